@@ -15,8 +15,9 @@ import type { Queries } from '../store/store.ts'
 
 const HELP = `Usage: npm run -s copy-store
 
-Copies accounts, keys, limits, jobs and groups from service.sqlite in DATA_DIR into the database of DATABASE_URL, which
-must be empty, in one transaction. Stop the service first: later writes are not copied.`
+Copies accounts, keys, limits, jobs and groups from service.sqlite in DATA_DIR into the database of
+DATABASE_URL, which must be empty, in one transaction. Stop the service first: later writes are not
+copied.`
 
 /** All tables, parents first. */
 const TABLES = [

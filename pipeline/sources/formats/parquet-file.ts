@@ -68,6 +68,7 @@ function remedyFor(message: string): string {
   }
   if (/codec/i.test(message)) return 'Write the file with the codec snappy, gzip, zstd or LZ4_RAW'
   if (/Invalid string encoding/.test(message)) return 'A text in it is not UTF-8: write the file again'
+  if (/Permission denied/.test(message)) return 'Give the user of the run the right to read it'
   return 'Deliver the file again, whole'
 }
 

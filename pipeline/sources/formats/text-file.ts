@@ -212,6 +212,7 @@ function remedyFor(error: unknown): string {
   if (/incorrect header check|unknown frame|Unknown frame/i.test(message)) {
     return 'It does not begin with the compression of its name: rename the file, or compress it'
   }
+  if (message.startsWith('EACCES')) return 'Give the user of the run the right to read it'
   return 'Deliver the file again, whole'
 }
 

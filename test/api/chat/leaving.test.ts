@@ -279,7 +279,8 @@ describe('a caller that does not read', () => {
 it('a caller that leaves while its key is looked up is recorded as one that left', async () => {
   const chat = await startScriptedChat()
   const looked = Promise.withResolvers<void>()
-  // The look-up waits for this.
+  // A key with a limit waits for this, since its request is counted.
+  await chat.api.store.query('UPDATE api_keys SET requests_per_minute = 1000')
   const holding = chat.api.store.transaction(() => looked.promise)
   askWithoutReading(chat).end()
   await until(() => chat.api.lines.some((line) => line.includes('"aborted":true')))

@@ -77,14 +77,20 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
   const asking = (content: unknown) => JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content }] })
   const times = <T>(count: number, work: () => Promise<T>) => Promise.all(Array.from({ length: count }, work))
 
-  it.each<[string, string, boolean, number]>([
-    ['of 9 MB of text are answered', asking('x'.repeat(9_000_000)), false, 200],
-    ['of a million values are refused', asking(Array.from({ length: 1_000_000 }, () => 1)), true, 413],
-    ['that unpack to a thousand times their size are refused', asking('x'.repeat(9_000_000)), true, 413],
-  ])('six bodies at once %s', async (_name, text, packed, status) => {
+  it.each<[string, string, boolean, readonly number[]]>([
+    ['of 9 MB of text are answered', asking('x'.repeat(9_000_000)), false, [200]],
+    ['of a million values are refused', asking(Array.from({ length: 1_000_000 }, () => 1)), true, [413, 503]],
+    // A compressed body takes the place of the largest one until it is read.
+    [
+      'that unpack to a thousand times their size are answered or wait for room',
+      asking('x'.repeat(9_000_000)),
+      true,
+      [200, 503],
+    ],
+  ])('six bodies at once %s', async (_name, text, packed, statuses) => {
     const body = packed ? new Uint8Array(gzipSync(text)) : text
     for (let round = 1; round <= 3; round += 1)
-      expect(await times(6, () => chat(body, packed))).toEqual(Array.from({ length: 6 }, () => status))
+      expect([...new Set(await times(6, () => chat(body, packed)))].toSorted()).toEqual(statuses)
   })
 
   it('rankings are served at the same time, and the process never restarts', async () => {

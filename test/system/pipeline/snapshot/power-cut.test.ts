@@ -71,7 +71,7 @@ it('a snapshot', async () => {
   const files = readdirSync(currentSnapshot(dataDir), { recursive: true, encoding: 'utf8' }).map(
     (name) => `sync snapshots/.building-${ID}/${name}`,
   )
-  expect(steps.slice(-8 - files.length)).toEqual([
+  expect(steps.slice(-11 - files.length)).toEqual([
     ...files,
     `sync snapshots/.building-${ID}`,
     `rename snapshots/${ID}`,
@@ -80,6 +80,9 @@ it('a snapshot', async () => {
     `rename snapshots/records/${ID}.json`,
     'sync snapshots/records',
     'rename current',
+    'sync .',
+    'sync .last-run.json',
+    'rename last-run.json',
     'sync .',
   ])
 })
@@ -90,9 +93,9 @@ it('a retraction', async () => {
   await runAt(dataDir, '2026-01-11T02:00:00Z')
   const id = '20260111T020000Z'
   expect(await stepsOf(() => retract.prepare([id, '--reason', 'A test'])(dependencies()))).toEqual([
-    `sync snapshots/retracted/.${id}.json`,
-    `rename snapshots/retracted/${id}.json`,
-    'sync snapshots/retracted',
+    `sync snapshots/records/.${id}.json`,
+    `rename snapshots/records/${id}.json`,
+    'sync snapshots/records',
     'rename current',
     'sync .',
     `rename snapshots/.pruned-${id}`,
