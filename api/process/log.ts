@@ -35,7 +35,7 @@ export function createLog(
  * target (full disk, closed reader or terminal) neither ends the service nor delays its end: lines wait for the next one,
  * up to a MiB, and a later line counts the ones beyond.
  */
-export function openDestination(fd: number): DestinationStream & { flush(done: () => void): void } {
+function openDestination(fd: number): DestinationStream & { flush(done: () => void): void } {
   // With a minimum of 1 its `flush` waits for the write. It is never flushed synchronously, which would loop for ever
   // while the target fails.
   const target = new sonicBoom.SonicBoom({ fd, sync: false, minLength: 1, maxLength: WAITING_BYTES })

@@ -21,13 +21,13 @@ export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: 
   if (DATABASE_URL !== undefined) {
     return await open(`DATABASE_URL: ${describeDatabase(DATABASE_URL)}`, DATABASE_URL, upToDate)
   }
-  const name = `DATA_DIR "${DATA_DIR}"`
   try {
     makeDataFolder(DATA_DIR)
   } catch (error) {
-    throw unusable(name, error)
+    throw unusable(`DATA_DIR "${DATA_DIR}"`, error)
   }
-  return await open(name, join(DATA_DIR, STORE_FILE), upToDate)
+  const file = join(DATA_DIR, STORE_FILE)
+  return await open(`file "${file}"`, file, upToDate)
 }
 
 /** Why the store cannot be opened, a sentence each; empty if it can. Changes nothing. */

@@ -64,7 +64,7 @@ it.each([
 it.each([
   ['{oops', {}, 'The body is not valid JSON'],
   [JSON.stringify('x'.repeat(1_100_000)), {}, 'at most 1048576 bytes are allowed'],
-  [fine, { 'Content-Encoding': 'gzip' }, 'not in the coding that its Content-Encoding names'],
+  [fine, { 'Content-Encoding': 'gzip' }, 'not in the coding that its headers name'],
   [fine, { 'Content-Encoding': 'zip' }, 'unsupported content encoding "zip"; allowed: br, deflate, gzip'],
   [fine, { 'Content-Type': 'application/json; charset=x' }, 'unsupported charset "X"; allowed: utf-8'],
   [fine.replace('a/one', 'a/two'), {}, 'Unknown model: "a/two"; /api/v1/models lists'],
