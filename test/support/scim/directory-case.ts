@@ -1,5 +1,5 @@
 /** Table-driven tests of directories: one sync per case, on a service that a file's cases share. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { MemberMode } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import {
@@ -82,7 +82,7 @@ export function describeDirectories(
           expect(found.total_count === null ? null : found.data.map(({ id }) => id)).toEqual(odd)
         }
         if (warning === undefined) expect(warningsOf(job.id)).toBe('[]')
-        else expect(warningsOf(job.id)).toContain(warning)
+        else await vi.waitFor(() => expect(warningsOf(job.id)).toContain(warning))
       })
     },
   )
