@@ -1,20 +1,14 @@
-import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-
-/** Tests of stored data: `npm test` runs them on SQLite, `npm run test:system` on PostgreSQL. */
-const ofStores = globSync('test/api/**/*.test.ts').filter((file) =>
-  readFileSync(file, 'utf8').includes('stores.kinds'),
-)
 
 export default defineConfig({
   test: {
     // More than there are processors: some tests wait for a program or a timer.
     maxWorkers: availableParallelism() + 2,
-    // Tests start processes and databases, and a busy machine is slow. These limits only end hung tests.
-    testTimeout: 900_000,
-    hookTimeout: 900_000,
+    // These limits only end hung tests; a test that needs more says so itself.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     env: {
       // A zone far from UTC, since every date of the product must be UTC.
       TZ: 'Pacific/Kiritimati',
@@ -40,7 +34,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'system',
-          include: ['test/system/**/*.test.ts', ...ofStores],
+          // Tests of stored data run twice: on SQLite in `npm test`, on PostgreSQL here.
+          include: ['test/system/**/*.test.ts', 'test/**/*.stores.test.ts'],
           env: { TEST_STORE: 'PostgreSQL' },
         },
       },
