@@ -1,6 +1,5 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
 import './program/runtime.js'
-import type { Command } from './commands/command.ts'
 import { planCommand } from './commands/plan.ts'
 import { importCommand } from './commands/import.ts'
 import { prune } from './commands/prune.ts'
@@ -16,24 +15,22 @@ import { settingsHelp } from './program/settings.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
 
-const COMMANDS: Readonly<Record<string, Command>> = {
-  run,
-  plan: planCommand,
-  import: importCommand,
-  status,
-  quarantine,
-  retract,
-  prune,
-  verify,
-  rebuild,
-}
-
 const PROGRAM = {
   call: 'npm run nightly',
   summary:
     'Turns the raw usage under DATA_DIR/raw into rankings and publishes them as a snapshot. A run over unchanged ' +
     'input publishes nothing new. Data goes to stdout, messages to stderr; --json prints a result as JSON.',
-  commands: COMMANDS,
+  commands: {
+    run,
+    plan: planCommand,
+    import: importCommand,
+    status,
+    quarantine,
+    retract,
+    prune,
+    verify,
+    rebuild,
+  },
   defaultCommand: 'run',
   notes: `${settingsHelp(pipelineSettings.shape)}
 

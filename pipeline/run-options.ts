@@ -18,7 +18,10 @@ export type RunOptions = {
 export const USUAL_RUN: RunOptions = { accepted: [], range: undefined }
 
 /** The options `--from` and `--to` of `run` and `plan`. */
-export const RANGE_OPTIONS = { from: { type: 'string' }, to: { type: 'string' } } as const
+export const RANGE_OPTIONS = {
+  from: { type: 'string', value: 'DAY', help: 'counts every day from this one on again, and no other day' },
+  to: { type: 'string', value: 'DAY', help: 'counts every day up to this one again (YYYY-MM-DD)' },
+} as const
 
 /**
  * The gates named by `--accept`, an option that may be repeated and may list several gates, separated by commas.

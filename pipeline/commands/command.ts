@@ -1,6 +1,6 @@
 /** What the commands of `npm run nightly` share. */
 import type { Config } from '../config.ts'
-import type { Command as ProgramCommand } from '../program/program.ts'
+import { commandsOf } from '../program/program.ts'
 import { printable } from '../program/terminal.ts'
 import type { Dependencies as RunDependencies } from '../dependencies.ts'
 
@@ -11,10 +11,15 @@ export type Dependencies = RunDependencies & {
   readonly print: (text: string) => void
 }
 
-export type Command = ProgramCommand<Dependencies>
+export const command = commandsOf<Dependencies>()
 
-/** The option of every command with a result. */
-export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
+/** Options that several commands have. */
+export const JSON_OPTION = {
+  json: { type: 'boolean', default: false, help: 'prints the result as JSON' },
+} as const
+export const DRY_RUN_OPTION = {
+  'dry-run': { type: 'boolean', default: false, help: 'shows what the command would do; writes nothing' },
+} as const
 
 /** Prints a result as JSON, or as lines of printable text. */
 export function printResult(

@@ -2,7 +2,7 @@
 import { createWriteStream } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { UsageError, parseCommandLine } from '../program/program.ts'
+import { UsageError } from '../program/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
@@ -18,8 +18,8 @@ import type { UsageMap } from '../sources/import/usage-map.ts'
 import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { withOwnPath } from '../snapshot/own-files.ts'
 import { execute } from '../duckdb/statements.ts'
-import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult } from './command.ts'
+import type { Dependencies } from './command.ts'
 
 /** Totals of one file, or of all files of a source. */
 type Imported = Summary & {
@@ -38,43 +38,48 @@ const STDIN = '-'
 /** Share of a day's tokens without an app, in percent, that causes a warning. */
 const UNNAMED_PERCENT = 5n
 
-export const importCommand: Command = {
+const FORMAT_NAMES = FORMATS.join(', ')
+const PRODUCER_NAMES = Object.keys(PRODUCERS).join(', ')
+
+export const importCommand = command({
   usage:
     'import FILE... [--from PRODUCER] [--map MAP] [--source NAME] [--format FORMAT] [--dry-run] [--json]',
   summary:
     'sorts usage files into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts. FILE may be a folder, or - for standard input. A file that was imported before is skipped',
   options: {
-    '--from PRODUCER': `reads an export of ${Object.keys(PRODUCERS).join(', ')}`,
-    '--map MAP':
-      'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
-    '--source NAME': 'replaces earlier usage of this source on the days of these files',
-    '--format FORMAT': `${FORMATS.join(', ')}; default: by file name or content`,
-    '--dry-run': 'shows the first rows as decoded, new apps and totals; writes nothing',
+    ...JSON_OPTION,
+    from: { type: 'string', value: 'PRODUCER', help: `reads an export of ${PRODUCER_NAMES}` },
+    map: {
+      type: 'string',
+      value: 'MAP',
+      help: 'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
+    },
+    source: {
+      type: 'string',
+      value: 'NAME',
+      help: 'replaces earlier usage of this source on the days of these files',
+    },
+    format: { type: 'string', value: 'FORMAT', help: `${FORMAT_NAMES}; default: by file name or content` },
+    'dry-run': {
+      type: 'boolean',
+      default: false,
+      help: 'shows the first rows as decoded, new apps and totals; writes nothing',
+    },
   },
-  prepare(args) {
-    const { values, positionals } = parseCommandLine({
-      args,
-      allowPositionals: true,
-      options: {
-        ...JSON_OPTION,
-        from: { type: 'string' },
-        map: { type: 'string' },
-        source: { type: 'string' },
-        format: { type: 'string' },
-        'dry-run': { type: 'boolean', default: false },
-      },
-    })
-    if (positionals.length === 0) throw new UsageError('import takes one or more files')
+  takes: [1, Infinity, 'one or more files'],
+  prepare(values, paths) {
     const map = mapOf(values)
-    const source = readSource(values.source)
+    const { source, 'dry-run': dryRun } = values
+    if (source !== undefined && !SOURCE.test(source)) {
+      throw new UsageError(`The source "${source}" is not a name: expected up to 40 letters, digits, - and _`)
+    }
     const format = readFormat(values.format)
-    const dryRun = values['dry-run']
     return async (dependencies) => {
+      const { dataDir } = dependencies.config
       const imported: Imported[] = []
-      const options = { rawFolder: join(dependencies.config.dataDir, RAW_FOLDER), dryRun, map, source }
+      const options = { rawFolder: join(dataDir, RAW_FOLDER), dryRun, map, source }
       try {
-        const { dataDir } = dependencies.config
-        await eachBatch(dataDir, { paths: positionals, format, source }, async (inputs) => {
+        await eachBatch(dataDir, { paths, format, source }, async (inputs) => {
           imported.push(await importBatch(dependencies, inputs, options))
         })
       } finally {
@@ -84,27 +89,20 @@ export const importCommand: Command = {
       }
     }
   },
-}
+})
 
 function mapOf({ from, map }: { from?: string | undefined; map?: string | undefined }): UsageMap | undefined {
   if (from !== undefined && !Object.hasOwn(PRODUCERS, from)) {
-    throw new UsageError(
-      `The producer "${from}" is not known: expected ${Object.keys(PRODUCERS).join(', ')}, or --map`,
-    )
+    throw new UsageError(`The producer "${from}" is not known: expected ${PRODUCER_NAMES}, or --map`)
   }
   const base = from === undefined ? undefined : PRODUCERS[from]
   return map === undefined ? base : mergeMaps(readMap(map), base)
 }
 
-function readSource(name: string | undefined): string | undefined {
-  if (name === undefined || SOURCE.test(name)) return name
-  throw new UsageError(`The source "${name}" is not a name: expected up to 40 letters, digits, - and _`)
-}
-
 function readFormat(name: string | undefined): Input['file']['format'] | undefined {
   const format = FORMATS.find((known) => known === name)
   if (name === undefined || format !== undefined) return format
-  throw new UsageError(`The format "${name}" is not known: expected ${FORMATS.join(', ')}`)
+  throw new UsageError(`The format "${name}" is not known: expected ${FORMAT_NAMES}`)
 }
 
 type Wanted = {

@@ -1,7 +1,7 @@
 /** `plan`, also `run --dry-run`: reports what a run would read and publish; writes nothing. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError, parseCommandLine } from '../program/program.ts'
+import { UsageError } from '../program/program.ts'
 import { lastCompletedDay } from '../contract/calendar.ts'
 import type { DayRange } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
@@ -11,19 +11,17 @@ import type { DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { listDays } from '../sources/count.ts'
-import { openWarehouseToRead } from '../duckdb/warehouse.ts'
-import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { readWarehouse } from '../duckdb/warehouse.ts'
+import { JSON_OPTION, command, printResult } from './command.ts'
+import type { Dependencies } from './command.ts'
 
-export const planCommand: Command = {
+export const planCommand = command({
   usage: 'plan [--from DAY] [--to DAY] [--json]',
   summary: 'shows which days a run would read and why; the same as run --dry-run',
-  prepare(args) {
-    const { values } = parseCommandLine({ args, options: { ...JSON_OPTION, ...RANGE_OPTIONS } })
-    return (dependencies) =>
-      plan(dependencies, readRange(values, lastCompletedDay(dependencies.now())), values.json)
-  },
-}
+  options: { ...JSON_OPTION, ...RANGE_OPTIONS },
+  prepare: (values) => (dependencies) =>
+    plan(dependencies, readRange(values, lastCompletedDay(dependencies.now())), values.json),
+})
 
 /** Prints the plan of a run at the present time, over all days or a range. */
 export async function plan(
@@ -31,19 +29,16 @@ export async function plan(
   range: DayRange | undefined,
   json: boolean,
 ): Promise<void> {
-  const { dataDir, memory } = dependencies.config
+  const { config, now } = dependencies
+  const { dataDir } = config
   if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
-  const days = planDays(
-    listDays(join(dataDir, RAW_FOLDER)),
-    await readKnownDays(dataDir, memory),
-    lastCompletedDay(dependencies.now()),
-    range,
-  )
+  const ledger = (await readWarehouse(config, readLedger)) ?? new Map()
+  const days = planDays(listDays(join(dataDir, RAW_FOLDER)), ledger, lastCompletedDay(now()), range)
   const current = currentSnapshot(dataDir) ?? null
   const pulls = await listPulls(dependencies)
   const result = {
     current,
-    ...(pulls === undefined ? {} : { pull: pulls }),
+    ...(pulls && { pull: pulls }),
     read: days.read.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
     forget: days.gone,
     unchanged: days.unchanged,
@@ -66,31 +61,19 @@ async function listPulls({ config, now, progress }: Dependencies): Promise<reado
   })
 }
 
-/** The days that the warehouse has counted; none if there is no warehouse yet. */
-async function readKnownDays(dataDir: string, memory: string): Promise<ReadonlyMap<string, string>> {
-  const warehouse = await openWarehouseToRead(dataDir, memory)
-  if (warehouse === undefined) return new Map()
-  try {
-    return await readLedger(warehouse.connection)
-  } finally {
-    warehouse.close()
-  }
-}
-
 function describe(days: DayPlan, current: string | null, pulls: readonly string[]): string[] {
-  const read = days.read.map(({ day, files }) => `  read    ${day}: ${pluralize(files.length, 'file')}`)
-  const forget = days.gone.map((day) => `  forget  ${day}: its files are gone`)
-  const pull = pulls.map((day) => `  pull    ${day}: new or changed on the cluster`)
-  const nothing = read.length + forget.length + pull.length === 0
+  const lines = [
+    ...pulls.map((day) => `  pull    ${day}: new or changed on the cluster`),
+    ...days.read.map(({ day, files }) => `  read    ${day}: ${pluralize(files.length, 'file')}`),
+    ...days.gone.map((day) => `  forget  ${day}: its files are gone`),
+  ]
   return [
     `current snapshot: ${current ?? 'none'}`,
     `${pluralize(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
       `${days.left} left for the next full run, ${days.beforeFloor} before the floor, ` +
       `${days.notCompleted} not over yet`,
-    ...pull,
-    ...read,
-    ...forget,
-    nothing
+    ...lines,
+    lines.length === 0
       ? 'A run would publish only if the registry, the credit lines, PUBLISHER, PUBLIC_URL or this program changed since the newest snapshot'
       : 'A run would publish if the figures of these days, the registry or the credit lines changed',
   ]

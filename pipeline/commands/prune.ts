@@ -1,62 +1,49 @@
 /** `prune`: removes old snapshots, except those that are likely to be cited. */
-import { UsageError, parseCommandLine } from '../program/program.ts'
+import { UsageError } from '../program/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
 import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { recordPruned, recordPublished } from '../snapshot/records.ts'
 import { underLock } from '../duckdb/warehouse.ts'
-import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { DRY_RUN_OPTION, JSON_OPTION, command, printResult } from './command.ts'
+import type { Dependencies } from './command.ts'
 
-const DEFAULT_KEEP_DAYS = 90
+const DEFAULT_KEEP_DAYS = '90'
 
-export const prune: Command = {
+export const prune = command({
   usage: 'prune [--keep-days N] [--dry-run] [--json]',
   summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last of each month, the current one and all records stay for good`,
-  prepare(args) {
-    const { values } = parseCommandLine({
-      args,
-      options: {
-        ...JSON_OPTION,
-        'keep-days': { type: 'string', default: String(DEFAULT_KEEP_DAYS) },
-        'dry-run': { type: 'boolean', default: false },
-      },
-    })
-    const keepDays = readDays(values['keep-days'])
+  options: { ...JSON_OPTION, ...DRY_RUN_OPTION, 'keep-days': { type: 'string', default: DEFAULT_KEEP_DAYS } },
+  prepare({ json, 'keep-days': days, 'dry-run': dryRun }) {
+    if (!/^\d{1,6}$/.test(days)) {
+      throw new UsageError(`--keep-days "${days}" is not a number of days: expected 0 or more`)
+    }
     return async (dependencies) => {
-      const removed = await pruneSnapshots(dependencies, keepDays, values['dry-run'])
-      const verb = values['dry-run'] ? 'to remove' : 'removed'
-      printResult(dependencies, values.json, { removed, dry_run: values['dry-run'] }, [
-        ...removed,
-        `${pluralize(removed.length, 'snapshot')} ${verb}`,
-      ])
+      const removed = await pruneSnapshots(dependencies, Number(days), dryRun)
+      const end = `${pluralize(removed.length, 'snapshot')} ${dryRun ? 'to remove' : 'removed'}`
+      printResult(dependencies, json, { removed, dry_run: dryRun }, [...removed, end])
     }
   },
-}
-
-function readDays(text: string): number {
-  if (/^\d{1,6}$/.test(text)) return Number(text)
-  throw new UsageError(`--keep-days "${text}" is not a number of days: expected 0 or more`)
-}
+})
 
 /** Removes old snapshots, or only lists them; resolves to their identifiers. */
 export async function pruneSnapshots(
-  dependencies: Pick<Dependencies, 'config' | 'now'>,
+  { config, now }: Pick<Dependencies, 'config' | 'now'>,
   keepDays: number,
   dryRun: boolean,
 ): Promise<readonly string[]> {
-  const { dataDir } = dependencies.config
+  const { dataDir } = config
   const superfluous = () =>
     superfluousSnapshots(listSnapshots(dataDir), {
-      oldestKept: addDays(utcDay(dependencies.now()), -keepDays),
+      oldestKept: addDays(utcDay(now()), -keepDays),
       current: currentSnapshot(dataDir),
     })
   if (dryRun || superfluous().length === 0) return superfluous()
-  return await underLock(dependencies.config, () => {
+  return await underLock(config, () => {
     const removed = superfluous()
     for (const id of removed) {
       recordPublished(dataDir, id)
-      recordPruned(dataDir, id, dependencies.now())
+      recordPruned(dataDir, id, now())
       removeSnapshot(dataDir, id)
     }
     return removed
@@ -74,11 +61,7 @@ export function superfluousSnapshots(
   const lastOfMonth = new Map(ids.map((id) => [id.slice(0, 6), id]))
   return ids.filter((id) => {
     const asOf = asOfFromId(id)
-    return (
-      asOf !== undefined &&
-      utcDay(asOf) < oldestKept &&
-      id !== current &&
-      lastOfMonth.get(id.slice(0, 6)) !== id
-    )
+    const isOld = asOf !== undefined && utcDay(asOf) < oldestKept
+    return isOld && id !== current && lastOfMonth.get(id.slice(0, 6)) !== id
   })
 }

@@ -1,13 +1,12 @@
 /** `quarantine`: lists rejected rows with file, row and reason, so that their producer can correct them (CONTRACT 7). */
 import { z } from 'zod'
-import { UsageError, parseCommandLine } from '../program/program.ts'
+import { UsageError } from '../program/program.ts'
 import { daySchema } from '../contract/calendar.ts'
 import { pluralize } from '../program/terminal.ts'
-import { countSchema, queryRows } from '../duckdb/statements.ts'
+import { countSchema, readRows } from '../duckdb/statements.ts'
 import { formatTable } from '../terminal/table-text.ts'
-import { openWarehouseToRead } from '../duckdb/warehouse.ts'
-import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { readWarehouse } from '../duckdb/warehouse.ts'
+import { JSON_OPTION, command, printResult } from './command.ts'
 
 const rejectedRow = z.object({
   day: z.string(),
@@ -19,62 +18,43 @@ const rejectedRow = z.object({
   reason: z.string(),
   payload: z.string(),
 })
-type Rejected = z.infer<typeof rejectedRow>
 
 /** Most rows printed; --json prints them all. */
 const ROWS_SHOWN = 50
 const PAYLOAD_SHOWN = 120
 
-export const quarantine: Command = {
+export const quarantine = command({
   usage: 'quarantine [DAY] [--json]',
   summary: 'lists the rejected rows of a day, or of all days: file, row, reason and content',
-  prepare(args) {
-    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options: JSON_OPTION })
-    const [day, ...rest] = positionals
-    if (rest.length > 0) throw new UsageError('quarantine takes one day, or none')
+  options: JSON_OPTION,
+  takes: [0, 1, 'one day, or none'],
+  prepare({ json }, [day]) {
     if (day !== undefined && !daySchema.safeParse(day).success) {
       throw new UsageError(`"${day}" is not a day: expected YYYY-MM-DD`)
     }
     return async (dependencies) => {
-      const rejected = await readRejected(dependencies, day)
-      printResult(dependencies, values.json, { rejected }, describe(rejected))
+      const read = readWarehouse(dependencies.config, (connection) =>
+        readRows(connection, 'commands.sql#quarantine', rejectedRow, { day: day ?? null }),
+      )
+      // Without a warehouse nothing is rejected.
+      const rejected = (await read) ?? []
+      printResult(dependencies, json, { rejected }, describe(rejected))
     }
   },
-}
+})
 
-/** The rejected rows of one day or all days, unchanged. */
-const REJECTED = `
-  SELECT CAST(q.day AS VARCHAR) AS day, q.file, CAST(q.row AS VARCHAR) AS row, q.rows, q.reason, q.payload
-  FROM quarantine AS q
-  WHERE q.day = coalesce(CAST($day AS DATE), q.day)
-  ORDER BY q.day DESC, q.file, q.row`
-
-/** Without a warehouse nothing is rejected. */
-async function readRejected({ config }: Dependencies, day: string | undefined): Promise<Rejected[]> {
-  const warehouse = await openWarehouseToRead(config.dataDir, config.memory)
-  if (warehouse === undefined) return []
-  try {
-    return await queryRows(warehouse.connection, REJECTED, rejectedRow, { day: day ?? null })
-  } finally {
-    warehouse.close()
-  }
-}
-
-function describe(rejected: readonly Rejected[]): string[] {
+function describe(rejected: readonly z.infer<typeof rejectedRow>[]): string[] {
   if (rejected.length === 0) return ['No row is rejected']
-  const shown = rejected.slice(0, ROWS_SHOWN)
-  const names = ['day', 'file', 'row', 'rows', 'reason', 'payload']
-  const cells = shown.map(({ day, file, row, rows, reason, payload }) => [
-    day,
-    file,
-    row,
-    rows,
-    reason,
-    payload.length > PAYLOAD_SHOWN ? `${payload.slice(0, PAYLOAD_SHOWN)}…` : payload,
-  ])
-  const more = rejected.length - shown.length
+  const cells = rejected
+    .slice(0, ROWS_SHOWN)
+    .map(({ day, file, row, rows, reason, payload }) => [day, file, row, rows, reason, shortened(payload)])
+  const more = rejected.length - cells.length
   return [
-    formatTable(names, cells),
+    formatTable(Object.keys(rejectedRow.shape), cells),
     ...(more > 0 ? [`and ${pluralize(more, 'more row')}; --json lists them all`] : []),
   ]
+}
+
+function shortened(payload: string): string {
+  return payload.length > PAYLOAD_SHOWN ? `${payload.slice(0, PAYLOAD_SHOWN)}…` : payload
 }

@@ -1,26 +1,25 @@
 /** `rebuild`: rebuilds a damaged warehouse from raw/; published snapshots stay. */
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseCommandLine } from '../program/program.ts'
 import type { Config } from '../config.ts'
 import { snapshotId } from '../contract/calendar.ts'
 import { DataError, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { WAREHOUSE_FILE, underLock } from '../duckdb/warehouse.ts'
-import { JSON_OPTION } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { JSON_OPTION, command } from './command.ts'
+import type { Dependencies } from './command.ts'
 import { run } from './run.ts'
 
 /** Suffixes of the warehouse and of its WAL, which belong together. */
 const ENDINGS = ['', '.wal'] as const
 
-export const rebuild: Command = {
+export const rebuild = command({
   usage: 'rebuild [--as-of TIME] [--json]',
   summary:
     'sets a damaged warehouse aside and runs: every day is counted again from raw/, and published snapshots stay',
-  prepare(args) {
-    parseCommandLine({ args, options: { ...JSON_OPTION, 'as-of': { type: 'string' } } })
-    const work = run.prepare(args)
+  options: { ...JSON_OPTION, 'as-of': { type: 'string' } },
+  prepare({ json, 'as-of': asOf }) {
+    const work = run.prepare([...(json ? ['--json'] : []), ...(asOf === undefined ? [] : ['--as-of', asOf])])
     return async (dependencies) => {
       // A pointer that cannot be switched fails the run; find out before anything is moved.
       currentSnapshot(dependencies.config.dataDir)
@@ -28,14 +27,13 @@ export const rebuild: Command = {
       await work(dependencies)
     }
   },
-}
+})
 
 /** Renames the warehouse; it is never deleted, since an operator may want to inspect it. */
 async function setAside({ config, progress, now }: Dependencies): Promise<void> {
   await refuseHeld(config)
-  const { dataDir } = config
-  const path = join(dataDir, WAREHOUSE_FILE)
-  const aside = freeName(dataDir, now())
+  const path = join(config.dataDir, WAREHOUSE_FILE)
+  const aside = freeName(config.dataDir, now())
   for (const ending of ENDINGS) {
     if (existsSync(`${path}${ending}`)) renameSync(`${path}${ending}`, `${aside}${ending}`)
   }

@@ -1,73 +1,73 @@
 /** `run`: one pipeline run. */
-import { parseCommandLine } from '../program/program.ts'
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
 import { makeFolders, runNightly } from '../run.ts'
 import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import { placeSample } from '../sources/sample.ts'
 import { createBriefProgress } from '../terminal/progress.ts'
-import { JSON_OPTION } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { DRY_RUN_OPTION, JSON_OPTION, command } from './command.ts'
+import type { Dependencies } from './command.ts'
 import { plan } from './plan.ts'
 import { pruneSnapshots } from './prune.ts'
 
-export const run: Command = {
+export const run = command({
   usage:
     'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--brief] [--json]',
   summary: 'counts new and changed days, checks the result and publishes it; the default command',
   options: {
-    '--from DAY, --to DAY':
-      'count every day of this range again (YYYY-MM-DD, both inclusive), and no other day',
-    '--accept GATE': 'let a gate through once: volume, rows, apps or conflicts; may be repeated',
-    '--as-of TIME':
-      'run as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
-      'and the snapshot states this time; a TIME in the future blocks later runs until then',
-    '--dry-run': 'show what a run would do; write nothing',
-    '--with-sample': 'put the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw',
-    '--brief': 'summarise the run in one line instead of a line per stage',
-    '--json': 'print the report as JSON',
+    ...RANGE_OPTIONS,
+    accept: {
+      type: 'string',
+      multiple: true,
+      default: [],
+      value: 'GATE',
+      help: 'lets a gate through once: volume, rows, apps or conflicts; may be repeated',
+    },
+    'as-of': {
+      type: 'string',
+      value: 'TIME',
+      help:
+        'runs as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
+        'and the snapshot states this time; a TIME in the future blocks later runs until then',
+    },
+    ...DRY_RUN_OPTION,
+    'with-sample': {
+      type: 'boolean',
+      default: false,
+      help: 'puts the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw',
+    },
+    brief: {
+      type: 'boolean',
+      default: false,
+      help: 'summarises the run in one line instead of a line per stage',
+    },
+    ...JSON_OPTION,
   },
-  prepare(args) {
-    const { values } = parseCommandLine({
-      args,
-      options: {
-        ...JSON_OPTION,
-        ...RANGE_OPTIONS,
-        accept: { type: 'string', multiple: true, default: [] },
-        'as-of': { type: 'string' },
-        'dry-run': { type: 'boolean', default: false },
-        'with-sample': { type: 'boolean', default: false },
-        brief: { type: 'boolean', default: false },
-      },
-    })
+  prepare(values) {
     const asOf = readAsOf(values['as-of'])
     const accepted = readAccepted(values.accept)
-    return async (dependencies) => {
-      const now = asOf === undefined ? dependencies.now : () => asOf
-      const range = readRange(values, lastCompletedDay(now()))
-      if (values['dry-run']) return plan({ ...dependencies, now }, range, values.json)
-      if (asOf !== undefined && asOf > dependencies.now()) warnOfFuture(dependencies, asOf)
-      if (values['with-sample']) offerSample(dependencies)
-      const brief = values.brief ? createBriefProgress(dependencies.progress) : undefined
-      const progress = brief?.progress ?? dependencies.progress
-      const report = await runNightly(
-        dependencies.config,
-        { ...dependencies, now, progress },
-        { accepted, range },
-      )
+    return async (given) => {
+      const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
+      const { config } = dependencies
+      const range = readRange(values, lastCompletedDay(dependencies.now()))
+      if (values['dry-run']) return plan(dependencies, range, values.json)
+      if (asOf !== undefined && asOf > given.now()) warnOfFuture(given, asOf)
+      if (values['with-sample']) offerSample(given)
+      const brief = values.brief ? createBriefProgress(given.progress) : undefined
+      const progress = brief?.progress ?? given.progress
+      const report = await runNightly(config, { ...dependencies, progress }, { accepted, range })
       brief?.end()
-      await pruneAfter({ ...dependencies, now })
-      if (values.json) dependencies.print(JSON.stringify(report, null, 2))
+      if (config.retentionDays !== undefined) await pruneAfter(dependencies, config.retentionDays)
+      if (values.json) given.print(JSON.stringify(report, null, 2))
     }
   },
-}
+})
 
-/** Removes old snapshots if RETENTION_DAYS is set. The new snapshot is published by then, so an error is only reported. */
-async function pruneAfter(dependencies: Dependencies): Promise<void> {
-  const { config, progress } = dependencies
-  if (config.retentionDays === undefined) return
+/** Removes old snapshots. The new snapshot is published by then, so an error is only reported. */
+async function pruneAfter(dependencies: Dependencies, keepDays: number): Promise<void> {
+  const { progress } = dependencies
   try {
-    const removed = await pruneSnapshots(dependencies, config.retentionDays, false)
+    const removed = await pruneSnapshots(dependencies, keepDays, false)
     if (removed.length > 0) progress.note(`Removed by RETENTION_DAYS: ${removed.join(', ')}`)
   } catch (error) {
     progress.note(`Old snapshots could not be removed: ${firstLineOf(error)}`)

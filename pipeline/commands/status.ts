@@ -1,7 +1,6 @@
 /** `status`: shows what is published and how the last run ended; works during a run, since it needs no warehouse. */
 import { join } from 'node:path'
 import { z } from 'zod'
-import { parseCommandLine } from '../program/program.ts'
 import { daysBetween, describeRange, lastCompletedDay, rangesOf } from '../contract/calendar.ts'
 import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
 import type { LastRun } from '../contract/last-run.ts'
@@ -10,8 +9,8 @@ import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
 import { withSnapshot } from '../snapshot/attach.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
-import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult } from './command.ts'
+import type { Dependencies } from './command.ts'
 
 const factsRow = z.object({
   as_of: z.string(),
@@ -23,50 +22,43 @@ const factsRow = z.object({
   days_partial: z.array(z.string()),
   days_restated: z.array(z.string()),
 })
+type Facts = z.infer<typeof factsRow>
 
-export const status: Command = {
+export const status = command({
   usage: 'status [--json]',
   summary: 'shows what is published, times, days missing, partial or restated, and how the last run ended',
-  prepare(args) {
-    const { values } = parseCommandLine({ args, options: JSON_OPTION })
-    return (dependencies) => printStatus(dependencies, values.json)
-  },
-}
+  options: JSON_OPTION,
+  prepare: (values) => (dependencies) => printStatus(dependencies, values.json),
+})
 
 async function printStatus(dependencies: Dependencies, json: boolean): Promise<void> {
-  const { dataDir } = dependencies.config
-  const snapshots = listSnapshots(dataDir)
+  const { config, now } = dependencies
+  const { dataDir } = config
   const found = findCurrent(dataDir)
   const rest = {
-    snapshots: snapshots.length,
+    snapshots: listSnapshots(dataDir).length,
     retracted: listRetractions(dataDir),
     unreadable: unreadableRecords(dataDir),
     last_run: lastRunOf(dependencies),
   }
+  const ending = [
+    ...rest.unreadable.map((path) => `unreadable    ${path}; restore it from a backup`),
+    ...describeLastRun(rest.last_run),
+  ]
   if ('reason' in found) {
-    printResult(dependencies, json, { current: null, ...rest }, [
-      found.reason,
-      ...unreadable(rest.unreadable),
-      ...ended(rest.last_run),
-    ])
-    return
+    return printResult(dependencies, json, { current: null, ...rest }, [found.reason, ...ending])
   }
   const current = found.id
-  const facts = await withSnapshot(dependencies.config, { id: current, name: 'current' }, (connection) =>
+  const facts = await withSnapshot(config, { id: current, name: 'current' }, (connection) =>
     readRow(connection, 'commands.sql#status', factsRow),
   )
-  const behind = daysBehind(facts.data_through, dependencies.now())
+  const behind = Math.max(0, daysBetween(facts.data_through, lastCompletedDay(now())))
   printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [
     `current       ${current}, computed at ${facts.as_of}`,
-    `data          ${describeRange({ from: facts.first_day, to: facts.data_through })}: ${pluralize(grouped(facts.apps), 'app')}, ${pluralize(grouped(facts.app_days), 'app-day')}`,
-    `age           ${age(behind)}`,
-    `missing       ${listed(facts.days_missing)}`,
-    `partial       ${listed(facts.days_partial)}`,
-    `restated      ${listed(facts.days_restated)}`,
+    ...describeFacts(facts, behind),
     `kept          ${pluralize(rest.snapshots, 'snapshot')}`,
     ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
-    ...unreadable(rest.unreadable),
-    ...ended(rest.last_run),
+    ...ending,
   ])
 }
 
@@ -79,29 +71,31 @@ function lastRunOf({ config: { dataDir }, progress }: Dependencies): LastRun | n
   }
 }
 
-function unreadable(paths: readonly string[]): string[] {
-  return paths.map((path) => `unreadable    ${path}; restore it from a backup`)
-}
-
 /** How the last run ended; the lines of its message are indented. */
-function ended(lastRun: LastRun | null): string[] {
+function describeLastRun(lastRun: LastRun | null): string[] {
   if (lastRun === null) return []
   const { finished_at, outcome, message } = lastRun
   const why = message === null ? '' : `: ${message.replaceAll('\n', `\n${' '.repeat(14)}`)}`
   return [`last run      ${finished_at} ${outcome}${why}`]
 }
 
-/** How many completed days the data lacks. */
-function daysBehind(dataThrough: string, now: Date): number {
-  return Math.max(0, daysBetween(dataThrough, lastCompletedDay(now)))
+/** @param behind completed days that the data lacks. */
+function describeFacts(facts: Facts, behind: number): string[] {
+  const age =
+    behind === 0
+      ? 'up to date: the last completed day is in the data'
+      : `${pluralize(behind, 'completed day')} not in the data: deliver their usage, then npm run nightly`
+  const size = `${pluralize(grouped(facts.apps), 'app')}, ${pluralize(grouped(facts.app_days), 'app-day')}`
+  return [
+    `data          ${describeRange({ from: facts.first_day, to: facts.data_through })}: ${size}`,
+    `age           ${age}`,
+    `missing       ${describeDays(facts.days_missing)}`,
+    `partial       ${describeDays(facts.days_partial)}`,
+    `restated      ${describeDays(facts.days_restated)}`,
+  ]
 }
 
-function age(behind: number): string {
-  if (behind === 0) return 'up to date: the last completed day is in the data'
-  return `${pluralize(behind, 'completed day')} not in the data: deliver their usage, then npm run nightly`
-}
-
-function listed(days: readonly string[]): string {
+function describeDays(days: readonly string[]): string {
   if (days.length === 0) return 'no day'
   const spans = rangesOf(days).map(describeRange).join(', ')
   return days.length === 1 ? spans : `${days.length} days: ${spans}`

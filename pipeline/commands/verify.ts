@@ -1,35 +1,35 @@
 /** `verify`: compares published files with their checksums. */
-import { UsageError, parseCommandLine } from '../program/program.ts'
+import { UsageError } from '../program/program.ts'
 import { pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
 import { sendNotice } from '../run-end.ts'
 import { currentSnapshot, listSnapshots, noSuchSnapshot } from '../snapshot/list.ts'
 import { brokenFiles, measureOnce } from '../snapshot/verify.ts'
-import { JSON_OPTION, printResult } from './command.ts'
-import type { Command, Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult } from './command.ts'
+import type { Dependencies } from './command.ts'
 
-export const verify: Command = {
+export const verify = command({
   usage: 'verify [ID | --all] [--json]',
   summary:
     'compares the files of a snapshot (default: the current one) with their checksums; if a file is damaged, it is listed and the exit code is 1',
-  options: { '--all': 'verify every retained snapshot' },
-  prepare(args) {
-    const options = { ...JSON_OPTION, all: { type: 'boolean', default: false } } as const
-    const { values, positionals } = parseCommandLine({ args, allowPositionals: true, options })
-    const [id, ...rest] = positionals
-    if (rest.length > 0 || (id !== undefined && values.all)) {
-      throw new UsageError('verify takes one snapshot, or --all')
-    }
+  options: {
+    ...JSON_OPTION,
+    all: { type: 'boolean', default: false, help: 'verifies every retained snapshot' },
+  },
+  takes: [0, 1, 'one snapshot, or --all'],
+  prepare({ all, json }, [id]) {
+    if (id !== undefined && all) throw new UsageError('verify takes one snapshot, or --all')
     return async (dependencies) => {
       const { dataDir } = dependencies.config
-      await verifySnapshots(
-        dependencies,
-        values.all ? listSnapshots(dataDir) : [oneOf(dataDir, id)],
-        values.json,
-      )
+      const ids = all ? listSnapshots(dataDir) : [oneOf(dataDir, id)]
+      const broken = findBroken(dependencies, ids)
+      const count = `${pluralize(broken.length, 'published file')} broken`
+      const end = `${pluralize(ids.length, 'snapshot')} verified: ${count}`
+      printResult(dependencies, json, { verified: ids, broken }, [...broken, end])
+      if (broken.length > 0) await reportBroken(dependencies, `${count}, the first: ${broken[0]}`, count)
     }
   },
-}
+})
 
 function oneOf(dataDir: string, id: string | undefined): string {
   const wanted = id ?? currentSnapshot(dataDir)
@@ -38,27 +38,18 @@ function oneOf(dataDir: string, id: string | undefined): string {
   return wanted
 }
 
-async function verifySnapshots(
-  dependencies: Dependencies,
-  ids: readonly string[],
-  json: boolean,
-): Promise<void> {
-  const { config, progress } = dependencies
+function findBroken({ config, progress }: Dependencies, ids: readonly string[]): string[] {
   const measure = measureOnce()
-  const broken = ids.flatMap((id, index) => {
+  return ids.flatMap((id, index) => {
     const found = brokenFiles(config.dataDir, id, measure)
     progress.step('verify', index + 1, ids.length)
     // A snapshot that is pruned or retracted meanwhile is not damaged.
     return listSnapshots(config.dataDir).includes(id) ? found : []
   })
-  const count = `${pluralize(broken.length, 'published file')} broken`
-  printResult(dependencies, json, { verified: ids, broken }, [
-    ...broken,
-    `${pluralize(ids.length, 'snapshot')} verified: ${count}`,
-  ])
-  if (broken.length === 0) return
-  const notice = { event: 'broken', message: `${count}, the first: ${broken[0]}`, snapshot: null } as const
-  await sendNotice(config, dependencies, notice)
+}
+
+async function reportBroken(dependencies: Dependencies, message: string, count: string): Promise<never> {
+  await sendNotice(dependencies.config, dependencies, { event: 'broken', message, snapshot: null })
   throw new DataError(
     `${count}. Restore them from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT. ` +
       'The next run publishes correct figures from raw/',

@@ -49,20 +49,25 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
 }
 
 /**
- * Opens the warehouse read-only, without changing it; undefined if there is none yet.
+ * Runs `work` with the warehouse, read-only and without changing it; resolves to undefined if there is none yet.
  * @throws LockedOutError while a run is under way.
  */
-export async function openWarehouseToRead(dataDir: string, memory: string): Promise<Warehouse | undefined> {
+export async function readWarehouse<T>(
+  { dataDir, memory }: Pick<Config, 'dataDir' | 'memory'>,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T | undefined> {
   const path = join(dataDir, WAREHOUSE_FILE)
   if (!existsSync(path)) return undefined
-  const warehouse = await connectTo(
-    await createInstance(path, { memory_limit: memory, access_mode: 'READ_ONLY' }),
-  )
-  // All tables are created in one transaction: a first run that was stopped earlier left an empty file.
-  const days = "FROM duckdb_tables() WHERE table_name = 'days'"
-  if ((await warehouse.connection.runAndReadAll(days)).currentRowCount > 0) return warehouse
-  warehouse.close()
-  return undefined
+  const options = { memory_limit: memory, access_mode: 'READ_ONLY' }
+  const { connection, close } = await connectTo(await createInstance(path, options))
+  try {
+    // All tables are created in one transaction: a first run that was stopped earlier left an empty file.
+    const days = "FROM duckdb_tables() WHERE table_name = 'days'"
+    const { currentRowCount } = await connection.runAndReadAll(days)
+    return currentRowCount === 0 ? undefined : await work(connection)
+  } finally {
+    close()
+  }
 }
 
 /**

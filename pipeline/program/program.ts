@@ -16,7 +16,7 @@ export class UsageError extends ProgramError {
 
 /** A command; `Dependencies` is what its work is handed. */
 export type Command<Dependencies> = {
-  /** The command with its arguments: `diff A B [--json]`. */
+  /** The command with its arguments: `retract ID --reason TEXT [--json]`. */
   readonly usage: string
   /** Its purpose, without a full stop. */
   readonly summary: string
@@ -160,6 +160,51 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     throw new UsageError(`${message}. See ${usage}`, { cause: error })
+  }
+}
+
+/** The options of a command for node's parseArgs; one with `help`, and the name of its value, is listed in the help. */
+type Options = Readonly<
+  Record<
+    string,
+    { type: 'string' | 'boolean'; default?: string | boolean | string[]; multiple?: boolean } & {
+      readonly value?: string
+      readonly help?: string
+    }
+  >
+>
+type Parsed<T extends Options> = ReturnType<
+  typeof parseCommandLine<{ args: string[]; options: T; allowPositionals: true }>
+>
+
+type Described<Dependencies, T extends Options> = Pick<Command<Dependencies>, 'usage' | 'summary'> & {
+  readonly options: T
+  /** How many arguments the command takes, and in words: `one snapshot`. Default: none. */
+  readonly takes?: readonly [least: number, most: number, words: string]
+  readonly prepare: (values: Parsed<T>['values'], args: string[]) => Work<Dependencies>
+}
+
+/** Makes commands from one table of their options each, which is parsed and explained by it. */
+export function commandsOf<Dependencies>() {
+  return <const T extends Options>(command: Described<Dependencies, T>): Command<Dependencies> => {
+    const { usage, summary, options, takes: [least, most, words] = [0, 0, 'no arguments'] } = command
+    const [name = ''] = usage.split(' ', 1)
+    const helped = Object.entries(options).flatMap(([option, { value, help }]) =>
+      help === undefined ? [] : [[value === undefined ? `--${option}` : `--${option} ${value}`, help]],
+    )
+    return {
+      usage,
+      summary,
+      options: Object.fromEntries(helped),
+      prepare(args) {
+        const config = { args, options, allowPositionals: true } as const
+        const { values, positionals } = parseCommandLine(config, `${name} --help`)
+        if (positionals.length < least || positionals.length > most) {
+          throw new UsageError(`${name} takes ${words}. See ${name} --help`)
+        }
+        return command.prepare(values, positionals)
+      },
+    }
   }
 }
 

@@ -3,17 +3,16 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { z } from 'zod'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { UsageError } from '../program/program.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
-import { LockedError } from '../errors.ts'
-import { decodeRegistry } from './registry.ts'
+import { DataError, LockedError, messageOf } from '../errors.ts'
+import { decodeRegistry, findFaults, withRegistry } from './registry.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRows } from '../duckdb/statements.ts'
-import { withFileLock } from './file-lock.ts'
-import { findFaults, withRegistry } from './read-registry.ts'
-import type { RegistryDependencies } from './dependencies.ts'
+import type { RegistryDependencies } from './command.ts'
 
 const winnerRow = z.object({
   app_id: z.string(),
@@ -39,26 +38,45 @@ export type Decision = {
 
 type Proposal = { readonly id: string; readonly state: AppState; readonly updatedAt: string }
 
-/** Serialises decisions over processes: each starts from the result of the one before. */
-const LOCK = {
-  patienceMs: 10_000,
-  busy: (path: string) =>
-    new LockedError(`Another decision about the apps is under way, and holds ${path}; try again`),
-}
+/** How long a decision waits for another one. */
+const LOCK_WAIT_MS = 10_000
+
+/** SQLite's code for a held lock (SQLITE_BUSY). */
+const BUSY = 5
 
 /**
  * Appends the decision to the registry; skips apps that it would not change.
- * @throws UsageError if an app is not registered, or if the decision would add a violation to the registry.
+ * @throws UsageError if an app is not registered, or if the decision would add a violation to the registry; LockedError if
+ * another decision takes longer than `waitMs`.
  */
-export async function decide(dependencies: RegistryDependencies, decision: Decision): Promise<void> {
+export async function decide(
+  dependencies: RegistryDependencies,
+  decision: Decision,
+  waitMs = LOCK_WAIT_MS,
+): Promise<void> {
   const folder = join(dependencies.config.dataDir, RAW_FOLDER, 'apps')
-  // Checked first, since the lock would create the folder.
-  if (!existsSync(folder)) return await append(dependencies, decision, folder)
-  await withFileLock(join(folder, '.decisions.lock'), LOCK, () => append(dependencies, decision, folder))
+  // Without the folder there is no registry; the lock would create its file there.
+  using _lock = existsSync(folder) ? lockDecisions(join(folder, '.decisions.lock'), waitMs) : undefined
+  await append(dependencies, decision, folder)
+}
+
+/** Serialises decisions over processes: each starts from the result of the one before. The system frees it after a kill. */
+function lockDecisions(path: string, waitMs: number): Disposable {
+  try {
+    const lock = new DatabaseSync(path, { timeout: waitMs })
+    lock.exec('BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    if (error instanceof Error && 'errcode' in error && error.errcode === BUSY) {
+      throw new LockedError(`Another decision about the apps is under way, and holds ${path}; try again`)
+    }
+    throw new DataError(`${path} cannot be locked: ${messageOf(error)}`, { cause: error })
+  }
 }
 
 async function append(dependencies: RegistryDependencies, decision: Decision, folder: string): Promise<void> {
-  const name = fileName(dependencies.now())
+  const time = dependencies.now().toISOString().replaceAll(/[-:.]/g, '')
+  const name = `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
   const lines = await withRegistry(dependencies.config, async (connection) => {
     const proposals = await propose(connection, dependencies, decision)
     const faults = new Set(await findFaults(connection))
@@ -74,18 +92,13 @@ async function append(dependencies: RegistryDependencies, decision: Decision, fo
   dependencies.note(`Written to ${path}. It takes effect with the next nightly run`)
 }
 
-function fileName(now: Date): string {
-  const time = now.toISOString().replaceAll(/[-:.]/g, '')
-  return `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
-}
-
 async function propose(
   connection: DuckDBConnection,
   dependencies: RegistryDependencies,
   { ids, change }: Decision,
 ): Promise<Proposal[]> {
   const winners = await readRows(connection, 'commands.sql#winners', winnerRow, { ids: listValue(ids) })
-  const known = new Map(winners.map((winner) => [winner.app_id, winner]))
+  const known = new Set(winners.map(({ app_id }) => app_id))
   const unknown = ids.filter((id) => !known.has(id))
   if (unknown.length > 0) {
     throw new UsageError(`No app has the id ${unknown.join(', ')}: list shows the ids`)
@@ -116,21 +129,19 @@ function timeAfter(dependencies: RegistryDependencies, id: string, updatedMs: nu
   return after
 }
 
+/** Stages a decision before its file exists. */
 async function stage(
   connection: DuckDBConnection,
-  { file, proposals, decision }: { file: string; proposals: readonly Proposal[]; decision: Decision },
+  {
+    file,
+    proposals,
+    decision: { action, reason },
+  }: { file: string; proposals: readonly Proposal[]; decision: Decision },
 ): Promise<void> {
   for (const [index, { id, state, updatedAt }] of proposals.entries()) {
-    await execute(connection, 'commands.sql#propose', {
-      file,
-      row: index + 1,
-      app_id: id,
-      ...state,
-      subcategories: JSON.stringify(state.subcategories),
-      updated_at: updatedAt,
-      action: decision.action,
-      reason: decision.reason,
-    })
+    const subcategories = JSON.stringify(state.subcategories)
+    const row = { file, row: index + 1, app_id: id, ...state, subcategories, updated_at: updatedAt }
+    await execute(connection, 'commands.sql#propose', { ...row, action, reason })
   }
   await decodeRegistry(connection)
 }

@@ -1,9 +1,14 @@
 /** Reads and validates the app registry, raw/apps, in DuckDB, for the nightly run and `npm run apps`. */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { FIRST_APP_ID } from '../contract/app-identity.ts'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
+import { RAW_FOLDER } from '../contract/files.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
+import { UsageError } from '../program/program.ts'
+import type { Config } from '../config.ts'
+import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
@@ -22,6 +27,32 @@ const REGISTRY_COLUMNS: Columns = {
 const textRow = z.object({ app: z.string() })
 const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
 const aliasRow = z.object({ violation: z.string() })
+
+/** Columns beside CONTRACT 7 for `npm run apps`: the operator's action and reason. */
+const NOTES = ['action', 'reason']
+
+/**
+ * Runs `work` with a separate database, without a lock, that holds the registry decoded as the next nightly run would.
+ * @throws DataError if a file cannot be read, UsageError if there is no registry.
+ */
+export async function withRegistry<T>(
+  config: Config,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
+  const rawFolder = join(config.dataDir, RAW_FOLDER)
+  return await withMemoryDatabase(config, async (connection) => {
+    for (const name of ['warehouse.sql', 'load/values.sql']) await execute(connection, name)
+    const files = await stageRegistry(connection, rawFolder, NOTES)
+    if (files === 0) throw new UsageError(`There is no app registry under ${rawFolder}/apps`)
+    await decodeRegistry(connection)
+    return await work(connection)
+  })
+}
+
+/** The violations that would stop a nightly run. */
+export async function findFaults(connection: DuckDBConnection): Promise<string[]> {
+  return [...(await findViolations(connection)), ...(await resolveAliases(connection))]
+}
 
 /**
  * Reads every file of the registry into the temporary table `staged`, with the `further` columns if a file has them.

@@ -109,6 +109,13 @@ WHERE coalesce(app_id, $unattributed) = $unattributed AND coalesce(app, '') = ''
 GROUP BY account_id
 ORDER BY coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) DESC, account_id;
 
+-- name: quarantine
+-- The rejected rows of one day, or of all days, unchanged.
+SELECT CAST(q.day AS VARCHAR) AS day, q.file, CAST(q.row AS VARCHAR) AS row, q.rows, q.reason, q.payload
+FROM quarantine AS q
+WHERE q.day = coalesce(CAST($day AS DATE), q.day)
+ORDER BY q.day DESC, q.file, q.row;
+
 -- name: status
 -- Summary of the current snapshot.
 SELECT

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
-import { openWarehouse, openWarehouseToRead } from '../../../pipeline/duckdb/warehouse.ts'
+import { openWarehouse, readWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -15,7 +15,10 @@ it.each([
 ])('a warehouse that is %s is rejected with the remedy, for reading and writing', async (_kind, make) => {
   const dataDir = folders.make()
   make(join(dataDir, 'warehouse.duckdb'))
-  for (const open of [openWarehouse, openWarehouseToRead]) {
+  for (const open of [
+    openWarehouse,
+    (dataDir: string, memory: string) => readWarehouse({ dataDir, memory }, async () => undefined),
+  ]) {
     await expect(open(dataDir, '1GB')).rejects.toThrow(
       /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/,
     )

@@ -2,9 +2,10 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { apps as runApps } from '../../../pipeline/apps.ts'
+import { decide as appendDecision, type AppState } from '../../../pipeline/registry/decide.ts'
 import { hide, show } from '../../../pipeline/registry/decisions.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
@@ -17,7 +18,6 @@ const BECAUSE = ['--reason', 'asked for by its owner']
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-afterEach(() => vi.restoreAllMocks())
 
 function folder(...registry: readonly string[]): string {
   const dataDir = folders.make()
@@ -329,17 +329,20 @@ describe('wrong use', () => {
 
   it('a decision exits with 75 if another one takes too long', async () => {
     const dataDir = folder(...THREE)
-    const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
-    using other = new DatabaseSync(path)
+    using other = new DatabaseSync(join(dataDir, 'raw', 'apps', '.decisions.lock'))
     other.exec('BEGIN EXCLUSIVE')
-    // Each look at the clock takes seconds, so that the command soon gives up.
-    let now = Date.now()
-    vi.spyOn(Date, 'now').mockImplementation(() => (now += 4000))
-    const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
-    expect([code, stderr]).toEqual([
-      75,
-      expect.stringContaining('Another decision about the apps is under way'),
-    ])
+    const dependencies = {
+      config: readConfig({ DATA_DIR: dataDir }),
+      now: () => new Date(),
+      print: () => undefined,
+      note: () => undefined,
+    }
+    const decision = { action: 'hide', ids: ['1'], reason: 'x', change: (app: AppState) => app }
+    const error: unknown = await appendDecision(dependencies, decision, 50).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({
+      exitCode: 75,
+      message: expect.stringContaining('Another decision about the apps is under way'),
+    })
   })
 
   it('--help goes to stdout and names every command and exit code', async () => {

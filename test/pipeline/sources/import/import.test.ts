@@ -227,6 +227,6 @@ describe('a rejected file', () => {
   it('may be missing, or not given at all', async () => {
     const missing = await runCommand(dataDir, 'import', join(inbox, 'nothing.csv'))
     expect(missing.stderr).toBe(`${join(inbox, 'nothing.csv')} does not exist\n`)
-    expect((await runCommand(dataDir, 'import')).stderr).toBe('import takes one or more files\n')
+    expect((await runCommand(dataDir, 'import')).stderr).toContain('import takes one or more files')
   })
 })
