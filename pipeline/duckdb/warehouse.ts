@@ -15,7 +15,7 @@ import { execute, setVariables, transaction } from './statements.ts'
 export type Warehouse = {
   readonly connection: DuckDBConnection
   /** Closes the file and so releases the lock. */
-  close(): void
+  readonly close: () => void
 }
 
 export const WAREHOUSE_FILE = 'warehouse.duckdb'

@@ -55,8 +55,9 @@ export async function decide(
   waitMs = LOCK_WAIT_MS,
 ): Promise<void> {
   const folder = join(dependencies.config.dataDir, RAW_FOLDER, 'apps')
-  // Without the folder there is no registry; the lock would create its file there.
-  using _lock = existsSync(folder) ? lockDecisions(join(folder, '.decisions.lock'), waitMs) : undefined
+  using locks = new DisposableStack()
+  // Without the folder there is no registry, and no place for the lock's file.
+  if (existsSync(folder)) locks.use(lockDecisions(join(folder, '.decisions.lock'), waitMs))
   await append(dependencies, decision, folder)
 }
 

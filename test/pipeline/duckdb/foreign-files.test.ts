@@ -17,7 +17,7 @@ it.each([
   make(join(dataDir, 'warehouse.duckdb'))
   for (const open of [
     openWarehouse,
-    (dataDir: string, memory: string) => readWarehouse({ dataDir, memory }, async () => undefined),
+    (folder: string, memory: string) => readWarehouse({ dataDir: folder, memory }, async () => undefined),
   ]) {
     await expect(open(dataDir, '1GB')).rejects.toThrow(
       /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/,
