@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import {
   copyRaw,
@@ -20,6 +20,9 @@ import type { TextRow } from '../../support/pipeline/nightly.ts'
 import { computeDataset } from '../../support/pipeline/oracle-reading.ts'
 import { publicDays } from '../../support/pipeline/oracle.ts'
 import { randomFrom, seedFrom } from '../../support/random.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const KILLS = 50
 

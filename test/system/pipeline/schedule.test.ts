@@ -12,10 +12,13 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { until } from '../../support/api.ts'
 import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const SCHEDULE = join(REPOSITORY, 'pipeline', 'schedule.ts')
 const NEVER = '0 0 29 2 *'

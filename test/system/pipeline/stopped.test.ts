@@ -1,8 +1,11 @@
 /** A run that is stopped in any stage, by SIGTERM or SIGKILL: the previous snapshot stays, the next run is correct. */
 import type { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/pipeline/two-nights.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const APPS = 30_000
 const STAGES = ['load', 'resolve', 'rank', 'check', 'gate', 'bundle', 'publish']

@@ -1,7 +1,7 @@
 /** Backup, loss of the machine, restore, run: the result is what the lost machine would have published. */
 import { globSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { makeKey, startProgram, startServer } from '../../../support/api.ts'
 import {
   TemporaryFolders,
@@ -10,6 +10,9 @@ import {
   startNightly,
   writeRaw,
 } from '../../../support/pipeline/nightly.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

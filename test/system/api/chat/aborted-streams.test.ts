@@ -1,7 +1,7 @@
 /** Thousands of streams with clients that disconnect leave nothing behind. */
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { CHAT_LIMITS } from '../../../../api/chat/service.ts'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, said, startServer, until } from '../../../support/api.ts'
@@ -10,6 +10,9 @@ import { INSPECTED, INSPECTOR_URL, liveHeapBytes } from '../../../support/live-h
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { chunk, sse, startUpstream } from '../../../support/chat/upstream.ts'
 import { readRecords } from '../../../support/chat/usage-records.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

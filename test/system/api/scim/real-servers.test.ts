@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import { freePort } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
@@ -12,6 +12,9 @@ import { liveThrough, type LivingDirectory } from '../../../support/scim/scim-li
 import { startScimServer } from '../../../support/scim/scim-server.ts'
 import { startSyncApi } from '../../../support/scim/sync.ts'
 import { TestStores } from '../../../support/stores.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -10,6 +10,9 @@ import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../..
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { asEnvironment } from '../../../support/stores.ts'
 
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
+
 const folders = new TemporaryFolders()
 const bin = findPostgres()
 let server: Postgres

@@ -1,11 +1,14 @@
 /** Random changes between nights: the month files equal those of a first run. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { addDays } from '../../../../pipeline/contract/calendar.ts'
 import { DAYS, Months, monthsOf } from '../../../support/pipeline/months.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { randomFrom, seedFrom } from '../../../support/random.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -4,7 +4,7 @@
  * environment with them, as .ci/run makes it.
  */
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../../../support/api.ts'
 import { startProcess } from '../../../support/processes.ts'
@@ -39,6 +39,9 @@ print(json.dumps(found))
 /** Prints how many records mlcroissant finds in each record set. */
 const READ_CROISSANT = `
 import json, sys, mlcroissant
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
 print(json.dumps({s.id: sum(1 for _ in dataset.records(s.id)) for s in dataset.metadata.record_sets}))
 `

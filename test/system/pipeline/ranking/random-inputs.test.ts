@@ -1,11 +1,14 @@
 /** Random registries and usage: the pipeline and the naive oracle agree on days and rankings. */
 import * as fc from 'fast-check'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { publish, queryCurrent, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
 import { computeDataset } from '../../../support/pipeline/oracle-reading.ts'
 import { FILTERS, publicApps, publicDays, ranking } from '../../../support/pipeline/oracle.ts'
 import type { Question } from '../../../support/pipeline/oracle.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const AS_OF = '2025-01-15T02:00:00Z'
 const APPS = 12

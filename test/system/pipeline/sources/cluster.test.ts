@@ -5,7 +5,7 @@ import { createServer, request as forward } from 'node:http'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { nightly } from '../../../../pipeline/nightly.ts'
 import { PASSWORD, hasClickHouse, startCluster } from '../../../support/clickhouse.ts'
 import type { ClickHouseCluster } from '../../../support/clickhouse.ts'
@@ -19,6 +19,9 @@ import {
 } from '../../../support/pipeline/nightly.ts'
 import { portOf } from '../../../support/ports.ts'
 import { runCommandLine } from '../../../support/processes.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const DAY = '2026-10-01'
 const NIGHT = '2026-10-02T02:00:00Z'

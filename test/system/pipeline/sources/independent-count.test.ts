@@ -2,7 +2,7 @@
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { addDays } from '../../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../../pipeline/run-options.ts'
 import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
@@ -12,6 +12,9 @@ import type { PlainApp, PlainRow } from '../../../support/pipeline/plain-count.t
 import { randomFrom } from '../../../support/random.ts'
 import { rawFile } from '../../../support/pipeline/raw-files.ts'
 import type { RawColumn } from '../../../support/pipeline/raw-files.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const SEEDS = [1, 2, 3, 4, 5]
 const NIGHTS = 8

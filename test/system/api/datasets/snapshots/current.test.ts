@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
 import type { Snapshots } from '../../../../../api/datasets/snapshots/choose.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
@@ -10,6 +10,9 @@ import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { followSnapshots } from '../../../../support/snapshots.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
 import { openStore, type StoreSettings } from '../../../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../../../api/paths.ts'
@@ -12,6 +12,9 @@ import {
 } from '../../../../support/scim/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../../../support/stores.ts'
 import { administratorOf, connectionTo, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
+
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
