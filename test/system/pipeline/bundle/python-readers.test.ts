@@ -12,6 +12,9 @@ import { currentSnapshot, queryCurrent, TemporaryFolders } from '../../../suppor
 import { hasFolder } from '../../../support/programs.ts'
 import { startSampleApi } from '../../../support/sample-api.ts'
 
+// Tens of seconds on an idle machine, minutes on a busy one.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
+
 const TABLES = ['rankings', 'app_daily', 'model_daily', 'apps', 'coverage', 'restatements'] as const
 
 /** Prints how many rows each reader finds in each table, and the totals of a view as pandas has them. */
@@ -39,9 +42,6 @@ print(json.dumps(found))
 /** Prints how many records mlcroissant finds in each record set. */
 const READ_CROISSANT = `
 import json, sys, mlcroissant
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
 print(json.dumps({s.id: sum(1 for _ in dataset.records(s.id)) for s in dataset.metadata.record_sets}))
 `
