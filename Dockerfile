@@ -5,7 +5,7 @@ FROM node:26.10.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The base image has the pinned runtime, so the one among the packages, half of their size, is removed.
-RUN npm ci --omit=dev && rm -r node_modules/node node_modules/.bin/node && npm cache clean --force
+RUN npm ci --omit=dev --ignore-scripts && rm -r node_modules/node-linux-* node_modules/.bin/node && npm cache clean --force
 
 FROM node:26.10.0-bookworm-slim
 ENV NODE_ENV=production DATA_DIR=/data HOST=0.0.0.0 PORT=3000

@@ -1,20 +1,67 @@
-/** Checks the configuration before a start: settings, files, permissions and the port (CONTRACT 9). */
+/** How an entry point of the service begins: it reports all faults of its configuration together (CONTRACT 9). */
 import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
+import { failureText } from '../pipeline/program/program.ts'
+import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
+import { EXIT_USAGE, note } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
+import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { OperatorError } from './http/errors.ts'
 import { addressFaults } from './http/server/http-server.ts'
-import type { Log } from './process/log.ts'
-import { dataFolderFaults, missingRights } from './process/rights.ts'
+import { takeNoArguments } from './process/entry.ts'
+import { createLog, type Log } from './process/log.ts'
+import { missingRights } from './process/rights.ts'
 import { storeFaults } from './store/open-store.ts'
 
 const PIPELINE = fileURLToPath(new URL('../pipeline/setting-faults.ts', import.meta.url))
+
+const RESTORED =
+  'DATA_DIR was restored from a backup, and every file matches its checksum. Keys revoked and snapshots retracted after ' +
+  'that backup are valid again: revoke and retract them once more'
+
+/**
+ * Runs an entry point: checks arguments and configuration, then starts the service. Prints a failure and exits with 2.
+ * @param check resolves to the faults of the configuration, a sentence each.
+ */
+export async function runEntry(
+  usage: string,
+  check: (environment: NodeJS.ProcessEnv) => Promise<readonly string[]>,
+  start: (settings: Settings, log: Log) => Promise<void>,
+): Promise<void> {
+  try {
+    takeNoArguments(usage)
+    const faults = await check(process.env)
+    if (faults.length > 0) throw new OperatorError(faults.join('\n'))
+    const settings = readSettings(process.env)
+    const log = createLog(settings.LOG_LEVEL)
+    reportStart(settings, log)
+    await start(settings, log)
+  } catch (error) {
+    note(failureText(error))
+    process.exit(EXIT_USAGE)
+  }
+}
+
+function reportStart({ DATA_DIR }: Settings, log: Log): void {
+  const { node } = process.versions
+  log.info({ version: VERSION, node }, 'starting')
+  if (node !== PINNED_RUNTIME) {
+    log.warn(
+      `This runs on Node.js ${node}, but is tested with ${PINNED_RUNTIME}: npm ci installs that one, and npm scripts find it`,
+    )
+  }
+  const checksums = join(DATA_DIR, CHECKSUMS_FILE)
+  if (!existsSync(checksums)) return
+  // From here on files change: the list is of use for the first start alone.
+  rmSync(checksums)
+  log.warn(RESTORED)
+}
 
 /** The faults of the API's configuration and of the pipeline's settings, each once. */
 export async function checkAll(environment: NodeJS.ProcessEnv): Promise<string[]> {
@@ -24,42 +71,44 @@ export async function checkAll(environment: NodeJS.ProcessEnv): Promise<string[]
   return [...new Set([...faults, ...stdout.split('\n').filter((line) => line !== '')])]
 }
 
-/** @throws {OperatorError} that lists all faults. */
-export function refuseFaults(faults: readonly string[]): void {
-  if (faults.length > 0) throw new OperatorError(faults.join('\n'))
-}
-
-/** Logs what runs. */
-export function logStart(log: Log): void {
-  const { node } = process.versions
-  log.info({ version: VERSION, node }, 'starting')
-  if (node === PINNED_RUNTIME) return
-  log.warn(
-    `This runs on Node.js ${node}, but is tested with ${PINNED_RUNTIME}: npm ci installs that one, and npm scripts find it`,
-  )
-}
-
 /** The faults of the API's configuration. Changes nothing. */
 export async function checkApi(environment: NodeJS.ProcessEnv): Promise<string[]> {
   const wrong = settingFaults(SETTINGS, environment)
   const settings = readSettings(withoutSettings(environment, wrong.keys()))
   const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
-  const needed = isRight('DATA_DIR') ? folderFaults(settings) : []
-  const [store, address, models] = await Promise.all([
+  const faults = await Promise.all([
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
+    isRight('DATA_DIR') ? dataFaults(settings) : [],
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
     modelsFaults(settings.MODELS_FILE, environment),
   ])
-  return [...new Set([...wrong.values(), ...store, ...needed, ...address, ...models])]
+  return [...new Set([...wrong.values(), ...faults.flat()])]
 }
 
-/** What the API reads of DATA_DIR, and where chat leaves its records, a sentence for each that it may not use. */
-function folderFaults({ DATA_DIR, MODELS_FILE }: Settings): string[] {
-  const records = MODELS_FILE === undefined ? [] : missingRights(join(DATA_DIR, RAW_FOLDER, 'usage'), [])
+/** What the API may not read of DATA_DIR, and where chat may not leave its records. */
+async function dataFaults({ DATA_DIR, MODELS_FILE }: Settings): Promise<string[]> {
+  const unreadable = missingRights([DATA_DIR, join(DATA_DIR, SNAPSHOTS_FOLDER)], 'read')
+  const records = MODELS_FILE === undefined ? [] : [join(DATA_DIR, RAW_FOLDER, 'usage')]
   return [
-    ...dataFolderFaults(DATA_DIR, [SNAPSHOTS_FOLDER], 'read'),
-    ...records.map((reason) => `Records of chat requests cannot be written: ${reason}`),
+    ...unreadable.map((reason) => `DATA_DIR "${DATA_DIR}" cannot be used: ${reason}`),
+    ...missingRights(records, 'write').map(
+      (reason) => `Records of chat requests cannot be written: ${reason}`,
+    ),
+    ...(unreadable.length === 0 ? await restoreFaults(DATA_DIR) : []),
   ]
+}
+
+/** Which files of a restored backup differ from its list of checksums. */
+async function restoreFaults(dataDir: string): Promise<string[]> {
+  const list = join(dataDir, CHECKSUMS_FILE)
+  if (!existsSync(list)) return []
+  const faults: string[] = []
+  for (const line of readFileSync(list, 'utf8').trimEnd().split('\n')) {
+    const [checksum, path = ''] = line.split(/ {2}(.*)/)
+    const found = await checksumOf(join(dataDir, path)).catch(() => 'missing')
+    if (found !== checksum) faults.push(`${join(dataDir, path)} is not the file of the backup: copy it again`)
+  }
+  return faults
 }
 
 async function modelsFaults(file: string | undefined, environment: NodeJS.ProcessEnv): Promise<string[]> {

@@ -3,15 +3,14 @@
  * nightly schedule, and a first request to try.
  */
 import '../pipeline/program/runtime.js'
-import { failureText } from '../pipeline/program/program.ts'
-import { EXIT_USAGE, note, print } from '../pipeline/program/terminal.ts'
 import { settingsHelp } from '../pipeline/program/settings.ts'
+import { print } from '../pipeline/program/terminal.ts'
 import { createFirstKey } from './accounts/keys/key-store.ts'
-import { keepRunning, runProgram, type Ending } from './process/child-processes.ts'
-import { checkAll, logStart, refuseFaults } from './check-config.ts'
-import { readSettings, SETTINGS, type Settings } from './config.ts'
-import { onReloadSignal, onStopSignal, takeNoArguments } from './process/entry.ts'
-import { createLog, type Log } from './process/log.ts'
+import { keepRunning, runProgram } from './process/child-processes.ts'
+import { checkAll, runEntry } from './check-config.ts'
+import { SETTINGS, type Settings } from './config.ts'
+import { onReloadSignal, onStopSignal } from './process/entry.ts'
+import type { Log } from './process/log.ts'
 import { BASE_PATH } from './paths.ts'
 import { serve } from './serve.ts'
 
@@ -29,17 +28,7 @@ const USAGE = `npm start: one run of the pipeline, then the API with the nightly
 ${settingsHelp(SETTINGS)}
 The settings of the pipeline count too: npm run nightly -- --help`
 
-try {
-  takeNoArguments(USAGE)
-  refuseFaults(await checkAll(process.env))
-  const settings = readSettings(process.env)
-  const log = createLog(settings.LOG_LEVEL)
-  logStart(log)
-  await start(settings, log)
-} catch (error) {
-  note(failureText(error))
-  process.exit(EXIT_USAGE)
-}
+await runEntry(USAGE, checkAll, start)
 
 async function start(settings: Settings, log: Log): Promise<void> {
   const running = new AsyncDisposableStack()
@@ -50,7 +39,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const ending = await run.ended
   if (running.disposed) return
   // After a failed run the API starts all the same, with earlier snapshots, if any.
-  if (!isSuccess(ending)) log.error({ ...ending }, 'pipeline run failed; serving the earlier snapshots')
+  if (ending['code'] !== 0) log.error(ending, 'pipeline run failed; serving the earlier snapshots')
 
   const service = await serve(settings, { log, environment: process.env })
   if (running.disposed) return await service.close()
@@ -63,13 +52,9 @@ async function start(settings: Settings, log: Log): Promise<void> {
   // A run has just been made, so there is none to catch up on.
   const schedule = keepRunning(SCHEDULE, ['--no-catch-up'], {
     delayMs: RESTART_DELAY_MS,
-    onEnd: (end) => log.error({ ...end }, 'nightly schedule ended; starting it again'),
+    onEnd: (end) => log.error(end, 'nightly schedule ended; starting it again'),
   })
   running.defer(() => schedule.stop())
-}
-
-function isSuccess(ending: Ending): boolean {
-  return 'code' in ending && ending.code === 0
 }
 
 function welcome(origin: string, firstKey: string | undefined): string {

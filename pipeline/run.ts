@@ -120,8 +120,7 @@ async function runUnderLock(
 /** @throws UsageError when DATA_DIR cannot hold snapshots. */
 export function makeFolders(dataDir: string): void {
   try {
-    makeDataFolder(dataDir)
-    mkdirSync(join(dataDir, SNAPSHOTS_FOLDER), { recursive: true })
+    makeDataFolder(join(dataDir, SNAPSHOTS_FOLDER))
   } catch (error) {
     throw new UsageError(`DATA_DIR ${dataDir} cannot be used: ${messageOf(error)}`, { cause: error })
   }

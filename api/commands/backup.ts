@@ -1,30 +1,103 @@
-/** Entry point of `npm run backup`: copies a running installation (CONTRACT 9). Summary on stdout, notes on stderr. */
+/** Entry point of `npm run backup`: copies an installation while everything runs (CONTRACT 9). */
 import '../../pipeline/program/runtime.js'
-import { runAsProcess, type CommandLine } from '../../pipeline/program/program.ts'
-import { backUp } from '../backup/back-up.ts'
-import { describeBackup, runOnFolder } from '../backup/command.ts'
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename, join, relative, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pipeline } from 'node:stream/promises'
+import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE } from '../../pipeline/contract/files.ts'
+import { exitCodeOf, runAsProcess, wantsHelp, type CommandLine } from '../../pipeline/program/program.ts'
+import { pluralize } from '../../pipeline/program/terminal.ts'
+import { readSettings } from '../config.ts'
+import { OperatorError } from '../http/errors.ts'
+import { unlessAbsent } from '../process/system-errors.ts'
 
-const PROGRAM = {
-  call: 'npm run -s backup -- TO',
-  text:
-    'Copies snapshots, raw usage and service.sqlite of DATA_DIR into the folder TO, with a manifest of checksums. ' +
-    'Everything may run meanwhile. Snapshots become hard links if TO is on the same file system: copy such a ' +
-    'backup to another disk or machine, for example with rsync -aH. The warehouse is not copied; a run rebuilds it.',
-}
+/** The checksums of a backup, in the form of sha256sum; written last, so a backup without it is incomplete. */
+export const CHECKSUMS_FILE = 'SHA256SUMS'
+
+const HELP = `Usage: npm run -s backup -- TO
+
+Copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything runs, and lists
+the checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots become hard links.
+To restore, copy TO back to DATA_DIR and start the service, which compares every file with its checksum.`
 
 const DUMP =
   'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
   'pg_dump --format=custom --file=rankings.dump "$DATABASE_URL"'
 
-/** Backs up into the given folder; resolves to the exit code. */
-export function backupCommand(line: CommandLine): Promise<number> {
-  return runOnFolder(PROGRAM, line, async (to, { DATA_DIR: dataDir, DATABASE_URL: database }) => {
-    const hasDatabase = database !== undefined
-    const manifest = await backUp({ dataDir, to, hasDatabase, now: new Date() })
-    line.print(describeBackup(manifest))
-    line.note(`The backup in ${to} is complete`)
-    if (hasDatabase) line.note(DUMP)
+/** Backs up into the folder of the arguments; resolves to the exit code. */
+export function backup({ args, environment, print, note }: CommandLine): Promise<number> {
+  return exitCodeOf({ note }, async () => {
+    if (wantsHelp(args)) return print(HELP)
+    const [to, ...rest] = args
+    if (to === undefined || rest.length > 0) throw new OperatorError('Name one folder: npm run backup -- TO')
+    const { DATA_DIR: from, DATABASE_URL: database } = readSettings(environment)
+    copyAll(from, to, database === undefined)
+    const files = fs.readdirSync(to, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+    const found = files.map(({ parentPath, name }) => relative(to, join(parentPath, name))).toSorted()
+    const paths = found.filter((path) => !path.startsWith(CURRENT_POINTER))
+    const lines: string[] = []
+    for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
+    fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
+    note(`The backup in ${to} is complete: ${pluralize(paths.length, 'file')}`)
+    if (database !== undefined) note(DUMP)
   })
 }
 
-if (import.meta.main) await runAsProcess(backupCommand)
+/** Copies the snapshots, then the raw usage, then the store: the run after a restore counts what came between. */
+function copyAll(from: string, to: string, withStore: boolean): void {
+  const [snapshots, raw] = [join(from, SNAPSHOTS_FOLDER), join(from, RAW_FOLDER)]
+  const store = withStore ? join(from, STORE_FILE) : ''
+  if (![snapshots, raw, store].some((path) => fs.existsSync(path)))
+    throw new OperatorError(`DATA_DIR ${from} holds nothing to back up`)
+  if (fs.existsSync(to) || `${resolve(to)}/`.startsWith(`${resolve(from)}/`))
+    throw new OperatorError(`${to} exists already or is inside of DATA_DIR: name a new folder elsewhere`)
+  fs.mkdirSync(to, { recursive: true, mode: 0o700 })
+  unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
+  if (fs.existsSync(snapshots)) linkFiles(snapshots, join(to, SNAPSHOTS_FOLDER))
+  const filter = (path: string) => !basename(path).startsWith('.')
+  if (fs.existsSync(raw)) fs.cpSync(raw, join(to, RAW_FOLDER), { recursive: true, dereference: true, filter })
+  if (!fs.existsSync(store)) return
+  // For a missing permission SQLite only reports that it cannot open the file.
+  fs.accessSync(store, fs.constants.R_OK)
+  using database = new DatabaseSync(store, { readOnly: true })
+  database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
+}
+
+/**
+ * Links the files below a folder that never change, or copies them to another file system, where snapshots go on to share
+ * their months. A snapshot that is pruned meanwhile is left out.
+ */
+function linkFiles(from: string, to: string): void {
+  fs.mkdirSync(to)
+  const copies = new Map<number, string>()
+  const paths = fs.readdirSync(from, { recursive: true, encoding: 'utf8' })
+  for (const path of paths
+    .filter((each) => !each.split('/').some((name) => name.startsWith('.')))
+    .toSorted()) {
+    const [source, target] = [join(from, path), join(to, path)]
+    const file = fs.statSync(source, { throwIfNoEntry: false })
+    if (file?.isDirectory() === true) fs.mkdirSync(target)
+    if (file?.isFile() !== true) continue
+    try {
+      fs.linkSync(copies.get(file.ino) ?? source, target)
+    } catch {
+      unlessAbsent(() => fs.copyFileSync(source, target, fs.constants.COPYFILE_FICLONE))
+    }
+    copies.set(file.ino, target)
+  }
+  for (const name of fs.readdirSync(to))
+    if (!fs.existsSync(join(from, name))) fs.rmSync(join(to, name), { recursive: true })
+}
+
+/** The SHA-256 of a file in hexadecimal; the file survives a power cut from then on. */
+export async function checksumOf(path: string): Promise<string> {
+  await using file = await open(path)
+  await file.sync()
+  const sha256 = createHash('sha256')
+  await pipeline(file.createReadStream({ autoClose: false }), sha256)
+  return sha256.digest('hex')
+}
+
+if (import.meta.main) await runAsProcess(backup)

@@ -1,10 +1,11 @@
 /** Runs the pipeline's programs as child processes, never in the API's own. */
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** The end of a child: its exit code, its signal, or why it never started. */
-export type Ending = { readonly code: number } | { readonly signal: string } | { readonly fault: string }
+/** The end of a child: its exit code and signal, one of them null, or why it never started. */
+export type Ending = Readonly<Record<string, unknown>>
 
 export interface Child {
   /** Resolves when the process has ended, in any way. */
@@ -18,7 +19,10 @@ export function runProgram(program: URL, args: readonly string[]): Child {
   // Its output are messages, and stdout belongs to this process. The IPC channel carries nothing: it closes when this
   // process ends in any way, which the program detects.
   const child = spawn(process.execPath, [fileURLToPath(program), ...args], { stdio: ['ignore', 2, 2, 'ipc'] })
-  const ended = endingOf(child)
+  const ended = once(child, 'exit').then(
+    ([code, signal]: unknown[]) => ({ code, signal }),
+    (error: unknown) => ({ err: error }),
+  )
   return {
     ended,
     async stop() {
@@ -35,15 +39,16 @@ export function keepRunning(
   { delayMs, onEnd }: { readonly delayMs: number; readonly onEnd: (ending: Ending) => void },
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
-  let child: Child
+  let child = runProgram(program, args)
 
   async function loop(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      child = runProgram(program, args)
+    for (;;) {
       const ending = await child.ended
       if (stopping.signal.aborted) return
       onEnd(ending)
       await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      if (stopping.signal.aborted) return
+      child = runProgram(program, args)
     }
   }
 
@@ -55,11 +60,4 @@ export function keepRunning(
       await looping
     },
   }
-}
-
-function endingOf(child: ChildProcess): Promise<Ending> {
-  const { promise, resolve } = Promise.withResolvers<Ending>()
-  child.once('error', (error) => resolve({ fault: error.message }))
-  child.once('exit', (code, signal) => resolve(code === null ? { signal: signal ?? 'unknown' } : { code }))
-  return promise
 }

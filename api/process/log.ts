@@ -2,9 +2,10 @@
 import { isatty } from 'node:tty'
 import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino'
 import sonicBoom from 'sonic-boom'
-import type { Settings } from '../config.ts'
+import { z } from 'zod'
+import { printable } from '../../pipeline/program/terminal.ts'
 import { hideKeys } from '../accounts/keys/credentials.ts'
-import { plainLine } from './plain-line.ts'
+import type { Settings } from '../config.ts'
 
 export type Log = Logger
 
@@ -44,9 +45,9 @@ function openDestination(fd: number): DestinationStream & { flush(done: () => vo
   target.on('drop', () => (dropped += 1))
   target.on('drain', () => {
     if (dropped === 0) return
-    const lines = dropped
+    const msg = 'lines of the log were dropped: stderr took them too slowly'
+    target.write(`${JSON.stringify({ level: 'warn', time: new Date(), lines: dropped, msg })}\n`)
     dropped = 0
-    target.write(lossLine(lines))
   })
   const format = isatty(fd) ? plainLine : (line: string) => line
   return {
@@ -55,12 +56,24 @@ function openDestination(fd: number): DestinationStream & { flush(done: () => vo
   }
 }
 
-function lossLine(lines: number): string {
-  const [time, msg] = [new Date().toISOString(), 'lines of the log were dropped: stderr took them too slowly']
-  return `${JSON.stringify({ level: 'warn', time, lines, msg })}\n`
-}
-
 // An error's text may quote client input, and that may contain a key.
 function describeError(error: Error): unknown {
   return JSON.parse(hideKeys(JSON.stringify(stdSerializers.err(error))))
+}
+
+const lineSchema = z.looseObject({
+  level: z.string(),
+  time: z.string(),
+  msg: z.string().default(''),
+  err: z.looseObject({ stack: z.string().default('') }).optional(),
+})
+
+/** A line of the log for people: `12:58:30 info  listening origin=http://127.0.0.1:3000`. */
+export function plainLine(line: string): string {
+  const { level, time, msg, err, ...facts } = lineSchema.parse(JSON.parse(line))
+  const named = Object.entries(facts).map(
+    ([name, value]) => ` ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const fault = err === undefined ? '' : `\n  ${err.stack}`
+  return `${printable(`${time.slice(11, 19)} ${level.padEnd(5)} ${msg}${named.join('')}${fault}`)}\n`
 }

@@ -1,9 +1,9 @@
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
 import type { Settings } from '../config.ts'
 import { describeDatabase, isDatabaseUrl } from './database-url.ts'
 import { OperatorError } from '../http/errors.ts'
-import { dataFolderFaults, missingRights } from '../process/rights.ts'
+import { missingRights } from '../process/rights.ts'
 import { updateSchema } from './schema.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
@@ -33,7 +33,8 @@ export async function openStore({ DATA_DIR, DATABASE_URL }: StoreSettings, now: 
 /** Why the store cannot be opened, a sentence each; empty if it can. Changes nothing. */
 export async function storeFaults({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<string[]> {
   if (DATABASE_URL === undefined) {
-    return dataFolderFaults(DATA_DIR, [STORE_FILE])
+    const reasons = missingRights([DATA_DIR, join(DATA_DIR, STORE_FILE)], 'write')
+    return reasons.map((reason) => `DATA_DIR "${DATA_DIR}" cannot be used: ${reason}`)
   }
   const store = await openDatabase(DATABASE_URL)
   return await faultOf(`DATABASE_URL: ${describeDatabase(DATABASE_URL)}`, async () => {
@@ -67,7 +68,7 @@ async function open(
   } catch (error) {
     await store?.close()
     // For a missing permission SQLite only reports that it cannot open the file.
-    const rights = isDatabaseUrl(place) ? [] : missingRights(dirname(place), [basename(place)])
+    const rights = isDatabaseUrl(place) ? [] : missingRights([dirname(place), place], 'write')
     throw unusable(name, rights.length > 0 ? new Error(rights.join(', ')) : error)
   }
 }

@@ -1,5 +1,5 @@
 /** Paths of snapshots, in DATA_DIR and in the API. */
-import { existsSync, mkdirSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** The DuckDB file of a snapshot. */
@@ -28,15 +28,21 @@ export const STORE_FILE = 'service.sqlite'
 /** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per snapshot ever published (CONTRACT 4.6). */
 export const RECORDS_FOLDER = 'records'
 
-/** Makes DATA_DIR, with the folders above it. */
+/** Makes DATA_DIR, with the folders above it, open to readers: only published files in it are. */
 export function makeDataFolder(path: string): void {
   // Recursive mkdir never returns in a file system without new folders, such as /proc, so it is avoided if the folder exists.
   if (existsSync(path)) return void mkdirSync(path, { recursive: true })
   makeDataFolder(dirname(path))
   try {
     mkdirSync(path)
+    makePublic(path)
   } catch (error) {
     // Another process may have created it meanwhile.
     if (!existsSync(path)) throw error
   }
+}
+
+/** Lets every user read a published file or list a folder, whatever the umask. */
+export function makePublic(path: string): void {
+  chmodSync(path, statSync(path).isDirectory() ? 0o755 : 0o644)
 }

@@ -5,6 +5,7 @@
 import { readdirSync, statSync, statfsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { snapshotId } from '../contract/calendar.ts'
+import { makePublic } from '../contract/files.ts'
 import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
 import { transaction } from '../duckdb/statements.ts'
 import { listSnapshots, pointAt } from '../snapshot/list.ts'
@@ -20,6 +21,7 @@ export async function publish(run: Run): Promise<StageResult> {
   const paths = readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' }).map((name) =>
     join(run.buildFolder, name),
   )
+  for (const path of [run.buildFolder, ...paths]) makePublic(path)
   for (const path of paths) syncToDisk(path)
   // A month that several snapshots share takes its space once.
   const added = paths.map((path) => statSync(path)).filter((file) => file.isFile() && file.nlink === 1)

@@ -29,7 +29,7 @@ const RUN_FOREVER = 'setInterval(() => undefined, 1000)'
 describe('runProgram', () => {
   it('passes on arguments and returns the exit code', async () => {
     const { program, starts } = makeProgram('process.exitCode = 75')
-    expect(await runProgram(program, ['run', 'it']).ended).toEqual({ code: 75 })
+    expect(await runProgram(program, ['run', 'it']).ended).toMatchObject({ code: 75 })
     expect(starts()).toEqual(['run it'])
   })
 
@@ -38,7 +38,7 @@ describe('runProgram', () => {
     const child = runProgram(program, [])
     await until(() => starts().length === 1)
     await child.stop()
-    expect(await child.ended).toEqual({ signal: 'SIGTERM' })
+    expect(await child.ended).toMatchObject({ signal: 'SIGTERM' })
     await child.stop()
   })
 })
@@ -50,7 +50,7 @@ describe('keepRunning', () => {
     const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
     await until(() => starts().length >= 3)
     await running.stop()
-    expect(endings.slice(0, 2)).toEqual([{ code: 3 }, { code: 3 }])
+    expect(endings.slice(0, 2)).toMatchObject([{ code: 3 }, { code: 3 }])
     expect(new Set(starts())).toEqual(new Set(['--once']))
   })
 
@@ -68,7 +68,7 @@ describe('keepRunning', () => {
     const { program } = makeProgram('')
     const { promise: ended, resolve } = Promise.withResolvers<Ending>()
     const running = keepRunning(program, ['--once'], { delayMs: 1_000_000_000, onEnd: resolve })
-    expect(await ended).toEqual({ code: 0 })
+    expect(await ended).toMatchObject({ code: 0 })
     await running.stop()
   })
 })

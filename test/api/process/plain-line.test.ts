@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createLog } from '../../../api/process/log.ts'
-import { plainLine } from '../../../api/process/plain-line.ts'
+import { plainLine } from '../../../api/process/log.ts'
 
 it('a line for people has time, level, message and fields, without control characters of clients', () => {
   const lines: string[] = []

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { open, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -85,7 +85,7 @@ describe('npm start', () => {
 })
 
 it('npm start on an empty folder publishes the sample and prints a request that answers', async () => {
-  const dataDir = folders.make()
+  const dataDir = join(folders.make(), 'data')
   const { welcome, output, child, ended } = await startAll({ DATA_DIR: dataDir })
   expect(welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
   await until(() => output.stdout.includes('Ready: '))
@@ -98,6 +98,9 @@ it('npm start on an empty folder publishes the sample and prints a request that 
   expect(rankingsSchema.parse(await response.json()).data).toHaveLength(5)
   child.kill('SIGTERM')
   expect(await ended).toMatchObject({ code: 0 })
+  const rights = (name: string) => (statSync(join(dataDir, name)).mode & 0o777).toString(8)
+  expect(['raw', 'warehouse.duckdb', 'service.sqlite'].map(rights)).toEqual(['700', '600', '600'])
+  expect(['.', 'current', 'current/app-rankings.duckdb'].map(rights)).toEqual(['755', '755', '644'])
 
   const second = await startAll({ DATA_DIR: dataDir })
   expect(second.welcome).not.toContain('sk-')

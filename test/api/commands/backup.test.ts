@@ -1,0 +1,119 @@
+/** CONTRACT 9: a backup copies everything while it runs, and restoring is copying back. */
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, existsSync, globSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { backup } from '../../../api/commands/backup.ts'
+import { rankingsSchema, startApi, startProgram, startServer } from '../../support/api.ts'
+import { TemporaryFolders, publish, writeRaw } from '../../support/pipeline/nightly.ts'
+import { runCommandLine } from '../../support/processes.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+const APPS = `app_id,app_name,visibility,subcategories,alias_of,updated_at
+1,One,public,cli-agent,,2026-01-01T00:00:00Z
+`
+const usage = (day: string) =>
+  `ts,app_id,prompt_tokens,completion_tokens\n${day}T10:00:00Z,1,${day.replaceAll('-', '')},5\n`
+
+const dataDir = folders.make()
+const whole = join(folders.make(), 'whole')
+
+beforeAll(async () => {
+  writeRaw(dataDir, 'apps/apps.csv', APPS)
+  for (const day of ['2026-02-10', '2026-03-10']) {
+    writeRaw(dataDir, `usage/date=${day}/a.csv`, usage(day))
+    await publish(dataDir, `${day.slice(0, 8)}11T02:00:00Z`)
+  }
+  // Unfinished files are not in a backup.
+  writeRaw(dataDir, 'usage/date=2026-03-11/.a.csv', 'half')
+  mkdirSync(join(dataDir, 'snapshots', '.building-x'))
+})
+
+const run = (to: string, from = dataDir, environment = {}) =>
+  runCommandLine(backup, [to], { DATA_DIR: from, ...environment })
+
+/** Copies the backup back, as an operator does. */
+function copyBack(): string {
+  const restored = join(folders.make(), 'data')
+  execFileSync('cp', ['-a', whole, restored])
+  return restored
+}
+
+describe('a backup of a running service', () => {
+  it('has snapshots, raw usage and every key, is checked by sha256sum, and serves once it is copied back', async () => {
+    await using running = await startApi(dataDir)
+    const key = await running.makeKey()
+    const query = '/datasets/app-rankings?start_date=2026-02-01'
+    const before = await running.get(query, key)
+    expect(await run(whole)).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringMatching(/^The backup in .*whole is complete: \d+ files\n$/) as unknown,
+    })
+    expect(statSync(whole).mode & 0o777).toBe(0o700)
+    execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: whole })
+
+    const restored = copyBack()
+    expect(globSync('**/.*', { cwd: restored })).toEqual([])
+    await using api = await startApi(restored)
+    const after = await api.get(query, key)
+    expect(after.headers.get('ETag')).toBe(before.headers.get('ETag'))
+    const text = await after.text()
+    expect(rankingsSchema.parse(JSON.parse(text)).data).toHaveLength(1)
+    expect(text).toBe(await before.text())
+    expect((await api.get(`${query}&as_of=20260211T020000Z`, key)).status).toBe(200)
+  })
+
+  it('links snapshots on the same file system, and months that snapshots share', () => {
+    const months = globSync('snapshots/*/app_daily/month=2026-02.parquet', { cwd: whole })
+    expect(months).toHaveLength(2)
+    const inodes = [...months.map((name) => join(whole, name)), ...months.map((name) => join(dataDir, name))]
+    expect(new Set(inodes.map((path) => statSync(path).ino)).size).toBe(1)
+  })
+
+  it('is rejected for a folder that exists, is inside of the data, or holds nothing', async () => {
+    const none = folders.make()
+    for (const [to, from, reason] of [
+      [whole, dataDir, 'name a new folder'],
+      [join(dataDir, 'raw', 'backup'), dataDir, 'name a new folder'],
+      [join(folders.make(), 'to'), none, 'holds nothing to back up'],
+    ] as const) {
+      const result = await run(to, from)
+      expect([result.code, result.stdout]).toEqual([2, ''])
+      expect(result.stderr).toContain(reason)
+    }
+  })
+
+  it('beside PostgreSQL leaves the store out and shows how to dump it', async () => {
+    const to = join(folders.make(), 'to')
+    const made = await run(to, dataDir, { DATABASE_URL: 'postgres://127.0.0.1:1/rankings' })
+    expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('pg_dump')])
+    expect(existsSync(join(to, 'service.sqlite'))).toBe(false)
+  })
+})
+
+describe('the first start over a copied backup', () => {
+  it('names files that are missing or changed, and serves nothing', async () => {
+    const restored = copyBack()
+    const changed = join(restored, 'raw', 'usage', 'date=2026-02-10', 'a.csv')
+    appendFileSync(changed, 'x')
+    const missing = join(restored, 'service.sqlite')
+    rmSync(missing)
+    const start = await startProgram('server.ts', [], { DATA_DIR: restored, PORT: '0' }).ended
+    expect([start.code, start.stdout]).toEqual([2, ''])
+    for (const path of [changed, missing])
+      expect(start.stderr).toContain(`${path} is not the file of the backup`)
+  })
+
+  it('warns of revocations and retractions after the backup, once', async () => {
+    const restored = copyBack()
+    for (const isWarned of [true, false]) {
+      const server = await startServer({ DATA_DIR: restored })
+      server.child.kill('SIGTERM')
+      const { code, stderr } = await server.ended
+      expect([code, stderr.includes('revoke and retract them once more')]).toEqual([0, isWarned])
+    }
+  })
+})
