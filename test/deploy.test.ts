@@ -34,6 +34,12 @@ it('the container image runs the pinned runtime', () => {
   expect(images).toEqual([PINNED_RUNTIME, PINNED_RUNTIME])
 })
 
+it('every image is pinned by its digest', () => {
+  const images = [...`${read('Dockerfile')}${read('compose.yaml')}`.matchAll(/^(?:FROM| *image:) (\S+)/gm)]
+  expect(images).toHaveLength(3)
+  for (const [, image] of images) expect(image).toMatch(/@sha256:[\da-f]{64}$/)
+})
+
 it('the container image copies existing files and runs without privileges', () => {
   const lines = read('Dockerfile').split('\n')
   const sources = lines
