@@ -1,5 +1,5 @@
 /** One nightly run: the stages in order, timed and reported. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ProgramError, UsageError } from './program/program.ts'
 import { bundle } from './stages/bundle.ts'

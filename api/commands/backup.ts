@@ -56,13 +56,17 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   fs.mkdirSync(to, { recursive: true, mode: 0o700 })
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
   if (fs.existsSync(snapshots)) linkFiles(snapshots, join(to, SNAPSHOTS_FOLDER))
-  const filter = (path: string) => !basename(path).startsWith('.')
-  if (fs.existsSync(raw)) fs.cpSync(raw, join(to, RAW_FOLDER), { recursive: true, dereference: true, filter })
+  if (fs.existsSync(raw))
+    fs.cpSync(raw, join(to, RAW_FOLDER), { recursive: true, dereference: true, filter: isFinished })
   if (!fs.existsSync(store)) return
   // For a missing permission SQLite only reports that it cannot open the file.
   fs.accessSync(store, fs.constants.R_OK)
   using database = new DatabaseSync(store, { readOnly: true })
   database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
+}
+
+function isFinished(path: string): boolean {
+  return !basename(path).startsWith('.')
 }
 
 /**
