@@ -3,7 +3,7 @@
  * alone.
  */
 import type { Chat } from './chat/service.ts'
-import type { Snapshots } from './datasets/snapshots/choose.ts'
+import type { Snapshots } from './datasets/snapshots/current.ts'
 import type { Handler } from './http/call.ts'
 import { ApiError } from './http/errors.ts'
 import { sendJson } from './http/respond.ts'

@@ -5,8 +5,8 @@ import type { Clock } from './http/call.ts'
 import type { Chat } from './chat/service.ts'
 import { chatRoutes } from './chat/routes.ts'
 import type { CronSchedule } from './process/cron-schedule.ts'
-import type { Answers } from './datasets/rows/answers.ts'
-import type { Snapshots } from './datasets/snapshots/choose.ts'
+import type { Bodies } from './datasets/reply.ts'
+import type { Snapshots } from './datasets/snapshots/current.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { serveMetrics } from './process/metrics.ts'
 import { openApiRoutes } from './openapi/routes.ts'
@@ -26,7 +26,7 @@ export interface RouteDependencies {
   readonly store: Store
   readonly limiter: RateLimiter
   readonly snapshots: Snapshots
-  readonly answers: Answers
+  readonly bodies: Bodies
   readonly chat: Chat
   readonly syncJobs: SyncJobs
   readonly clock: Clock
@@ -45,7 +45,7 @@ export function createRoutes({
   store,
   limiter,
   snapshots,
-  answers,
+  bodies,
   chat,
   syncJobs,
   clock,
@@ -58,7 +58,7 @@ export function createRoutes({
 }: RouteDependencies): readonly Route[] {
   const applyLimits = createApplyLimits(limiter, clock)
   const described = [
-    ...datasetRoutes({ snapshots, answers, applyLimits, clock, schedule }),
+    ...datasetRoutes({ snapshots, bodies, applyLimits, clock, schedule }),
     ...chatRoutes(chat),
     ...scimRoutes(store, syncJobs),
   ]

@@ -6,10 +6,10 @@ import type { Clock } from './http/call.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
 import { openCatalogue } from './datasets/snapshots/catalogue.ts'
-import { openSnapshots, type Snapshots } from './datasets/snapshots/choose.ts'
-import { usualRankings } from './datasets/rankings/app-rankings.ts'
-import { createAnswers, type Answers } from './datasets/rows/answers.ts'
-import { createDatasetMetrics } from './datasets/dataset-metrics.ts'
+import { openSnapshots, type Snapshots } from './datasets/snapshots/current.ts'
+import { createDatasetMetrics } from './datasets/metrics.ts'
+import { usualRankings } from './datasets/rankings.ts'
+import { createBodies, type Bodies } from './datasets/reply.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http/server/http-server.ts'
 import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
@@ -77,9 +77,9 @@ async function open(
   const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits } = given
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
   const metrics = createMetricsRegistry()
-  const answers = createAnswers()
+  const bodies = createBodies()
   const base = { metrics, clock, schedule: cronSchedule(settings.NIGHTLY_SCHEDULE) }
-  const { snapshots, views } = await openDataset(settings, { ...base, log, answers, opened })
+  const { snapshots, views } = await openDataset(settings, { ...base, log, bodies, opened })
   await warnOfNewStore(store, snapshots.catalogue.ids(), log)
   const requestStore = createRequestStore(store, log)
   const limiter = createRateLimiter(requestStore)
@@ -91,7 +91,7 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
-  const served = { store: requestStore, readiness, snapshots, views, answers, chat, syncJobs }
+  const served = { store: requestStore, readiness, snapshots, views, bodies, chat, syncJobs }
   const routes = createRoutes({ ...served, ...base, limiter, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, stallMs: limits.stallMs, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
@@ -120,18 +120,18 @@ interface SnapshotOptions {
   readonly metrics: Registry
   readonly clock: Clock
   readonly schedule: CronSchedule
-  readonly answers: Answers
+  readonly bodies: Bodies
   readonly opened: AsyncDisposableStack
 }
 
 /** The snapshots, and the views that are prepared before a new one is served. */
 async function openDataset(
   { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT: port }: Settings,
-  { log, metrics, clock, schedule, answers, opened }: SnapshotOptions,
+  { log, metrics, clock, schedule, bodies, opened }: SnapshotOptions,
 ): Promise<{ snapshots: Snapshots; views: Views }> {
   const catalogue = openCatalogue(dataDir, log)
   const views = createViews({ catalogue, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })
-  const dataset = createDatasetMetrics(metrics, {
+  const opens = createDatasetMetrics(metrics, {
     facts: () => snapshots.current.facts(),
     isDegraded: () => snapshots.current.fault() !== undefined,
     faults: () => catalogue.faults().length,
@@ -142,13 +142,13 @@ async function openDataset(
     catalogue,
     log,
     async prepare(snapshot) {
-      await answers.warm(snapshot, usualRankings(snapshot))
+      await bodies.warm(snapshot, usualRankings(snapshot))
       // The most frequent views.
       for (const query of ['', 'sort=trending']) {
         await views.warm(snapshot, listView('apps'), parseList('apps', query))
       }
     },
-    onOpen: () => dataset.snapshotOpened(),
+    onOpen: () => opens.inc(),
   })
   opened.defer(() => snapshots.close())
   return { snapshots, views }

@@ -14,11 +14,11 @@ import { errorEnvelopeSchema } from '../http/errors.ts'
 import { describeParameters } from '../openapi/describe-parameters.ts'
 import type { Operation, ParameterDescription, ReplyDescription, Tag } from '../openapi/operation.ts'
 import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
-import { FORMAT_NAMES, FORMATS } from './formats/formats.ts'
-import { MODEL_PARAMETERS } from './models/model-ranking.ts'
-import { PARAMETERS } from './rankings/parameters.ts'
-import { DEFAULT_WINDOW_DAYS } from './rankings/window.ts'
-import { SERIES_PARAMETERS } from './series/parameters.ts'
+import { FORMAT_NAMES, FORMATS } from './formats.ts'
+import { MODEL_PARAMETERS } from './models.ts'
+import { PARAMETERS } from './rankings.ts'
+import { DEFAULT_WINDOW_DAYS } from './window.ts'
+import { SERIES_PARAMETERS } from './series.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import { LIST_PARAMETERS } from './snapshots/list.ts'
 import { statusSchema } from './status.ts'
@@ -56,10 +56,9 @@ const MEANINGS = {
   as_of:
     'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
   format: 'Format of the reply; without it `Accept` decides.',
-  bom: 'With `1`, CSV begins with a byte order mark, so that spreadsheets detect UTF-8.',
 } as const satisfies Readonly<Record<keyof typeof PARAMETERS, string>>
 
-const FORMS = { as_of: MEANINGS.as_of, format: MEANINGS.format, bom: MEANINGS.bom } as const
+const FORMS = { as_of: MEANINGS.as_of, format: MEANINGS.format } as const
 
 const SERIES_MEANINGS = {
   app_id: 'The apps by `app_id`; repeat the parameter for each further one.',
@@ -86,8 +85,9 @@ function rowsContent(name: string, row: z.ZodType): NonNullable<ReplyDescription
     .meta({ id: `${name}List` })
   return Object.fromEntries(
     FORMAT_NAMES.map((format) => {
-      const { mediaType, body } = FORMATS[format]
-      return [mediaType, body === 'json' ? schema : body]
+      const { mediaType } = FORMATS[format]
+      if (format === 'json') return [mediaType, schema]
+      return [mediaType, format === 'csv' ? 'text' : 'binary']
     }),
   )
 }
@@ -152,7 +152,6 @@ function rowsReplies(what: string, name: string, row: z.ZodType): Operation['rep
         'ETag',
         'Last-Modified',
         'Cache-Control',
-        'Content-Location',
         'Content-Disposition',
         'Link',
         'Vary',
@@ -162,7 +161,7 @@ function rowsReplies(what: string, name: string, row: z.ZodType): Operation['rep
     },
     '304': {
       description: 'Unchanged since the sent tag or time.',
-      headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Content-Location', 'Vary'],
+      headers: ['ETag', 'Last-Modified', 'Cache-Control', 'Vary'],
     },
     '400': {
       description: 'Invalid parameters; `error.metadata.parameters` lists each with its allowed values.',

@@ -8,7 +8,7 @@ import type { Clock, Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { sendJson } from '../http/respond.ts'
 import { UNREADABLE } from './snapshots/catalogue.ts'
-import type { Snapshots } from './snapshots/choose.ts'
+import type { Snapshots } from './snapshots/current.ts'
 import type { SnapshotFacts } from './snapshots/facts.ts'
 
 const days = z.int().nonnegative()

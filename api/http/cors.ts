@@ -7,7 +7,6 @@ const EXPOSED = [
   'Accept-Ranges',
   'Allow',
   'Content-Disposition',
-  'Content-Location',
   'Content-Range',
   'ETag',
   'Last-Modified',

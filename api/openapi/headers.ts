@@ -8,11 +8,10 @@ export const HEADERS = {
   'Accept-Ranges': text('`bytes`: a file can be read in ranges.'),
   'Cache-Control': text('How long the reply may be cached, and by which caches.'),
   'Content-Disposition': text('File name of the reply; JSON has none.'),
-  'Content-Location': text('Address with the same bytes as long as the snapshot is retained.'),
   'Content-Range': text('The range of bytes in the reply, and the size of the whole.'),
   ETag: text('Strong entity tag of snapshot, query and format.'),
   'Last-Modified': text('The `as_of` of the snapshot.'),
-  Link: text('RFC 8288 links: pages (pinned to the snapshot), licence, metadata, other formats.'),
+  Link: text('RFC 8288 links: pages (pinned to the snapshot), licence, metadata, citation, newest snapshot.'),
   Location: text('The address to continue at.'),
   RateLimit: text('The rest of each limit (`r`) and the seconds until it resets (`t`).'),
   'RateLimit-Policy': text(

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { addDays } from '../../pipeline/contract/calendar.ts'
 import { COVERAGE_STATUSES, SORTS, type Sort } from '../../pipeline/contract/dataset.ts'
-import { windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
+import { windowUpTo, type DateWindow } from '../datasets/window.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { ApiError } from '../http/errors.ts'
 

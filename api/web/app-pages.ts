@@ -3,9 +3,8 @@ import type { Request } from 'express'
 import { z } from 'zod'
 import type { Columns } from '../../pipeline/contract/dataset.ts'
 import { describeRange } from '../../pipeline/contract/calendar.ts'
-import { encodeCsv } from '../datasets/formats/encode-csv.ts'
-import { FORMATS } from '../datasets/formats/formats.ts'
-import { PARAMETERS } from '../datasets/rankings/parameters.ts'
+import { csvText, FORMATS } from '../datasets/formats.ts'
+import { PARAMETERS } from '../datasets/rankings.ts'
 import { ApiError } from '../http/errors.ts'
 import { badRequest, readParameters, type ParameterTable } from '../http/protocol/query-parameters.ts'
 import { queryString } from '../http/respond.ts'
@@ -66,7 +65,7 @@ export const historyFile: View<AppRequest> = {
   read: readAppRequest,
   async make({ snapshot }, { id }) {
     const { days } = await readApp(snapshot, id)
-    return encodeCsv({ columns: HISTORY, rows: days }).toString()
+    return csvText({ columns: HISTORY, rows: days })
   },
 }
 

@@ -2,9 +2,8 @@
 import { z } from 'zod'
 import { FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { COVERAGE_STATUSES, type CoverageStatus } from '../../pipeline/contract/dataset.ts'
-import { MAX_OFFSET, REACHABLE_RANKS } from '../datasets/rankings/parameters.ts'
-import { hasFilter } from '../datasets/rankings/query.ts'
-import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
+import { MAX_OFFSET, REACHABLE_RANKS } from '../datasets/rankings.ts'
+import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { badRequest, invalid } from '../http/protocol/query-parameters.ts'
 import { eachDay, missingDays, type List } from './parameters.ts'
@@ -188,7 +187,6 @@ export async function readList(snapshot: Snapshot, list: List): Promise<ListData
   const recent = windowUpTo(end, RECENT_DAYS).start
   const first = start < recent ? start : recent
   const days = eachDay({ start: first, end })
-  if (!hasFilter(snapshot, list)) return { ...EMPTY, days: days.map((day) => dayOf(day)), earlier }
   const parts = list.subject === 'apps' ? partsOfApps(list) : MODELS
   const values = {
     start,
@@ -221,8 +219,6 @@ export async function readList(snapshot: Snapshot, list: List): Promise<ListData
     earlier,
   }
 }
-
-const EMPTY = { rows: [], others: [], ranks: 0, hasNext: false }
 
 /** A day that the table coverage lacks. */
 function dayOf(day: string): Day {

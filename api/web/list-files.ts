@@ -1,8 +1,7 @@
 /** GET /rankings.csv, /rankings.json and their twins of models (CONTRACT 4.6): the rows of a page, without a key. */
 import { DATASET_VERSION, type Columns } from '../../pipeline/contract/dataset.ts'
-import { encodeCsv } from '../datasets/formats/encode-csv.ts'
-import { FORMATS } from '../datasets/formats/formats.ts'
-import { daysOf } from '../datasets/rankings/window.ts'
+import { csvText, FORMATS } from '../datasets/formats.ts'
+import { daysOf } from '../datasets/window.ts'
 import { jsonText, queryString } from '../http/respond.ts'
 import { readList, type Item, type ListData, type Row } from './list-data.ts'
 import { parseList, resolveList, type List, type ListRequest, type Subject } from './parameters.ts'
@@ -33,8 +32,7 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View<ListReq
       const list = resolveList(request, snapshot)
       const data = await readList(snapshot, list)
       const rows = data.rows.map((row) => ({ ...nameOf(row, subject), ...figuresOf(row) }))
-      if (format === 'csv')
-        return `${BYTE_ORDER_MARK}${encodeCsv({ columns: COLUMNS[subject], rows }).toString()}`
+      if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns: COLUMNS[subject], rows })}`
       const { start, end } = list
       const meta = { as_of: snapshot.asOf, start_date: start, end_date: end, version: DATASET_VERSION }
       const series = request.parameters.series === undefined ? undefined : seriesOf(list, data)

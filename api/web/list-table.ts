@@ -1,6 +1,6 @@
 /** The table of a list: who is first, by how much, and since when. */
 import { APPS_PATH } from '../paths.ts'
-import { daysOf } from '../datasets/rankings/window.ts'
+import { daysOf } from '../datasets/window.ts'
 import { address } from './addresses.ts'
 import { html, raw, type Html } from './html.ts'
 import { RECENT_DAYS, type Day, type ListData, type Row } from './list-data.ts'

@@ -6,9 +6,8 @@ import {
   type Category,
   type Subcategory,
 } from '../../pipeline/contract/taxonomy.ts'
-import { contradictions, PARAMETERS } from '../datasets/rankings/parameters.ts'
-import { resolveQuery, type RankingsQuery } from '../datasets/rankings/query.ts'
-import { baselineOf, DEFAULT_WINDOW_DAYS, windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
+import { contradictions, PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
+import { baselineOf, DEFAULT_WINDOW_DAYS, windowUpTo, type DateWindow } from '../datasets/window.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import {
   badRequest,

@@ -1,7 +1,7 @@
 /** The routes at the origin, for people (CONTRACT 4.6). */
 import type { Request } from 'express'
 import { localUrl } from '../../pipeline/program/settings.ts'
-import type { Snapshots } from '../datasets/snapshots/choose.ts'
+import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Handler } from '../http/call.ts'
 import { queryString } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'

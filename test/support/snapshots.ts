@@ -1,11 +1,10 @@
 /** Opens published snapshots as the API does, without the API. */
 import { basename, dirname } from 'node:path'
 import { openCatalogue } from '../../api/datasets/snapshots/catalogue.ts'
-import { openSnapshots } from '../../api/datasets/snapshots/choose.ts'
 import { attachSnapshots } from '../../api/datasets/snapshots/attached.ts'
 import { openDatabase } from '../../api/datasets/snapshots/database.ts'
 import type { Snapshot } from '../../api/datasets/snapshots/facts.ts'
-import type { FollowOptions } from '../../api/datasets/snapshots/current.ts'
+import { openSnapshots, type FollowOptions } from '../../api/datasets/snapshots/current.ts'
 import { createLog } from '../../api/process/log.ts'
 
 export type OpenSnapshot = Snapshot & { readonly close: () => Promise<void> }
@@ -14,11 +13,10 @@ export type OpenSnapshot = Snapshot & { readonly close: () => Promise<void> }
 export async function openSnapshot(path: string): Promise<OpenSnapshot> {
   const folder = dirname(path)
   const database = await openDatabase({ memory: '4GB', folder })
-  const log = createLog('silent')
-  const attached = attachSnapshots({ database, folder, log, isRetained: () => true })
+  const attached = attachSnapshots({ database, folder, log: createLog('silent') })
   try {
-    const { over } = await attached.hold(basename(path))
-    return { ...over.clients, close: () => database.close() }
+    const { facts } = await attached.hold(basename(path))
+    return { ...facts, query: database.queryOf(facts.id, 'clients'), close: () => database.close() }
   } catch (error) {
     await database.close()
     throw error

@@ -19,7 +19,6 @@ import {
 } from '../../../pipeline/contract/snapshot-record.ts'
 import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
-import { CROISSANT_TYPE } from './croissant.ts'
 
 /** The public words of a fault; the log has the error. */
 export const UNREADABLE = 'cannot be read and is left out'
@@ -41,16 +40,13 @@ const fileSchema = z.object({
 })
 export type SnapshotFile = z.infer<typeof fileSchema>
 
-/** The state of a snapshot; only retained ones have files. */
-const SNAPSHOT_STATES = ['retained', 'pruned', 'retracted'] as const
-
-/** A snapshot with its files; in the list without the monthly ones. */
+/** A snapshot with its files; in the list without the monthly ones. Only a retained one still has them. */
 export const snapshotEntrySchema = snapshotRecordSchema
   .omit({ retracted: true, input_fingerprint: true })
   .extend({
     url: z.string().describe('Path at the origin: there are all files, also the monthly ones.'),
     files: z.array(fileSchema),
-    state: z.enum(SNAPSHOT_STATES),
+    state: z.enum(['retained', 'pruned', 'retracted']),
     retracted_at: z.iso.datetime({ precision: 0 }).optional(),
     reason: z.string().optional().describe('Why it was retracted.'),
     current: z.boolean().describe('Whether the rankings answer from it.'),
@@ -80,77 +76,16 @@ export interface SnapshotCatalogue {
 
 /** What the folders hold at one time. */
 interface Contents {
-  readonly ids: ReadonlySet<string>
-  readonly all: ReadonlyMap<string, SnapshotEntry>
+  /** Newest first. */
+  readonly ids: readonly string[]
+  /** Newest first. */
+  readonly entries: ReadonlyMap<string, SnapshotEntry>
   readonly retractions: readonly Retraction[]
   readonly faults: readonly Fault[]
 }
 
-/** A record without its monthly files, as long as its own file does not change. */
-interface KnownRecord {
-  readonly version: string
-  readonly record: SnapshotRecord
-}
-
 /** A folder that changed this recently may change again without another time. */
 const RECENT_MS = 1000
-
-/** Reads a record again only if its file was replaced: pages without a key use all of them. */
-function recordReader(folder: string): (id: string) => SnapshotRecord | undefined {
-  const known = new Map<string, KnownRecord>()
-  return (id) => {
-    const found = statSync(recordPath(folder, id), { throwIfNoEntry: false })
-    const version = `${found?.ino} ${found?.mtimeMs} ${found?.size}`
-    const former = known.get(id)
-    if (former?.version === version) return former.record
-    const whole = readRecord(folder, id)
-    if (whole === undefined) return undefined
-    // Two years of months would be most of the list.
-    const record = { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
-    known.set(id, { version, record })
-    return record
-  }
-}
-
-/** Reads what is on disk. Unreadable records are left out, and logged once each. */
-function contentsReader(folder: string, log: Log): () => Contents {
-  const recordOf = recordReader(folder)
-  const logged = new Set<string>()
-
-  function faultOf(id: string, error: unknown): Fault {
-    const words = `${id} ${String(error)}`
-    if (!logged.has(words)) log.error({ snapshot: id, err: error }, `record ${UNREADABLE}`)
-    logged.add(words)
-    return { thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE }
-  }
-
-  return () => {
-    const onDisk = identifiersIn(folder)
-    const ids = new Set(onDisk)
-    const all = new Map<string, SnapshotEntry>()
-    const retractions: Retraction[] = []
-    const faults: Fault[] = []
-    const recorded = identifiersIn(join(folder, RECORDS_FOLDER))
-    for (const id of [...new Set([...onDisk, ...recorded])].toSorted().toReversed()) {
-      try {
-        const record = recordOf(id)
-        if (record === undefined) {
-          faults.push({
-            thing: `${SNAPSHOTS_FOLDER}/${id}`,
-            message: 'has no record and is left out of the list',
-          })
-          continue
-        }
-        if (record.retracted !== undefined) ids.delete(id)
-        retractions.push(...[retractionIn(record) ?? []].flat())
-        all.set(id, entryOf(record, ids.has(id)))
-      } catch (error) {
-        faults.push(faultOf(id, error))
-      }
-    }
-    return { ids, all, retractions, faults }
-  }
-}
 
 /** The catalogue of the snapshots under `dataDir`. */
 export function openCatalogue(dataDir: string, log: Log): SnapshotCatalogue {
@@ -168,18 +103,79 @@ export function openCatalogue(dataDir: string, log: Log): SnapshotCatalogue {
   }
 
   return {
-    list: () => [...contents().all.values()].filter(({ state }) => state === 'retained'),
-    listAll: () => [...contents().all.values()],
+    list: () => [...contents().entries.values()].filter(({ state }) => state === 'retained'),
+    listAll: () => [...contents().entries.values()],
     retractions: () => contents().retractions,
-    ids: () => [...contents().ids].toSorted().toReversed(),
-    isRetained: (id) => contents().ids.has(id),
-    find: (id) => contents().all.get(id),
+    ids: () => contents().ids,
+    isRetained: (id) => contents().ids.includes(id),
+    find: (id) => contents().entries.get(id),
     describe(id) {
-      const record = contents().ids.has(id) ? readRecord(folder, id) : undefined
+      const record = contents().ids.includes(id) ? readRecord(folder, id) : undefined
       return record && entryOf(record, true)
     },
     faults: () => contents().faults,
   }
+}
+
+/** Reads what is on disk. Unreadable records are left out, and logged once each. */
+function contentsReader(folder: string, log: Log): () => Contents {
+  const summaryOf = summaryReader(folder)
+  const logged = new Set<string>()
+
+  function faultOf(id: string, error: unknown): Fault {
+    const words = `${id} ${String(error)}`
+    if (!logged.has(words)) log.error({ snapshot: id, err: error }, `record ${UNREADABLE}`)
+    logged.add(words)
+    return { thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE }
+  }
+
+  return () => {
+    const onDisk = new Set(identifiersIn(folder))
+    const known = onDisk.union(new Set(identifiersIn(join(folder, RECORDS_FOLDER))))
+    const retracted = new Set<string>()
+    const entries = new Map<string, SnapshotEntry>()
+    const retractions: Retraction[] = []
+    const faults: Fault[] = []
+    for (const id of newestFirst(known)) {
+      try {
+        const record = summaryOf(id)
+        if (record === undefined) {
+          const message = 'has no record and is left out of the list'
+          faults.push({ thing: `${SNAPSHOTS_FOLDER}/${id}`, message })
+          continue
+        }
+        const retraction = retractionIn(record)
+        if (retraction !== undefined) {
+          retracted.add(id)
+          retractions.push(retraction)
+        }
+        entries.set(id, entryOf(record, onDisk.has(id) && retraction === undefined))
+      } catch (error) {
+        faults.push(faultOf(id, error))
+      }
+    }
+    return { ids: newestFirst(onDisk.difference(retracted)), entries, retractions, faults }
+  }
+}
+
+/** Reads records without their monthly files, which would be most of the list; again only if the file was replaced. */
+function summaryReader(folder: string): (id: string) => SnapshotRecord | undefined {
+  const known = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
+  return (id) => {
+    const found = statSync(recordPath(folder, id), { throwIfNoEntry: false })
+    const version = `${found?.ino} ${found?.mtimeMs} ${found?.size}`
+    const former = known.get(id)
+    if (former?.version === version) return former.record
+    const whole = readRecord(folder, id)
+    if (whole === undefined) return undefined
+    const record = { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
+    known.set(id, { version, record })
+    return record
+  }
+}
+
+function newestFirst(ids: Iterable<string>): readonly string[] {
+  return [...ids].toSorted().toReversed()
 }
 
 /** The time of the last change in a folder, ms since 1970; 0 if it does not exist. */
@@ -188,7 +184,7 @@ function changeOf(folder: string): number {
 }
 
 /** The identifiers that a folder's names begin with; none if it does not exist. */
-function identifiersIn(folder: string): string[] {
+function identifiersIn(folder: string): readonly string[] {
   return (unlessAbsent(() => readdirSync(folder)) ?? [])
     .map((name) => name.replace(/\.json$/, ''))
     .filter((name) => asOfFromId(name) !== undefined)
@@ -213,6 +209,9 @@ function entryOf(
   if (retracted === undefined) return { ...pruned, state: 'pruned' }
   return { ...pruned, state: 'retracted', retracted_at: retracted.at, reason: retracted.reason }
 }
+
+/** The media type of croissant.json. */
+export const CROISSANT_TYPE = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   duckdb: 'application/octet-stream',

@@ -1,20 +1,35 @@
-/** Follows the pointer to the newest snapshot and swaps it under running requests. */
+/** The snapshots of the service: follows the pointer to the newest, and swaps it under running requests. */
 import { realpathSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { CURRENT_POINTER, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
-import type { AttachedSnapshots, HeldSnapshot } from './attached.ts'
+import { attachSnapshots, type AttachedSnapshots, type HeldSnapshot } from './attached.ts'
 import type { Fault, SnapshotCatalogue } from './catalogue.ts'
+import { noSnapshot, retainedAt } from './choose.ts'
+import { openDatabase, type PoolName } from './database.ts'
 import type { Snapshot, SnapshotFacts } from './facts.ts'
 
 /** The served snapshot. */
-export interface CurrentSnapshot {
+interface CurrentSnapshot {
   /** Its facts; undefined if none is published, or the only one was retracted. */
   facts(): SnapshotFacts | undefined
   /** Why the newest snapshot is not served, even if an older one is; undefined if it is. */
   fault(): Fault | undefined
-  /** Stops following the pointer. */
+}
+
+export interface Snapshots {
+  readonly dataDir: string
+  readonly catalogue: SnapshotCatalogue
+  readonly current: CurrentSnapshot
+  /**
+   * The snapshot of `asOf` (ISO 8601, or an identifier), or the current one; it stays open until it is disposed of. An
+   * aborted `signal` ends its queries.
+   * @throws {ApiError} 503 without a current one, 400 for an unknown time, 410 for a retracted or pruned one.
+   */
+  take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable>
+  /** Interrupts all queries and closes all snapshots. */
   close(): Promise<void>
 }
 
@@ -26,116 +41,152 @@ export interface FollowOptions {
   readonly onOpen?: () => void
 }
 
-interface Dependencies extends FollowOptions {
+interface OpenOptions extends FollowOptions {
   readonly dataDir: string
-  readonly attached: AttachedSnapshots
+  /** Memory of all open snapshots together, such as `1GB`. */
+  readonly memory: string
   readonly catalogue: SnapshotCatalogue
 }
+
+/** Snapshots of `as_of` that stay open, so that the next page of the same one is fast. */
+const KEPT_OPEN = 4
 
 // A look is cheap, and a new snapshot should be visible soon.
 const LOOK_EVERY_MS = 100
 const PAUSE_AFTER_FAULT_MS = 1000
 
-/** The snapshot that is served, at first none. */
-function createServed({ attached, log, prepare, onOpen }: Dependencies) {
-  const reportOnce = createReport(log)
-  let served: HeldSnapshot | undefined
-  const id = () => served?.over.clients.id
+/** Opens the snapshots under `dataDir`; resolves after the first look at the pointer. */
+export async function openSnapshots({
+  dataDir,
+  memory,
+  catalogue,
+  ...options
+}: OpenOptions): Promise<Snapshots> {
+  const folder = join(resolve(dataDir), SNAPSHOTS_FOLDER)
+  const database = await openDatabase({ memory, folder })
+  const attached = attachSnapshots({ database, folder, log: options.log })
+  const kept = new LRUCache<string, HeldSnapshot>({
+    max: KEPT_OPEN,
+    dispose: (held) => held[Symbol.dispose](),
+  })
+  const served = createServed(attached, {
+    ...options,
+    prepare: (facts) => options.prepare?.({ ...facts, query: database.queryOf(facts.id, 'preparation') }),
+  })
+  const follower = createFollower({ dataDir, catalogue, served })
 
-  /** Running requests keep the snapshot open. */
-  function end(): void {
-    const former = id()
+  async function look(): Promise<void> {
+    try {
+      // Removed files take space on the disk until they are closed.
+      for (const id of kept.keys()) if (!catalogue.isRetained(id)) kept.delete(id)
+      await follower.look()
+    } catch (error) {
+      options.log.error({ err: error }, 'no look at the pointer')
+    }
+  }
+
+  let looking = look()
+  await looking
+  const timer = setInterval(() => {
+    looking = looking.then(look)
+  }, LOOK_EVERY_MS).unref()
+  const current = { facts: served.facts, fault: follower.fault }
+  return {
+    dataDir,
+    catalogue,
+    current,
+    async take(asOf, pool, signal) {
+      const id = asOf === undefined ? current.facts()?.id : retainedAt(catalogue, asOf)
+      if (id === undefined) throw noSnapshot(current)
+      const { facts, [Symbol.dispose]: release } = await attached.hold(id)
+      if (id !== current.facts()?.id && kept.get(id) === undefined) kept.set(id, await attached.hold(id))
+      return { ...facts, query: database.queryOf(id, pool, signal), [Symbol.dispose]: release }
+    },
+    async close() {
+      clearInterval(timer)
+      await looking
+      await attached.settle()
+      await database.close()
+    },
+  }
+}
+
+interface Served {
+  readonly facts: () => SnapshotFacts | undefined
+  /** Serves the first of these that opens, or nothing. */
+  readonly serveFirst: (ids: Iterable<string>) => Promise<void>
+}
+
+interface ServeOptions extends Pick<FollowOptions, 'log' | 'onOpen'> {
+  readonly prepare: (facts: SnapshotFacts) => Promise<void> | undefined
+}
+
+/** The snapshot that is served, at first none. */
+function createServed(attached: AttachedSnapshots, { log, prepare, onOpen }: ServeOptions): Served {
+  const logged = new Set<string>()
+  let served: HeldSnapshot | undefined
+
+  /** The snapshot before stays open for its running requests. */
+  function replace(next: HeldSnapshot | undefined): void {
     served?.[Symbol.dispose]()
-    served = undefined
-    if (former !== undefined) attached.retire(former)
+    served = next
+  }
+
+  async function serve(id: string): Promise<void> {
+    using opening = new DisposableStack()
+    const held = opening.use(await attached.hold(id))
+    await prepare(held.facts)
+    opening.move()
+    replace(held)
+    log.info({ snapshot: id }, 'snapshot served')
+    onOpen?.()
   }
 
   return {
-    id,
-    facts: () => served?.over.clients,
-    /** Serves the first of these that opens, or nothing. */
-    async serveFirst(ids: Iterable<string>): Promise<void> {
-      for (const each of ids) {
-        if (each === id()) return
+    facts: () => served?.facts,
+    async serveFirst(ids) {
+      for (const id of ids) {
+        if (id === served?.facts.id) return
         try {
-          const held = await holdPrepared(attached, each, prepare)
-          end()
-          served = held
-          log.info({ snapshot: each }, 'snapshot served')
-          return onOpen?.()
+          return await serve(id)
         } catch (error) {
-          reportOnce(each, error)
+          // The same fault returns at every look; it is logged once.
+          const words = `${id} ${String(error)}`
+          if (!logged.has(words)) log.error({ snapshot: id, err: error }, 'snapshot cannot be opened')
+          logged.add(words)
         }
       }
-      end()
+      replace(undefined)
     },
   }
 }
 
 /**
- * Serves the snapshot behind the pointer in `dataDir`, and follows the pointer. While that one cannot be opened, the one
- * before it goes on being served; at a start, or after a retraction, the newest that opens.
+ * Follows the pointer. While its snapshot cannot be opened, the one before it goes on being served; at a start, or after
+ * a retraction, the newest that opens.
  */
-export async function followPointer(dependencies: Dependencies): Promise<CurrentSnapshot> {
-  const { dataDir, catalogue, log } = dependencies
-  const served = createServed(dependencies)
+function createFollower({
+  dataDir,
+  catalogue,
+  served,
+}: Pick<OpenOptions, 'dataDir' | 'catalogue'> & { readonly served: Served }) {
   let fault: Fault | undefined
   let nextLook = 0
-  let closed = false
-
-  async function look(): Promise<void> {
-    if (closed || performance.now() < nextLook) return
-    const wanted = pointedAt(dataDir)
-    if (wanted !== undefined && wanted === served.id()) return void (fault = undefined)
-    const retained = catalogue.ids()
-    const before = retained.filter((id) => id === served.id())
-    await served.serveFirst(new Set([...(wanted === undefined ? [] : [wanted]), ...before, ...retained]))
-    const isRight = served.id() === wanted && (wanted !== undefined || retained.length === 0)
-    fault = isRight ? undefined : faultOf(wanted, served.id())
-    if (fault !== undefined) nextLook = performance.now() + PAUSE_AFTER_FAULT_MS
-  }
-
-  const lookSafely = () =>
-    look().catch((error: unknown) => log.error({ err: error }, 'no look at the pointer'))
-  let looking = lookSafely()
-  await looking
-  const timer = setInterval(() => {
-    looking = looking.then(lookSafely)
-  }, LOOK_EVERY_MS).unref()
   return {
-    facts: served.facts,
     fault: () => fault,
-    async close() {
-      closed = true
-      clearInterval(timer)
-      await looking
+    async look(): Promise<void> {
+      if (performance.now() < nextLook) return
+      const wanted = pointedAt(dataDir)
+      const before = served.facts()?.id
+      if (wanted !== undefined && wanted === before) return void (fault = undefined)
+      const retained = catalogue.ids()
+      const present = retained.filter((id) => id === before)
+      await served.serveFirst(new Set([...(wanted === undefined ? [] : [wanted]), ...present, ...retained]))
+      const now = served.facts()?.id
+      const isRight = now === wanted && (wanted !== undefined || retained.length === 0)
+      fault = isRight ? undefined : faultOf(wanted, now)
+      if (fault !== undefined) nextLook = performance.now() + PAUSE_AFTER_FAULT_MS
     },
-  }
-}
-
-/** The same fault returns at every look; it is logged once. */
-function createReport(log: Log): (id: string, error: unknown) => void {
-  const logged = new Set<string>()
-  return (id, error) => {
-    const words = `${id} ${String(error)}`
-    if (!logged.has(words)) log.error({ snapshot: id, err: error }, 'snapshot cannot be opened')
-    logged.add(words)
-  }
-}
-
-async function holdPrepared(
-  attached: AttachedSnapshots,
-  id: string,
-  prepare: FollowOptions['prepare'],
-): Promise<HeldSnapshot> {
-  const held = await attached.hold(id)
-  try {
-    await prepare?.(held.over.preparation)
-    return held
-  } catch (error) {
-    held[Symbol.dispose]()
-    attached.retire(id)
-    throw error
   }
 }
 

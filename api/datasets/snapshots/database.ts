@@ -1,7 +1,7 @@
 /**
  * One DuckDB instance for all snapshots, with one limit of memory. Each snapshot is attached read-only under its
- * identifier. Statements run in pools of a few connections; further ones wait, limited in number and time, so that heavy
- * ones cannot block everything else.
+ * identifier. Statements run in pools of a few at once; further ones wait, limited in number and time, so that heavy ones
+ * cannot block everything else.
  */
 import {
   DuckDBInstance,
@@ -11,20 +11,20 @@ import {
 } from '@duckdb/node-api'
 import { ApiError } from '../../http/errors.ts'
 
-type SqlValue = string | number | null
-type SqlValues = Readonly<Record<string, SqlValue>>
-type SqlRow = Readonly<Record<string, unknown>>
+type SqlValues = Readonly<Record<string, string | number | null>>
+type SqlRows = readonly Readonly<Record<string, unknown>>[]
 
 /**
- * Runs one statement with `values` bound by name to `$name`. An aborted `signal` drops a waiting statement, and
- * interrupts a running one; the result rejects with its reason.
+ * Runs one statement on a snapshot with `values` bound by name to `$name`. A caller awaits its statements, also failed
+ * ones: its snapshot stays attached meanwhile.
  * @throws {ApiError} 503 if too many statements wait, this one took too long, or it needs too much memory.
  */
-export type Query = (sql: string, values: SqlValues, signal?: AbortSignal) => Promise<readonly SqlRow[]>
+export type Query = (sql: string, values: SqlValues) => Promise<SqlRows>
 
 interface PoolLimits {
-  readonly connections: number
-  /** Statements that may wait for a connection. */
+  /** Statements that run at once. */
+  readonly running: number
+  /** Statements that may wait. */
   readonly waiting: number
   /** Milliseconds for a statement, including its wait. */
   readonly queryMs: number
@@ -35,21 +35,33 @@ interface PoolLimits {
  * preparation of a new snapshot.
  */
 const POOLS = {
-  clients: { connections: 4, waiting: 200, queryMs: 20_000 },
-  pages: { connections: 2, waiting: 60, queryMs: 20_000 },
-  preparation: { connections: 1, waiting: 200, queryMs: 60_000 },
+  clients: { running: 4, waiting: 200, queryMs: 20_000 },
+  pages: { running: 2, waiting: 60, queryMs: 20_000 },
+  preparation: { running: 1, waiting: 200, queryMs: 60_000 },
 } as const satisfies Readonly<Record<string, PoolLimits>>
 export type PoolName = keyof typeof POOLS
 
 export interface Database {
   /** @throws if the file cannot be opened. */
   attach(name: string, path: string): Promise<void>
-  /** Interrupts the statements on an attached file, and closes it. */
+  /** Closes an attached file; no statement may be running on it. */
   detach(name: string): Promise<void>
-  /** A function that runs statements on an attached file. */
-  queryOf(name: string, pool: PoolName): Query
+  /**
+   * A function that runs statements on an attached file. An aborted `signal` drops a waiting statement, and interrupts a
+   * running one; the result rejects with its reason.
+   */
+  queryOf(name: string, pool: PoolName, signal?: AbortSignal): Query
   /** Interrupts all statements, and closes all files. */
   close(): Promise<void>
+}
+
+const RETRY_AFTER_SECONDS = 2
+const INTERRUPT_AGAIN_MS = 50
+
+/** A connection to one attached file, and the statements prepared on it. */
+interface Connection {
+  readonly connection: DuckDBConnection
+  readonly prepared: Map<string, DuckDBPreparedStatement>
 }
 
 interface DatabaseOptions {
@@ -57,19 +69,6 @@ interface DatabaseOptions {
   readonly memory: string
   /** The folder that the attached files are in. */
   readonly folder: string
-}
-
-const RETRY_AFTER_SECONDS = 2
-const INTERRUPT_AGAIN_MS = 50
-
-/** The database that a connection uses while its last one is detached. */
-const NONE = 'memory'
-
-/** A statement between its request and its result. */
-interface Running {
-  readonly name: string
-  readonly ending: AbortController
-  readonly result: Promise<unknown>
 }
 
 /** An instance in memory that can open files in `folder` alone. */
@@ -89,52 +88,70 @@ async function createInstance({ memory, folder }: DatabaseOptions) {
 }
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { instance, connection } = await createInstance(options)
+  const { instance, connection: own } = await createInstance(options)
   const pools = {
-    clients: await openPool(instance, POOLS.clients),
-    pages: await openPool(instance, POOLS.pages),
-    preparation: await openPool(instance, POOLS.preparation),
-  } satisfies Readonly<Record<PoolName, Pool>>
-  const running = new Set<Running>()
+    clients: createPool(POOLS.clients),
+    pages: createPool(POOLS.pages),
+    preparation: createPool(POOLS.preparation),
+  }
+  /** Idle connections by attached file. */
+  const idle = new Map<string, Connection[]>()
+  const running = new Map<AbortController, Promise<SqlRows>>()
 
-  async function end(those: (each: Running) => boolean): Promise<void> {
-    const ended = [...running].filter(those)
-    for (const { ending } of ended) ending.abort(closedFault())
-    // A statement on a closed connection never ends, and keeps the process alive.
-    await Promise.allSettled(ended.map(({ result }) => result))
+  async function run(name: string, ending: AbortSignal, sql: string, values: SqlValues): Promise<SqlRows> {
+    const connection = idle.get(name)?.pop() ?? (await connect(instance, name))
+    try {
+      return await runUntil(ending, connection, sql, values)
+    } finally {
+      idle.get(name)?.push(connection)
+    }
   }
 
   return {
-    attach: async (name, path) => {
-      await connection.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
+    async attach(name, path) {
+      await own.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
+      idle.set(name, [])
     },
     async detach(name) {
-      await end((each) => each.name === name)
-      for (const pool of Object.values(pools)) await pool.leave(name)
-      await connection.run(`DETACH ${quote(name, '"')}`)
+      for (const connection of idle.get(name) ?? []) disconnect(connection)
+      idle.delete(name)
+      await own.run(`DETACH ${quote(name, '"')}`)
     },
-    queryOf: (name, pool) => async (sql, values, signal) => {
+    queryOf: (name, pool, signal) => async (sql, values) => {
       using ending = endingOf(POOLS[pool].queryMs, signal)
       const { controller } = ending
-      const result = pools[pool].run({ name, sql, values }, controller.signal)
-      const statement = { name, ending: controller, result }
-      running.add(statement)
+      const result = pools[pool](controller.signal, () => run(name, controller.signal, sql, values))
+      running.set(controller, result)
       try {
         return await result
       } catch (error) {
         controller.signal.throwIfAborted()
         throw asBusy(error)
       } finally {
-        running.delete(statement)
+        running.delete(controller)
       }
     },
     async close() {
-      await end(() => true)
-      for (const pool of Object.values(pools)) pool.close()
-      connection.closeSync()
+      for (const controller of running.keys()) controller.abort(new Error('The service is stopping'))
+      // A statement on a closed connection never ends, and keeps the process alive.
+      await Promise.allSettled(running.values())
+      for (const connection of [...idle.values()].flat()) disconnect(connection)
+      own.closeSync()
       instance.closeSync()
     },
   }
+}
+
+/** Names without a database are looked up in this one, also by macros. */
+async function connect(instance: DuckDBInstance, name: string): Promise<Connection> {
+  const connection = await instance.connect()
+  await connection.run(`USE ${quote(name, '"')}`)
+  return { connection, prepared: new Map() }
+}
+
+function disconnect({ connection, prepared }: Connection): void {
+  for (const statement of prepared.values()) statement.destroySync()
+  connection.closeSync()
 }
 
 /** Ends a statement after its time, or with `signal`. */
@@ -153,128 +170,71 @@ function endingOf(ms: number, signal: AbortSignal | undefined) {
   }
 }
 
-interface Statement {
-  readonly name: string
-  readonly sql: string
-  readonly values: SqlValues
-}
+/** Runs a statement once there is room for it, unless `ending` comes before. */
+type Pool = (ending: AbortSignal, run: () => Promise<SqlRows>) => Promise<SqlRows>
 
-/** A connection with its database and the statements prepared on it. */
-interface Connection {
-  readonly connection: DuckDBConnection
-  readonly prepared: Map<string, DuckDBPreparedStatement>
-  name: string
-}
+function createPool({ running, waiting }: PoolLimits): Pool {
+  const queue = new Set<PromiseWithResolvers<void>>()
+  let free: number = running
 
-interface Pool {
-  run(statement: Statement, ending: AbortSignal): Promise<readonly SqlRow[]>
-  /** Makes idle connections to this database leave it. */
-  leave(name: string): Promise<void>
-  close(): void
-}
-
-async function openPool(instance: DuckDBInstance, { connections, waiting }: PoolLimits): Promise<Pool> {
-  const idle: Connection[] = []
-  const queue = new Set<PromiseWithResolvers<Connection>>()
-  for (let opened = 0; opened < connections; opened += 1) {
-    idle.push({ connection: await instance.connect(), prepared: new Map(), name: NONE })
-  }
-
-  async function take(name: string, ending: AbortSignal): Promise<Connection> {
+  async function enter(ending: AbortSignal): Promise<void> {
     ending.throwIfAborted()
-    const [free] = idle.splice(
-      idle.findLastIndex((each) => each.name === name),
-      1,
-    )
-    if (free !== undefined) return free
+    if (free > 0) return void (free -= 1)
     if (queue.size >= waiting) throw busy('Too many queries are waiting')
-    const waiter = Promise.withResolvers<Connection>()
+    const waiter = Promise.withResolvers<void>()
     queue.add(waiter)
     ending.addEventListener('abort', () => queue.delete(waiter) && waiter.reject(ending.reason))
-    return await waiter.promise
+    await waiter.promise
   }
 
-  function give(connection: Connection): void {
+  function leave(): void {
     const [next] = queue
-    if (next === undefined) return void idle.push(connection)
+    if (next === undefined) return void (free += 1)
     queue.delete(next)
-    next.resolve(connection)
+    next.resolve()
   }
 
-  return {
-    async run(statement, ending) {
-      const taken = await take(statement.name, ending)
-      try {
-        return await runUntil(ending, taken, statement)
-      } finally {
-        give(taken)
-      }
-    },
-    async leave(name) {
-      const leaving = idle.filter((each) => each.name === name)
-      for (const each of leaving) idle.splice(idle.indexOf(each), 1)
-      for (const each of leaving) {
-        await use(each, NONE)
-        give(each)
-      }
-    },
-    close() {
-      for (const { connection, prepared } of idle) {
-        for (const statement of prepared.values()) statement.destroySync()
-        connection.closeSync()
-      }
-    },
+  return async (ending, run) => {
+    await enter(ending)
+    try {
+      return await run()
+    } finally {
+      leave()
+    }
   }
 }
 
 /** Runs a statement until `ending`, which interrupts it. */
 async function runUntil(
   ending: AbortSignal,
-  taken: Connection,
-  statement: Statement,
-): Promise<readonly SqlRow[]> {
+  { connection, prepared }: Connection,
+  sql: string,
+  values: SqlValues,
+): Promise<SqlRows> {
   let again: NodeJS.Timeout | undefined
   const interrupt = () => {
-    taken.connection.interrupt()
+    connection.interrupt()
     // DuckDB loses an interrupt just before a statement begins.
     again = setTimeout(interrupt, INTERRUPT_AGAIN_MS)
   }
   ending.addEventListener('abort', interrupt)
   try {
     ending.throwIfAborted()
-    if (taken.name !== statement.name) await use(taken, statement.name)
-    return await run(taken, statement)
+    const statement = prepared.get(sql) ?? (await connection.prepare(sql))
+    prepared.set(sql, statement)
+    // A bare null has no type, but a macro's argument needs one.
+    const nulls = Object.keys(values).filter((name) => values[name] === null)
+    statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
+    const reader = await statement.runAndReadAll()
+    return reader.getRowObjectsJS()
   } finally {
     clearTimeout(again)
     ending.removeEventListener('abort', interrupt)
   }
 }
 
-/** Names without a database are looked up in this one from here on, also by macros. */
-async function use(taken: Connection, name: string): Promise<void> {
-  for (const statement of taken.prepared.values()) statement.destroySync()
-  taken.prepared.clear()
-  taken.name = NONE
-  await taken.connection.run(`USE ${quote(name, '"')}`)
-  taken.name = name
-}
-
-async function run({ connection, prepared }: Connection, { sql, values }: Statement) {
-  const statement = prepared.get(sql) ?? (await connection.prepare(sql))
-  prepared.set(sql, statement)
-  // A bare null has no type, but a macro's argument needs one.
-  const nulls = Object.keys(values).filter((name) => values[name] === null)
-  statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
-  const reader = await statement.runAndReadAll()
-  return reader.getRowObjectsJS()
-}
-
 function quote(text: string, mark: '"' | "'"): string {
   return `${mark}${text.replaceAll(mark, mark + mark)}${mark}`
-}
-
-function closedFault(): Error {
-  return new Error('The snapshot is closed: the query outlived its request')
 }
 
 function busy(reason: string): ApiError {

@@ -20,16 +20,14 @@ export interface SnapshotFacts {
   readonly daysMissing: readonly string[]
   /** Days with rejected rows. */
   readonly daysPartial: readonly string[]
-  /** The categories and subcategories of its taxonomy, which may be older than the current one. */
-  readonly categories: ReadonlySet<string>
   /** The attribution line for reuse of the data. */
   readonly attribution: string
   /** Credit lines of the data's sources, also required. */
   readonly sources: string | null
   /** Average rows of app_daily per day. */
   readonly rowsPerDay: number
-  /** The tables and macros in it, as `schema.name`: those of older versions have fewer. */
-  readonly contents: ReadonlySet<string>
+  /** Whether it has candidates, which prove most pages: a snapshot of few apps has none. */
+  readonly hasCandidates: boolean
 }
 
 /** A snapshot for queries. */
@@ -38,24 +36,22 @@ export interface Snapshot extends SnapshotFacts {
 }
 
 const META = `
+  WITH tables AS (
+    SELECT schema_name || '.' || table_name AS name, estimated_size AS size
+    FROM duckdb_tables() WHERE database_name = current_database()
+  )
   SELECT epoch_ms(as_of) AS as_of, CAST(data_through AS VARCHAR) AS data_through,
     CAST(first_day AS VARCHAR) AS first_day, attribution, sources,
-    (SELECT CAST(estimated_size AS DOUBLE) FROM duckdb_tables()
-      WHERE database_name = current_database() AND schema_name = 'main' AND table_name = 'app_daily')
-      / (1 + date_diff('day', first_day, data_through)) AS rows_per_day
+    (SELECT CAST(size AS DOUBLE) FROM tables WHERE name = 'main.app_daily')
+      / (1 + date_diff('day', first_day, data_through)) AS rows_per_day,
+    EXISTS (SELECT 1 FROM tables WHERE name = 'fast.prefix_sums' AND size > 0) AS has_candidates
   FROM meta`
+
 const COVERAGE = `
-  SELECT c.status, list(CAST(c.day AS VARCHAR) ORDER BY c.day)::JSON::VARCHAR AS days
+  SELECT CAST(c.day AS VARCHAR) AS day, c.status
   FROM coverage AS c, meta AS m
   WHERE c.day BETWEEN m.first_day AND m.data_through
-  GROUP BY c.status`
-const CATEGORIES = 'SELECT category, subcategory FROM categories'
-const CONTENTS = `
-  SELECT schema_name || '.' || table_name AS name FROM duckdb_tables()
-  WHERE database_name = current_database() AND estimated_size > 0
-  UNION
-  SELECT schema_name || '.' || function_name FROM duckdb_functions()
-  WHERE database_name = current_database()`
+  ORDER BY c.day`
 
 const metaSchema = z.tuple([
   z.object({
@@ -65,19 +61,17 @@ const metaSchema = z.tuple([
     attribution: z.string(),
     sources: z.string().nullable(),
     rows_per_day: z.number(),
+    has_candidates: z.boolean(),
   }),
 ])
-const coverageSchema = z.array(z.object({ status: z.enum(COVERAGE_STATUSES), days: z.string() }))
-const categoriesSchema = z.array(z.object({ category: z.string(), subcategory: z.string() }))
-const contentsSchema = z.array(z.object({ name: z.string() }))
-const daysSchema = z.array(daySchema)
+const coverageSchema = z.array(z.object({ day: daySchema, status: z.enum(COVERAGE_STATUSES) }))
 
 /** @throws if the database is not a snapshot. */
 export async function readFacts(query: Query): Promise<SnapshotFacts> {
   const [meta] = metaSchema.parse(await query(META, {}))
-  const days = daysByStatus(coverageSchema.parse(await query(COVERAGE, {})))
-  const categories = categoriesSchema.parse(await query(CATEGORIES, {}))
-  const contents = contentsSchema.parse(await query(CONTENTS, {}))
+  const coverage = coverageSchema.parse(await query(COVERAGE, {}))
+  const daysOf = (status: CoverageStatus) =>
+    coverage.filter((each) => each.status === status).map(({ day }) => day)
   const asOf = new Date(Number(meta.as_of))
   return {
     id: snapshotId(asOf),
@@ -85,22 +79,16 @@ export async function readFacts(query: Query): Promise<SnapshotFacts> {
     dataThrough: meta.data_through,
     firstDay: meta.first_day,
     coverage: {
-      complete: days('complete').length,
-      partial: days('partial').length,
-      restated: days('restated').length,
-      missing: days('missing').length,
+      complete: daysOf('complete').length,
+      partial: daysOf('partial').length,
+      restated: daysOf('restated').length,
+      missing: daysOf('missing').length,
     },
-    daysMissing: days('missing'),
-    daysPartial: days('partial'),
-    categories: new Set(categories.flatMap(({ category, subcategory }) => [category, subcategory])),
+    daysMissing: daysOf('missing'),
+    daysPartial: daysOf('partial'),
     attribution: meta.attribution,
     sources: meta.sources,
     rowsPerDay: meta.rows_per_day,
-    contents: new Set(contents.map(({ name }) => name)),
+    hasCandidates: meta.has_candidates,
   }
-}
-
-function daysByStatus(rows: z.infer<typeof coverageSchema>): (status: CoverageStatus) => readonly string[] {
-  const byStatus = new Map(rows.map(({ status, days }) => [status, daysSchema.parse(JSON.parse(days))]))
-  return (status) => byStatus.get(status) ?? []
 }

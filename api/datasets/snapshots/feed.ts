@@ -4,8 +4,8 @@ import { COMPARABILITY_NOTE, LICENCE } from '../../../pipeline/contract/dataset.
 import type { Handler } from '../../http/call.ts'
 import { FEED_PATH } from '../../paths.ts'
 import type { SnapshotEntry } from './catalogue.ts'
-import type { Snapshots } from './choose.ts'
-import { sendOpen } from './open-reply.ts'
+import type { Snapshots } from './current.ts'
+import { sendOpen } from './files.ts'
 
 /** Maximum entries; the list of snapshots has the older ones. */
 const ENTRIES = 100

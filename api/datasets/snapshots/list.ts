@@ -13,9 +13,11 @@ import {
 } from '../../http/protocol/query-parameters.ts'
 import { jsonText, queryString } from '../../http/respond.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from './catalogue.ts'
-import type { Snapshots } from './choose.ts'
-import { findRetained, LATEST, pathPart, redirectToLatest } from './files.ts'
-import { JSON_TYPE, sendOpen } from './open-reply.ts'
+import type { Snapshots } from './current.ts'
+import { findRetained, LATEST, pathPart, redirectToLatest, sendOpen } from './files.ts'
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+const LICENCE_LINK = `<${LICENCE.url}>; rel="license"`
 
 /** The parameters of the list. */
 export const LIST_PARAMETERS = {
@@ -37,12 +39,19 @@ export function listSnapshots({ catalogue, current }: Snapshots): Handler {
     const asked: ListRequest = values
     const { limit = LIST_PARAMETERS.limit.default, offset = LIST_PARAMETERS.offset.default } = asked
     const entries = entriesOf(catalogue, asked)
-    const data = entries
-      .slice(offset, offset + limit)
-      .map((entry) => ({ ...entry, current: entry.id === current.facts()?.id }))
-    const pages = pageLinks(asked, { limit, offset, total: entries.length })
-    const latest = `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version"`
-    reply.set('Link', [...pages, latest, LICENCE_LINK].join(', '))
+    const to = (start: number, relation: string) =>
+      `<${SNAPSHOTS_PATH}?state=${asked.state ?? 'retained'}&limit=${limit}&offset=${start}>; rel="${relation}"`
+    reply.set(
+      'Link',
+      [
+        ...(offset > 0 ? [to(Math.max(0, offset - limit), 'prev')] : []),
+        ...(offset + limit < entries.length ? [to(offset + limit, 'next')] : []),
+        `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version"`,
+        LICENCE_LINK,
+      ].join(', '),
+    )
+    const page = entries.slice(offset, offset + limit)
+    const data = page.map((entry) => ({ ...entry, current: entry.id === current.facts()?.id }))
     const body = { data, total_count: entries.length, retracted: catalogue.retractions() }
     await sendOpen(request, reply, JSON_TYPE, jsonText(body))
   }
@@ -52,7 +61,7 @@ export function listSnapshots({ catalogue, current }: Snapshots): Handler {
 export function showSnapshot({ catalogue, current }: Snapshots): Handler {
   return async (request, reply) => {
     const id = pathPart(request, 'id')
-    if (id === LATEST) return redirectToLatest(reply, current, '')
+    if (id === LATEST) return redirectToLatest(reply, current)
     const entry = findRetained(catalogue, id)
     reply.set('Link', `${LICENCE_LINK}, <${SNAPSHOTS_PATH}>; rel="version-history"`)
     const body = { data: { ...entry, current: id === current.facts()?.id } }
@@ -60,31 +69,16 @@ export function showSnapshot({ catalogue, current }: Snapshots): Handler {
   }
 }
 
-const LICENCE_LINK = `<${LICENCE.url}>; rel="license"`
-
 function entriesOf(catalogue: SnapshotCatalogue, { state, date }: ListRequest): readonly SnapshotEntry[] {
   if (date === undefined) return state === 'all' ? catalogue.listAll() : catalogue.list()
-  const inForce = catalogue.listAll().find((entry) => wasInForce(entry, date))
-  return inForce === undefined ? [] : [inForce]
+  return catalogue
+    .listAll()
+    .filter((entry) => wasInForce(entry, date))
+    .slice(0, 1)
 }
 
 /** Whether a snapshot was published and not withdrawn by the end of a day; the newest such one was in force. */
 function wasInForce({ as_of, retracted_at }: SnapshotEntry, date: string): boolean {
   const isBy = (time: string) => time.slice(0, 'YYYY-MM-DD'.length) <= date
   return isBy(as_of) && (retracted_at === undefined || !isBy(retracted_at))
-}
-
-interface Page {
-  readonly limit: number
-  readonly offset: number
-  readonly total: number
-}
-
-function pageLinks({ state = 'retained' }: ListRequest, { limit, offset, total }: Page): string[] {
-  const to = (start: number, relation: string) =>
-    `<${SNAPSHOTS_PATH}?state=${state}&limit=${limit}&offset=${start}>; rel="${relation}"`
-  return [
-    ...(offset > 0 ? [to(Math.max(0, offset - limit), 'prev')] : []),
-    ...(offset + limit < total ? [to(offset + limit, 'next')] : []),
-  ]
 }

@@ -8,8 +8,8 @@ import { createRateLimiter } from '../../../api/accounts/limits/rate-limiter.ts'
 import { createKey } from '../../../api/accounts/keys/key-store.ts'
 import { CHAT_LIMITS, openChat, type Chat } from '../../../api/chat/service.ts'
 import { readSettings } from '../../../api/config.ts'
-import { createAnswers } from '../../../api/datasets/rows/answers.ts'
-import { openSnapshots, type Snapshots } from '../../../api/datasets/snapshots/choose.ts'
+import { createBodies } from '../../../api/datasets/reply.ts'
+import { openSnapshots, type Snapshots } from '../../../api/datasets/snapshots/current.ts'
 import { ApiError } from '../../../api/http/errors.ts'
 import { openCatalogue } from '../../../api/datasets/snapshots/catalogue.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server/http-server.ts'
@@ -121,7 +121,7 @@ beforeAll(async () => {
       store: requestStore,
       limiter,
       snapshots,
-      answers: createAnswers(),
+      bodies: createBodies(),
       chat,
       syncJobs,
       clock,

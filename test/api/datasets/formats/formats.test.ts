@@ -55,23 +55,6 @@ async function jsonRows(search: string): Promise<string[][]> {
 
 const SEARCHES = ['', '?sort=trending', '?limit=1&offset=1', '?category=coding', '?category=creative']
 
-describe('CSV for spreadsheets', () => {
-  it('begins with a byte order mark on request, under a tag of its own', async () => {
-    const [plain, marked] = await Promise.all([get('?format=csv'), get('?bom=1', 'text/csv')])
-    expect(marked.headers.get('ETag')).not.toBe(plain.headers.get('ETag'))
-    expect(marked.headers.get('Content-Location')).toMatch(/&format=csv&bom=1$/)
-    const [before, after] = await Promise.all([plain.bytes(), marked.bytes()])
-    expect([...after]).toEqual([0xef, 0xbb, 0xbf, ...before])
-  })
-
-  it.each(['?bom=1', '?bom=1&format=parquet', '?bom=0&format=csv'])('%s is rejected', async (search) => {
-    const response = await get(search)
-    expect(response.status).toBe(400)
-    const { error } = envelopeSchema.parse(await response.json())
-    expect(error.message).toContain('allowed: 1, with format csv')
-  })
-})
-
 describe('the name of a file', () => {
   it.each([
     ['?format=csv', 'app-rankings_popular_2026-10-21_2026-11-19.csv'],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { SORTS } from '../../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../../pipeline/contract/taxonomy.ts'
-import { parseParameters } from '../../../../api/datasets/rankings/parameters.ts'
+import { parseParameters } from '../../../../api/datasets/rankings.ts'
 import { ApiError } from '../../../../api/http/errors.ts'
 
 const faultsSchema = z.array(

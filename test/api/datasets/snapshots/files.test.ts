@@ -352,7 +352,7 @@ describe('links', () => {
   it('lead from page to page inside one snapshot, even if a newer one becomes current meanwhile', async () => {
     const first = await rankings('?limit=1')
     const { next = '' } = linksOf(first)
-    expect(next).toContain('as_of=2026-01-08T02%3A00%3A00Z')
+    expect(next).toContain('as_of=20260108T020000Z')
     deliver('2026-01-08', 1000)
     await runAt(dataDir, '2026-01-09T02:00:00Z')
     await until(async () => {
@@ -387,18 +387,9 @@ describe('links', () => {
     expect(links['license']).toBe('https://creativecommons.org/licenses/by/4.0/')
     const relations = ['cite-as', 'describedby', 'latest-version', 'license']
     expect(Object.keys(links).toSorted()).toEqual(relations)
-    for (const relation of ['describedby', 'cite-as']) {
+    for (const relation of ['describedby', 'cite-as', 'latest-version']) {
       expect((await fetch(`${api.origin}${links[relation]}`)).status, relation).toBe(200)
     }
-    expect(links['latest-version']).not.toContain('as_of')
-  })
-
-  it('the address in Content-Location returns the same bytes', async () => {
-    const response = await rankings('?limit=2&sort=trending&format=csv')
-    const pinned = response.headers.get('Content-Location') ?? ''
-    const again = await rankings(pinned.slice(pinned.indexOf('?')))
-    expect(await again.text()).toBe(await response.text())
-    expect(again.headers.get('ETag')).toBe(response.headers.get('ETag'))
   })
 })
 
@@ -416,7 +407,7 @@ describe('pages of other origins', () => {
     expect(refused.status).toBe(401)
     expect(refused.headers.get('Access-Control-Allow-Origin')).toBe('*')
     const exposed = refused.headers.get('Access-Control-Expose-Headers')?.split(', ')
-    const needed = ['ETag', 'Last-Modified', 'Vary', 'Link', 'Content-Location', 'Content-Range']
+    const needed = ['ETag', 'Last-Modified', 'Vary', 'Link', 'Content-Range']
     const limits = ['RateLimit', 'RateLimit-Policy', 'Retry-After']
     expect(exposed).toEqual(expect.arrayContaining([...needed, ...limits, 'X-Request-Id']))
   })

@@ -2,12 +2,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { SnapshotFacts } from './snapshots/facts.ts'
 
-/** Receives events for the metrics of the dataset. */
-export interface DatasetMetrics {
-  /** A snapshot was opened and is served from here on. */
-  snapshotOpened(): void
-}
-
 /** The state that the metrics read. */
 interface Observed {
   /** The facts of the served snapshot. */
@@ -17,44 +11,38 @@ interface Observed {
   readonly faults: () => number
 }
 
-/** Keeps the metrics of the dataset in `registry`. */
+/** Keeps the metrics of the dataset in `registry`; returns the counter of opened snapshots. */
 export function createDatasetMetrics(
   registry: Registry,
   { facts, isDegraded, faults }: Observed,
-): DatasetMetrics {
-  const gauge = (name: string, help: string, value: (now: SnapshotFacts | undefined) => number) => {
-    const made: Gauge = new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect: () => made.set(value(facts())),
-    })
+): Pick<Counter, 'inc'> {
+  const gauge = (name: string, help: string, value: () => number) => {
+    const made: Gauge = new Gauge({ name, help, registers: [registry], collect: () => made.set(value()) })
   }
   gauge(
     'dataset_snapshot_timestamp_seconds',
     'Time the served snapshot was computed (as_of), Unix time; 0 without a snapshot.',
-    (now) => secondsOf(now?.asOf),
+    () => secondsOf(facts()?.asOf),
   )
   gauge(
     'dataset_data_through_timestamp_seconds',
     'Start of the last completed UTC day in the dataset, Unix time; 0 without a snapshot.',
-    (now) => secondsOf(now?.dataThrough),
+    () => secondsOf(facts()?.dataThrough),
   )
   gauge(
     'dataset_days_missing',
     'Days inside the dataset without delivered usage.',
-    (now) => now?.daysMissing.length ?? 0,
+    () => facts()?.daysMissing.length ?? 0,
   )
   gauge('dataset_degraded', '1 while the newest snapshot cannot be served, else 0.', () =>
     Number(isDegraded()),
   )
   gauge('dataset_faults', 'Damaged published files and unreadable records; /status lists them.', faults)
-  const swaps = new Counter({
+  return new Counter({
     name: 'dataset_snapshots_opened_total',
     help: 'Snapshots opened since the start; each after the first replaced another.',
     registers: [registry],
   })
-  return { snapshotOpened: () => swaps.inc() }
 }
 
 function secondsOf(time: string | undefined): number {

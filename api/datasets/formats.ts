@@ -1,0 +1,170 @@
+/** The formats of rows: negotiation, and the same rows in the same order in each of them (CONTRACT 4.6). */
+import {
+  Decimal,
+  Int64,
+  Table as ArrowTable,
+  Utf8,
+  tableToIPC,
+  vectorFromArray,
+  type Vector,
+} from 'apache-arrow'
+import type { Request } from 'express'
+import { parquetWriteBuffer, type ColumnSource } from 'hyparquet-writer'
+import { SPREADSHEET_FORMULA, type Columns, type ColumnType } from '../../pipeline/contract/dataset.ts'
+import type { Headers } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
+import { jsonText } from '../http/respond.ts'
+
+/** Rows for the encoders: a value per column, a bigint for an integer, otherwise a text. */
+export interface Table {
+  readonly columns: Columns
+  readonly rows: readonly Readonly<Record<string, bigint | string>>[]
+}
+
+/** Rows with what describes them: `meta` in JSON, `metadata` inside Parquet and Arrow. */
+interface DescribedTable extends Table {
+  readonly meta: object
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** Every format by its name, in order of preference. */
+export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const
+export type Format = (typeof FORMAT_NAMES)[number]
+
+interface FormatProperties {
+  readonly mediaType: string
+  readonly contentType: string
+  /** Whether the format itself compresses. */
+  readonly isCompressed: boolean
+  readonly encode: (table: DescribedTable) => Buffer
+}
+
+const PARQUET_TYPE = 'application/vnd.apache.parquet'
+const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
+
+export const FORMATS: Readonly<Record<Format, FormatProperties>> = {
+  json: {
+    mediaType: 'application/json',
+    contentType: 'application/json; charset=utf-8',
+    isCompressed: false,
+    encode: ({ rows, meta }) => Buffer.from(jsonText({ data: rows, meta })),
+  },
+  csv: {
+    mediaType: 'text/csv',
+    contentType: 'text/csv; charset=utf-8; header=present',
+    isCompressed: false,
+    encode: (table) => Buffer.from(csvText(table)),
+  },
+  parquet: {
+    mediaType: PARQUET_TYPE,
+    contentType: PARQUET_TYPE,
+    isCompressed: true,
+    encode: encodeParquet,
+  },
+  arrow: { mediaType: ARROW_TYPE, contentType: ARROW_TYPE, isCompressed: false, encode: encodeArrow },
+}
+
+/** A parameter of a media type, such as charset, is ignored. `q` is not a parameter. */
+const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi
+
+/**
+ * The format of a reply: by `format=`, otherwise by `Accept`, with JSON as the default.
+ * @throws {ApiError} 406 that lists the formats.
+ */
+export function chooseFormat(request: Request, named: Format | undefined): Format {
+  if (named !== undefined) return named
+  const accept = request.headers.accept?.replaceAll(PARAMETER, '')
+  const available = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
+  // Express reads only the headers.
+  const mediaType = request.accepts.call({ headers: { ...request.headers, accept } }, ...available)
+  const chosen = FORMAT_NAMES.find((name) => FORMATS[name].mediaType === mediaType)
+  if (chosen !== undefined) return chosen
+  throw new ApiError(
+    406,
+    `None of the types in Accept exists here; available: ${available.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
+    { metadata: { available } },
+  )
+}
+
+/** The Content-Disposition header for a download of this name. */
+export function attachmentHeader(name: string): Headers {
+  return { 'Content-Disposition': `attachment; filename="${name}"` }
+}
+
+const FORMULA = new RegExp(SPREADSHEET_FORMULA)
+const NEEDS_QUOTES = /[",\r\n]/
+
+/** CSV (RFC 4180, lines end in LF) with a header. */
+export function csvText({ columns, rows }: Table): string {
+  const lines = rows.map((row) =>
+    Object.entries(columns).map(([name, type]) => {
+      const text = String(row[name])
+      // A minus before an integer starts no formula.
+      return type === 'text' ? csvCell(text) : text
+    }),
+  )
+  return [Object.keys(columns), ...lines].map((cells) => `${cells.join(',')}\n`).join('')
+}
+
+function csvCell(text: string): string {
+  // Names are untrusted, and a spreadsheet would run some of them as formulas.
+  const safe = FORMULA.test(text) ? `'${text}` : text
+  return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+const texts = ({ rows }: Table, name: string) => rows.map((row) => String(row[name]))
+const integers = ({ rows }: Table, name: string) => rows.map((row) => BigInt(row[name] ?? 0))
+
+type SchemaElement = NonNullable<Parameters<typeof parquetWriteBuffer>[0]['schema']>[number]
+
+interface ParquetType {
+  readonly element: Omit<SchemaElement, 'name'>
+  readonly data: (table: Table, name: string) => ColumnSource['data']
+}
+
+const PARQUET_DECIMAL = { converted_type: 'DECIMAL', precision: 38, scale: 0 } as const
+const PARQUET_TYPES: Readonly<Record<ColumnType, ParquetType>> = {
+  text: { element: { type: 'BYTE_ARRAY', converted_type: 'UTF8' }, data: texts },
+  integer: { element: { type: 'INT64' }, data: integers },
+  decimal: {
+    element: { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, ...PARQUET_DECIMAL },
+    data: integers,
+  },
+}
+
+/** Parquet, compressed with Snappy; decimals are decimal(38, 0), the metadata becomes key-value metadata. */
+function encodeParquet(table: DescribedTable): Buffer {
+  const columns = Object.entries(table.columns)
+  const elements = columns.map(([name, type]) => ({
+    name,
+    repetition_type: 'REQUIRED' as const,
+    ...PARQUET_TYPES[type].element,
+  }))
+  const bytes = parquetWriteBuffer({
+    columnData: columns.map(([name, type]) => ({ name, data: PARQUET_TYPES[type].data(table, name) })),
+    schema: [{ name: 'root', num_children: columns.length }, ...elements],
+    kvMetadata: Object.entries(table.metadata).map(([key, value]) => ({ key, value })),
+    createdBy: 'app-rankings',
+  })
+  return Buffer.from(bytes)
+}
+
+const ARROW_VECTORS: Readonly<Record<ColumnType, (table: Table, name: string) => Vector>> = {
+  text: (table, name) => vectorFromArray(texts(table, name), new Utf8()),
+  integer: (table, name) => vectorFromArray(integers(table, name), new Int64()),
+  decimal: (table, name) => vectorFromArray(integers(table, name).map(decimalWords), new Decimal(0, 38, 128)),
+}
+
+/** An Arrow IPC stream with one batch; decimals are decimal128(38, 0), the schema holds the metadata. */
+function encodeArrow(table: DescribedTable): Buffer {
+  const columns = Object.entries(table.columns)
+  const vectors = columns.map(([name, type]) => [name, ARROW_VECTORS[type](table, name)])
+  const made = new ArrowTable(Object.fromEntries(vectors))
+  for (const [key, value] of Object.entries(table.metadata)) made.schema.metadata.set(key, value)
+  return Buffer.from(tableToIPC(made, 'stream'))
+}
+
+/** A non-negative whole number as 128 bits, the least significant word first. */
+function decimalWords(value: bigint): Uint32Array {
+  return Uint32Array.from([0n, 32n, 64n, 96n], (shift) => Number(BigInt.asUintN(32, value >> shift)))
+}

@@ -1,0 +1,245 @@
+/** GET /datasets/app-rankings (CONTRACT 4): the top public apps by token usage inside a date window. */
+import { z } from 'zod'
+import { asOfFromId, daySchema, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
+import { RANKING_COLUMNS, rankingRowSchema, SORTS } from '../../pipeline/contract/dataset.ts'
+import type { RankingRow, Sort } from '../../pipeline/contract/dataset.ts'
+import {
+  CATEGORIES,
+  SUBCATEGORIES,
+  subcategoriesOf,
+  type Category,
+  type Subcategory,
+} from '../../pipeline/contract/taxonomy.ts'
+import {
+  badRequest,
+  invalid,
+  oneOf,
+  readParameters,
+  wholeNumber,
+  type Fault,
+  type ParameterTable,
+  type Values,
+} from '../http/protocol/query-parameters.ts'
+import { RANKINGS_PATH } from '../paths.ts'
+import { FORMAT_NAMES } from './formats.ts'
+import type { Rows, RowsQuery } from './reply.ts'
+import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
+import { daysOf, resolveWindow, type DateWindow } from './window.ts'
+
+const MAX_LIMIT = 100
+const DEFAULT_LIMIT = 50
+/** The largest offset; with the largest limit it bounds the reachable ranks. */
+export const MAX_OFFSET = 100
+/** The last rank on a page. */
+export const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
+
+const isTime = (text: string) => z.iso.datetime({ offset: true }).safeParse(text).success
+
+/** Every parameter with its check (CONTRACT 4.1). */
+export const PARAMETERS = {
+  category: oneOf(CATEGORIES),
+  subcategory: oneOf(SUBCATEGORIES),
+  sort: { ...oneOf(SORTS), default: SORTS[0] },
+  start_date: { schema: daySchema, allowed: 'a calendar date (UTC) in the form YYYY-MM-DD' },
+  end_date: {
+    schema: daySchema.refine((day) => day >= FLOOR_DATE),
+    // From 2025 on.
+    pattern: String.raw`^(202[5-9]|20[3-9]\d|2[1-9]\d\d|[3-9]\d{3})-\d\d-\d\d$`,
+    allowed: `a calendar date (UTC) in the form YYYY-MM-DD, on or after ${FLOOR_DATE}`,
+  },
+  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT),
+  offset: wholeNumber(0, MAX_OFFSET, 0),
+  as_of: {
+    // One text for generated clients, not one of two.
+    schema: z.string().refine((text) => isTime(text) || asOfFromId(text) !== undefined),
+    allowed:
+      'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
+  },
+  format: oneOf(FORMAT_NAMES),
+} as const satisfies ParameterTable
+
+/** The parameters as sent, validated one by one and against each other. */
+export type Parameters = Values<typeof PARAMETERS>
+
+/**
+ * Reads the query string (the part after `?`, still encoded).
+ * @throws {ApiError} 400 that lists every fault.
+ */
+export function parseParameters(text: string): Parameters {
+  const { values, faults } = readParameters(PARAMETERS, text)
+  const parameters: Parameters = values
+  faults.push(...contradictions(parameters))
+  if (faults.length > 0) throw badRequest(faults)
+  return parameters
+}
+
+/** Reads the query string of a request for a ranking. */
+export function parseRankings(text: string): RowsQuery {
+  const parameters = parseParameters(text)
+  return {
+    asOf: parameters.as_of,
+    format: parameters.format,
+    resolve: ({ dataThrough }) => rankingOf(resolveQuery(parameters, dataThrough)),
+  }
+}
+
+/** Faults of parameters that are valid alone, but not together. */
+export function contradictions(parameters: Parameters): Fault[] {
+  const { category, subcategory } = parameters
+  const inside = category === undefined ? SUBCATEGORIES : subcategoriesOf(category)
+  if (subcategory === undefined || inside.includes(subcategory)) return reversedDates(parameters)
+  const allowed = `with category ${category} one of ${inside.join(', ')}`
+  return [invalid('subcategory', subcategory, allowed), ...reversedDates(parameters)]
+}
+
+/** The fault of dates in the wrong order. */
+export function reversedDates({
+  start_date,
+  end_date,
+}: Pick<Parameters, 'start_date' | 'end_date'>): Fault[] {
+  if (start_date === undefined || end_date === undefined || start_date <= end_date) return []
+  return [invalid('start_date', start_date, `a date not after end_date, ${end_date}`)]
+}
+
+/** A query with defaults and clamps applied: equal requests give equal queries. */
+export type RankingsQuery = DateWindow & {
+  readonly sort: Sort
+  readonly category: Category | null
+  readonly subcategory: Subcategory | null
+  readonly limit: number
+  readonly offset: number
+}
+
+/**
+ * Applies the rules of CONTRACT 4.1 to valid parameters.
+ * @param parameters may give the window in days, as the page does.
+ * @throws {ApiError} 400 if the window would start after its end.
+ */
+export function resolveQuery(
+  parameters: Parameters & { readonly days?: number | undefined },
+  dataThrough: string,
+): RankingsQuery {
+  const { category, subcategory, sort, limit, offset } = parameters
+  return {
+    ...resolveWindow(parameters, dataThrough),
+    sort: sort ?? PARAMETERS.sort.default,
+    // The subcategory takes precedence, so its group is redundant.
+    category: subcategory === undefined ? (category ?? null) : null,
+    subcategory: subcategory ?? null,
+    limit: limit ?? PARAMETERS.limit.default,
+    offset: offset ?? PARAMETERS.offset.default,
+  }
+}
+
+/** The most frequent requests: each sort without other parameters. */
+export function usualRankings({ dataThrough }: SnapshotFacts): Rows[] {
+  return SORTS.map((sort) => rankingOf(resolveQuery({ sort }, dataThrough)))
+}
+
+function rankingOf(query: RankingsQuery): Rows {
+  const { sort, category, subcategory, start, end, limit, offset } = query
+  return {
+    path: RANKINGS_PATH,
+    key: [sort, subcategory ?? category ?? 'all', start, end, limit, offset].join('.'),
+    parameters: [
+      ['sort', sort],
+      ...(category === null ? [] : ([['category', category]] as const)),
+      ...(subcategory === null ? [] : ([['subcategory', subcategory]] as const)),
+      ['start_date', start],
+      ['end_date', end],
+      ['limit', String(limit)],
+      ['offset', String(offset)],
+    ],
+    window: { start, end },
+    page: { limit, offset, maxOffset: MAX_OFFSET },
+    columns: RANKING_COLUMNS,
+    metadata: { sort, category: category ?? '', subcategory: subcategory ?? '' },
+    read: (snapshot) => readRanking(snapshot, query),
+  }
+}
+
+/** The measure that orders each ranking. */
+const MEASURES = { popular: 'total_tokens', trending: 'excess_tokens' } as const
+
+// Totals are text, since they may exceed 2^63. The count is taken before the page is cut.
+const PAGE = (sort: Sort, schema: 'main' | 'fast') => `
+  SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
+    CAST(${MEASURES[sort]} AS VARCHAR) AS measure, apps
+  FROM (
+    SELECT *, count(*) OVER () AS apps
+    FROM ${schema}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+  )
+  WHERE rank > $offset AND rank <= $offset + $limit
+  ORDER BY rank`
+
+const UPPER_BOUND =
+  'SELECT CAST(tokens AS VARCHAR) AS tokens FROM fast.upper_bound($start, $end, $category, $subcategory)'
+
+const digits = z.string().regex(/^\d+$/)
+const pageSchema = z.array(rankingRowSchema.extend({ measure: digits, apps: z.bigint() }))
+const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
+
+/** Rows of a page, each with its measure, tokens or excess tokens, and the number of ranks. */
+type Page = z.infer<typeof pageSchema>
+
+/** Reads one page of a ranking by the macros of the snapshot; `total` is the number of reachable ranks. */
+export async function readRanking(
+  snapshot: Snapshot,
+  query: RankingsQuery,
+): Promise<{ readonly rows: readonly RankingRow[]; readonly total: number }> {
+  const page =
+    (await readCandidates(snapshot, query, REACHABLE_RANKS)) ?? (await readPage(snapshot, query, 'main'))
+  // An empty page does not show the number of ranks before it.
+  const isBeyond = page.length === 0 && query.offset > 0
+  const [first] = isBeyond ? await readPage(snapshot, { ...query, limit: 1, offset: 0 }, 'main') : page
+  return {
+    rows: page.map(({ measure: _measure, apps: _apps, ...row }) => row),
+    total: Math.min(Number(first?.apps ?? 0), REACHABLE_RANKS),
+  }
+}
+
+/**
+ * Reads the page from the candidates alone; undefined if that does not prove it. No other app has more tokens than the
+ * upper bound, and an excess is at most an app's tokens. So the page is correct if its last row is above the bound.
+ * @param ranks required number of ranks, unless all apps are candidates: more of them do not change the reply.
+ */
+export async function readCandidates(
+  snapshot: Snapshot,
+  query: RankingsQuery,
+  ranks: number,
+): Promise<Page | undefined> {
+  if (!snapshot.hasCandidates || isSmall(snapshot, query)) return undefined
+  const bound = await readUpperBound(snapshot, query)
+  const page = await readPage(snapshot, query, 'fast')
+  if (bound === undefined) return page
+  const last = page[query.limit - 1]
+  return last !== undefined && last.apps >= ranks && BigInt(last.measure) > bound ? page : undefined
+}
+
+/**
+ * Windows of up to this many rows of app_daily are read from all apps at once. Growth over few days is small, so the
+ * candidates often cannot prove the page, and a useless query should cost little in comparison.
+ */
+const FEW_ROWS: Readonly<Record<Sort, number>> = { popular: 25_000, trending: 150_000 }
+
+function isSmall({ rowsPerDay }: Snapshot, query: RankingsQuery): boolean {
+  return rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
+}
+
+/** Reads the page from all apps (`main`) or from the candidates (`fast`). */
+export async function readPage(
+  { query }: Snapshot,
+  { sort, ...values }: RankingsQuery,
+  schema: 'main' | 'fast',
+): Promise<Page> {
+  return pageSchema.parse(await query(PAGE(sort, schema), values))
+}
+
+/** The most tokens that an app outside the candidates may have in the window; undefined if there is no such app. */
+export async function readUpperBound(
+  { query }: Snapshot,
+  { start, end, category, subcategory }: RankingsQuery,
+): Promise<bigint | undefined> {
+  const [{ tokens }] = boundSchema.parse(await query(UPPER_BOUND, { start, end, category, subcategory }))
+  return tokens === null ? undefined : BigInt(tokens)
+}

@@ -1,0 +1,143 @@
+/** GET /datasets/app-rankings/daily (CONTRACT 4.6): the usage of some apps by day. */
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { addDays } from '../../pipeline/contract/calendar.ts'
+import { SERIES_COLUMNS, seriesRowSchema, type SeriesRow } from '../../pipeline/contract/dataset.ts'
+import {
+  badRequest,
+  invalid,
+  readParameters,
+  wholeNumber,
+  type ParameterTable,
+  type Values,
+} from '../http/protocol/query-parameters.ts'
+import { SERIES_PATH } from '../paths.ts'
+import { PARAMETERS, reversedDates } from './rankings.ts'
+import type { Rows, RowsQuery } from './reply.ts'
+import type { Snapshot } from './snapshots/facts.ts'
+import { daysOf, resolveWindow, type DateWindow } from './window.ts'
+
+const MAX_APPS = 10
+/** Days of one reply. */
+const MAX_DAYS = 366
+/** More days than any window has. */
+const MAX_OFFSET = 100_000
+const MAX_ID = 2n ** 63n - 1n
+
+const idSchema = z
+  .string()
+  .regex(/^\d{1,19}$/)
+  .transform(BigInt)
+  .refine((id) => id <= MAX_ID)
+
+/** Every parameter with its check; limit and offset count days. */
+export const SERIES_PARAMETERS = {
+  app_id: {
+    schema: z.array(idSchema).max(MAX_APPS),
+    allowed: `the app_id of a public app, given at most ${MAX_APPS} times`,
+    most: MAX_APPS,
+    required: true,
+  },
+  start_date: PARAMETERS.start_date,
+  end_date: PARAMETERS.end_date,
+  limit: wholeNumber(1, MAX_DAYS, MAX_DAYS),
+  offset: wholeNumber(0, MAX_OFFSET, 0),
+  as_of: PARAMETERS.as_of,
+  format: PARAMETERS.format,
+} as const satisfies ParameterTable
+
+/**
+ * Reads the query string of a request for a series (the part after `?`, still encoded).
+ * @throws {ApiError} 400 that lists every fault.
+ */
+export function parseSeries(text: string): RowsQuery {
+  const { values, faults } = readParameters(SERIES_PARAMETERS, text)
+  const parameters: Values<typeof SERIES_PARAMETERS> = values
+  faults.push(...reversedDates(parameters))
+  if (faults.length > 0) throw badRequest(faults)
+  const { limit = SERIES_PARAMETERS.limit.default, offset = SERIES_PARAMETERS.offset.default } = parameters
+  // The same apps in another order are the same request.
+  const apps = [...new Set(parameters.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
+  return {
+    asOf: parameters.as_of,
+    format: parameters.format,
+    resolve: ({ dataThrough }) => seriesOf({ apps, limit, offset }, resolveWindow(parameters, dataThrough)),
+  }
+}
+
+interface SeriesPage {
+  readonly apps: readonly bigint[]
+  /** Days of the page. */
+  readonly limit: number
+  /** Days of the window before it. */
+  readonly offset: number
+}
+
+function seriesOf({ apps, limit, offset }: SeriesPage, window: DateWindow): Rows {
+  const total = daysOf(window)
+  const page = {
+    start: addDays(window.start, offset),
+    end: addDays(window.start, Math.min(offset + limit, total) - 1),
+  }
+  // Headers stay small, whatever the number of apps.
+  const digest = createHash('sha256').update(apps.join(' ')).digest('base64url').slice(0, 16)
+  return {
+    path: SERIES_PATH,
+    key: ['daily', digest, window.start, window.end, limit, offset].join('.'),
+    parameters: [
+      ...apps.map((id) => ['app_id', String(id)] as const),
+      ['start_date', window.start],
+      ['end_date', window.end],
+      ['limit', String(limit)],
+      ['offset', String(offset)],
+    ],
+    window,
+    page: { limit, offset, maxOffset: total },
+    columns: SERIES_COLUMNS,
+    metadata: { app_ids: apps.join(' ') },
+    read: async (snapshot) => ({ rows: await readSeries(snapshot, apps, page), total }),
+  }
+}
+
+const APPS = `
+  SELECT app_id FROM apps WHERE list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)`
+
+// A row for each day, so that days without usage differ from days without data.
+const SERIES = `
+  SELECT
+    CAST(c.day AS VARCHAR) AS day, a.app_id, a.app_name, coalesce(d.requests, 0) AS requests,
+    CAST(coalesce(d.prompt_tokens, 0) AS VARCHAR) AS prompt_tokens,
+    CAST(coalesce(d.completion_tokens, 0) AS VARCHAR) AS completion_tokens,
+    CAST(coalesce(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT), 0) AS VARCHAR)
+      AS total_tokens,
+    c.status AS coverage
+  FROM coverage AS c
+  JOIN apps AS a ON list_contains(CAST(string_split($apps, ',') AS BIGINT[]), a.app_id)
+  LEFT JOIN (
+    SELECT * FROM app_daily
+    WHERE day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
+      AND list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)
+  ) AS d ON d.day = c.day AND d.app_id = a.app_id
+  WHERE c.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
+  ORDER BY c.day, a.app_id`
+
+const appsSchema = z.array(z.object({ app_id: z.bigint() }))
+const seriesSchema = z.array(seriesRowSchema)
+
+/**
+ * The rows of each day of the window, by day and app.
+ * @throws {ApiError} 400 that names the ids without a public app.
+ */
+async function readSeries(
+  { query }: Snapshot,
+  ids: readonly bigint[],
+  { start, end }: DateWindow,
+): Promise<readonly SeriesRow[]> {
+  const apps = ids.join(',')
+  const known = new Set(appsSchema.parse(await query(APPS, { apps })).map(({ app_id }) => app_id))
+  const unknown = ids.filter((id) => !known.has(id))
+  if (unknown.length > 0) {
+    throw badRequest([invalid('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)])
+  }
+  return seriesSchema.parse(await query(SERIES, { apps, start, end }))
+}
