@@ -69,28 +69,14 @@ export async function openSnapshots({
     max: KEPT_OPEN,
     dispose: (held) => held[Symbol.dispose](),
   })
-  const served = createServed(attached, {
+  const current = await followPointer({
     ...options,
+    dataDir,
+    catalogue,
+    attached,
+    kept,
     prepare: (facts) => options.prepare?.({ ...facts, query: database.queryOf(facts.id, 'preparation') }),
   })
-  const follower = createFollower({ dataDir, catalogue, served })
-
-  async function look(): Promise<void> {
-    try {
-      // Removed files take space on the disk until they are closed.
-      for (const id of kept.keys()) if (!catalogue.isRetained(id)) kept.delete(id)
-      await follower.look()
-    } catch (error) {
-      options.log.error({ err: error }, 'no look at the pointer')
-    }
-  }
-
-  let looking = look()
-  await looking
-  const timer = setInterval(() => {
-    looking = looking.then(look)
-  }, LOOK_EVERY_MS).unref()
-  const current = { facts: served.facts, fault: follower.fault }
   return {
     dataDir,
     catalogue,
@@ -103,26 +89,73 @@ export async function openSnapshots({
       return { ...facts, query: database.queryOf(id, pool, signal), [Symbol.dispose]: release }
     },
     async close() {
-      clearInterval(timer)
-      await looking
+      await current.close()
       await attached.settle()
       await database.close()
     },
   }
 }
 
-interface Served {
-  readonly facts: () => SnapshotFacts | undefined
-  /** Serves the first of these that opens, or nothing. */
-  readonly serveFirst: (ids: Iterable<string>) => Promise<void>
+interface FollowDependencies extends Pick<OpenOptions, 'dataDir' | 'catalogue'>, ServeDependencies {
+  readonly kept: LRUCache<string, HeldSnapshot>
 }
 
-interface ServeOptions extends Pick<FollowOptions, 'log' | 'onOpen'> {
+/**
+ * Follows the pointer. While its snapshot cannot be opened, the one before it goes on being served; at a start, or after
+ * a retraction, the newest that opens.
+ */
+async function followPointer(dependencies: FollowDependencies) {
+  const { dataDir, catalogue, kept, log } = dependencies
+  const served = createServed(dependencies)
+  let fault: Fault | undefined
+  let nextLook = 0
+
+  async function look(): Promise<void> {
+    const wanted = pointedAt(dataDir)
+    const before = served.facts()?.id
+    if (wanted !== undefined && wanted === before) return void (fault = undefined)
+    const retained = catalogue.ids()
+    const present = retained.filter((id) => id === before)
+    await served.serveFirst(new Set([...(wanted === undefined ? [] : [wanted]), ...present, ...retained]))
+    const now = served.facts()?.id
+    const isRight = now === wanted && (wanted !== undefined || retained.length === 0)
+    fault = isRight ? undefined : faultOf(wanted, now)
+    if (fault !== undefined) nextLook = performance.now() + PAUSE_AFTER_FAULT_MS
+  }
+
+  async function lookSafely(): Promise<void> {
+    try {
+      // Removed files take space on the disk until they are closed.
+      for (const id of kept.keys()) if (!catalogue.isRetained(id)) kept.delete(id)
+      if (performance.now() >= nextLook) await look()
+    } catch (error) {
+      log.error({ err: error }, 'no look at the pointer')
+    }
+  }
+
+  let looking = lookSafely()
+  await looking
+  const timer = setInterval(() => {
+    looking = looking.then(lookSafely)
+  }, LOOK_EVERY_MS).unref()
+  return {
+    facts: served.facts,
+    fault: () => fault,
+    /** Stops following the pointer. */
+    async close() {
+      clearInterval(timer)
+      await looking
+    },
+  }
+}
+
+interface ServeDependencies extends Pick<FollowOptions, 'log' | 'onOpen'> {
+  readonly attached: AttachedSnapshots
   readonly prepare: (facts: SnapshotFacts) => Promise<void> | undefined
 }
 
 /** The snapshot that is served, at first none. */
-function createServed(attached: AttachedSnapshots, { log, prepare, onOpen }: ServeOptions): Served {
+function createServed({ attached, log, prepare, onOpen }: ServeDependencies) {
   const logged = new Set<string>()
   let served: HeldSnapshot | undefined
 
@@ -144,7 +177,8 @@ function createServed(attached: AttachedSnapshots, { log, prepare, onOpen }: Ser
 
   return {
     facts: () => served?.facts,
-    async serveFirst(ids) {
+    /** Serves the first of these that opens, or nothing. */
+    async serveFirst(ids: Iterable<string>): Promise<void> {
       for (const id of ids) {
         if (id === served?.facts.id) return
         try {
@@ -157,35 +191,6 @@ function createServed(attached: AttachedSnapshots, { log, prepare, onOpen }: Ser
         }
       }
       replace(undefined)
-    },
-  }
-}
-
-/**
- * Follows the pointer. While its snapshot cannot be opened, the one before it goes on being served; at a start, or after
- * a retraction, the newest that opens.
- */
-function createFollower({
-  dataDir,
-  catalogue,
-  served,
-}: Pick<OpenOptions, 'dataDir' | 'catalogue'> & { readonly served: Served }) {
-  let fault: Fault | undefined
-  let nextLook = 0
-  return {
-    fault: () => fault,
-    async look(): Promise<void> {
-      if (performance.now() < nextLook) return
-      const wanted = pointedAt(dataDir)
-      const before = served.facts()?.id
-      if (wanted !== undefined && wanted === before) return void (fault = undefined)
-      const retained = catalogue.ids()
-      const present = retained.filter((id) => id === before)
-      await served.serveFirst(new Set([...(wanted === undefined ? [] : [wanted]), ...present, ...retained]))
-      const now = served.facts()?.id
-      const isRight = now === wanted && (wanted !== undefined || retained.length === 0)
-      fault = isRight ? undefined : faultOf(wanted, now)
-      if (fault !== undefined) nextLook = performance.now() + PAUSE_AFTER_FAULT_MS
     },
   }
 }
