@@ -1,5 +1,7 @@
 /** The routing configuration (CONTRACT 6): models and the providers that serve them. */
+import { readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { OperatorError } from '../http/errors.ts'
 import { Breaker } from './breaker.ts'
@@ -100,6 +102,8 @@ const providerSchema = z.strictObject({
   /** The provider's name for the model. */
   model: z.string().min(1),
   api_key_env: variable.optional(),
+  /** A file with the key alone; a relative path begins at the folder of the configuration. */
+  api_key_file: z.string().min(1).optional(),
   headers: headersSchema.default({}),
   timeouts: timeoutsSchema.prefault({}),
   /** Whether to request the usage of a stream: some providers reject the option. */
@@ -112,7 +116,7 @@ const providerSchema = z.strictObject({
 type ProviderEntry = z.infer<typeof providerSchema>
 
 /** One provider of one model. */
-export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env'> {
+export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
   /** Where completions are posted. */
   readonly url: URL
   /** Headers of each request, including the key: for this provider alone. */
@@ -157,7 +161,9 @@ export async function readConfiguration(
   const { models, limits } = parsed.data
   const warnings: string[] = []
   const usable = Object.entries(models).map(([model, { providers }]) => {
-    const found = providers.map((provider) => toProvider(model, provider, environment, warnings))
+    const found = providers.map((provider) =>
+      toProvider(model, provider, { environment, folder: dirname(path), warnings }),
+    )
     return [model, found.filter((provider) => provider !== undefined)] as const
   })
   return {
@@ -194,21 +200,33 @@ function faulty(path: string, reason: string, cause?: unknown): OperatorError {
   return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
 }
 
+/** The text of a file; empty if it cannot be read. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
 /** The provider as it is called; undefined, with a warning, if a secret is missing. */
 function toProvider(
   model: string,
-  { base_url, api_key_env, ...entry }: ProviderEntry,
-  environment: NodeJS.ProcessEnv,
-  warnings: string[],
+  { base_url, api_key_env, api_key_file, ...entry }: ProviderEntry,
+  { environment, folder, warnings }: { environment: NodeJS.ProcessEnv; folder: string; warnings: string[] },
 ): Provider | undefined {
   const missing: string[] = []
-  const secret = (name: string) => {
-    const value = environment[name]?.trim()
+  const secret = (name: string, text = environment[name]) => {
+    const value = text?.trim()
     if (!value || !headerValue.safeParse(value).success) missing.push(name)
     return value ?? ''
   }
   const headers: Record<string, string> = {}
   if (api_key_env !== undefined) headers['authorization'] = `Bearer ${secret(api_key_env)}`
+  if (api_key_file !== undefined) {
+    const file = resolve(folder, api_key_file)
+    headers['authorization'] = `Bearer ${secret(file, readText(file))}`
+  }
   for (const [header, value] of Object.entries(entry.headers)) {
     headers[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
   }
@@ -216,7 +234,7 @@ function toProvider(
   if (missing.length === 0) {
     return { ...entry, url, headers, on_leave: entry.on_leave ?? onLeaveOf(url), breaker: new Breaker() }
   }
-  const reason = `${missing.join(', ')} is not set, or is no text for a header`
+  const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
   warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
   return undefined
 }

@@ -1,6 +1,6 @@
 /** CONTRACT 6: MODELS_FILE, the list of models, and what goes to a provider. */
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI from 'openai'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -90,6 +90,15 @@ describe('readConfiguration', () => {
       model: 'their-name',
       headers: { authorization: 'Bearer sk-1' },
     })
+  })
+
+  it('reads a key from a file beside the configuration, and leaves out a provider without it', async () => {
+    const path = withProvider({ api_key_file: 'acme.key' })
+    const { warnings } = await readConfiguration(path, {})
+    expect(warnings).toEqual([expect.stringContaining(join(dirname(path), 'acme.key'))])
+    writeFileSync(join(dirname(path), 'acme.key'), 'sk-2\n')
+    const { models } = await readConfiguration(path, {})
+    expect(models.get('a/one')?.[0]?.headers).toEqual({ authorization: 'Bearer sk-2' })
   })
 
   it('takes headers, as text or from the environment', async () => {
