@@ -141,7 +141,7 @@ async function importBatch(
   options: ImportOptions,
 ): Promise<Imported> {
   return await withMemoryDatabase(config, async (connection) => {
-    await execute(connection, 'load/values.sql')
+    await execute(connection, 'values.sql')
     const { parts, skipped } = await importFiles(connection, inputs, options)
     const file = inputs.map((input) => input.file.name).join(', ')
     return { file, parts, skipped, ...(await readSummary(connection, options)) }

@@ -38,7 +38,7 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
     await allowOnly(warehouse.connection, dataDir)
     await setVariables(warehouse.connection, { memory_limit: memory })
     await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
-    for (const name of ['array-bits.sql', 'load/values.sql']) {
+    for (const name of ['array-bits.sql', 'values.sql']) {
       await execute(warehouse.connection, name)
     }
     return warehouse

@@ -13,7 +13,7 @@ import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
-import { nameApps } from '../sources/named-apps.ts'
+import { nameApps } from '../sources/names.ts'
 import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
 /** The columns of the registry (CONTRACT 7). */
@@ -41,7 +41,7 @@ export async function withRegistry<T>(
 ): Promise<T> {
   const rawFolder = join(config.dataDir, RAW_FOLDER)
   return await withMemoryDatabase(config, async (connection) => {
-    for (const name of ['warehouse.sql', 'load/values.sql']) await execute(connection, name)
+    for (const name of ['warehouse.sql', 'values.sql']) await execute(connection, name)
     const files = await stageRegistry(connection, rawFolder, NOTES)
     if (files === 0) throw new UsageError(`There is no app registry under ${rawFolder}/apps`)
     await decodeRegistry(connection)

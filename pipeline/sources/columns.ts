@@ -1,4 +1,4 @@
-/** The columns of raw input, and how the columns of a file match them: one rule for every format. */
+/** The columns of raw input: how those of a file match them, and how DuckDB reads their values. One rule for every format. */
 import { DataError } from '../errors.ts'
 
 /** Columns of a kind of raw input, names in lower case; further columns of a file are ignored. */
@@ -30,6 +30,20 @@ export const USAGE_COLUMNS = {
   lists: ['app_categories'],
 } as const satisfies Columns
 
+/** The columns of usage that hold a count. */
+const COUNTS: readonly string[] = [
+  'app_id',
+  'prompt_tokens',
+  'completion_tokens',
+  'requests',
+  'row_count',
+  'reasoning_tokens',
+  'cached_tokens',
+]
+
+/** The columns of usage that are 1 where a row has no value. */
+const ONE_BY_DEFAULT: readonly string[] = ['requests', 'row_count']
+
 export function allColumns({ required, optional, descriptive = [] }: Columns): readonly string[] {
   return [...required, ...optional, ...descriptive]
 }
@@ -47,6 +61,14 @@ export function isAlternative({ alternative = {} }: Columns, column: string): bo
 /** Normalises a name: capitals and surrounding spaces do not count. */
 export function plainName(name: string): string {
   return name.trim().toLowerCase()
+}
+
+/** The required columns that are not among the names, also not by their alternative. */
+export function missingColumns(
+  { required, alternative }: Columns,
+  names: readonly string[],
+): readonly string[] {
+  return required.filter((column) => !names.includes(column) && !names.includes(alternative?.[column] ?? ''))
 }
 
 /**
@@ -81,10 +103,97 @@ export function matchColumns(
   return matched
 }
 
-/** The required columns that are not among the names, also not by their alternative. */
-export function missingColumns(
-  { required, alternative }: Columns,
-  names: readonly string[],
-): readonly string[] {
-  return required.filter((column) => !names.includes(column) && !names.includes(alternative?.[column] ?? ''))
+/** A column of a file in DuckDB: its quoted name, or an expression for its value, and its type. */
+export type TypedColumn = { readonly name: string; readonly type: string }
+
+/** The columns that a file has, by their names here. */
+export type TypedColumns = ReadonlyMap<string, TypedColumn>
+
+const SMALL_INTEGER = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
+const LARGE_NUMBER = /^(?:UBIGINT|U?HUGEINT|DECIMAL\(\d+,\d+\)|FLOAT|DOUBLE)$/
+const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?)$/
+const NESTED = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
+
+/** From here on, neighbouring integers share a floating-point number of the type. */
+const INEXACT_FROM: Readonly<Record<string, number>> = { FLOAT: 2 ** 24, DOUBLE: 2 ** 53 }
+
+/** A column of a text file, in which some words stand for null where the column is text. */
+export function textColumn(column: string, name: string): TypedColumn {
+  const hasNullWords = column === 'app' || column === 'request_id'
+  return { name: hasNullWords ? `without_null_word(${name})` : name, type: 'VARCHAR' }
+}
+
+/** The expression that reads a column of usage; undefined if its type cannot hold such a value. */
+function read(column: string, { name, type }: TypedColumn): string | undefined {
+  if (column === 'ts') {
+    if (type === 'TIMESTAMP WITH TIME ZONE') return `${name} AT TIME ZONE 'UTC'`
+    if (TIME.test(type)) return `CAST(${name} AS TIMESTAMP)`
+    return type === 'VARCHAR' ? `utc_from_text(${name})` : undefined
+  }
+  if (COUNTS.includes(column)) {
+    if (SMALL_INTEGER.test(type)) return `CAST(${name} AS BIGINT)`
+    if (LARGE_NUMBER.test(type)) return exactCount({ name, type })
+    return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
+  }
+  const text = textOf({ name, type }, USAGE_COLUMNS, column)
+  return text && `nullif(${text}, '')`
+}
+
+function exactCount({ name, type }: TypedColumn): string {
+  return `count_from_number(${name}, ${INEXACT_FROM[type] ?? 1e19})`
+}
+
+/** The value as text; a list becomes JSON where the column may hold one, and any other nested value is none. */
+function textOf({ name, type }: TypedColumn, { lists = [] }: Columns, column: string): string | undefined {
+  if (!NESTED.test(type)) return `CAST(${name} AS VARCHAR)`
+  return lists.includes(column) && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
+}
+
+/**
+ * The expressions for the usage columns of the view `incoming`. The column `app` is empty if a row names no app, and NULL if its
+ * app_id counts.
+ * @throws DataError with a column whose type cannot hold its values.
+ */
+export function usageExpressions(files: string, types: TypedColumns): string[] {
+  return allColumns(USAGE_COLUMNS).map((name) => {
+    const column = types.get(name)
+    const value = column && read(name, column)
+    if (column !== undefined && value === undefined && isValidated(USAGE_COLUMNS, name)) {
+      throw unsuitable(files, name, column)
+    }
+    if (value === undefined) return `${missingValue(name)} AS ${name}`
+    if (ONE_BY_DEFAULT.includes(name)) return `coalesce(${value}, 1) AS ${name}`
+    if (name !== 'app') return `${value} AS ${name}`
+    const id = types.get('app_id')?.name
+    const app = `coalesce(${value}, '')`
+    return `${id === undefined ? app : `CASE WHEN ${id} IS NULL THEN ${app} END`} AS app`
+  })
+}
+
+function missingValue(column: string): string {
+  if (ONE_BY_DEFAULT.includes(column)) return 'CAST(1 AS BIGINT)'
+  return `CAST(NULL AS ${column === 'ts' ? 'TIMESTAMP' : COUNTS.includes(column) ? 'BIGINT' : 'VARCHAR'})`
+}
+
+/**
+ * The expressions for the columns of the table `staged`, as text. A number that is no exact integer is marked.
+ * @throws DataError with a column whose type cannot hold its values.
+ */
+export function stagedExpressions(file: string, types: TypedColumns, columns: Columns): string[] {
+  return allColumns(columns).map((name) => {
+    const column = types.get(name)
+    const text = column && textOf(column, columns, name)
+    if (column !== undefined && text === undefined && isValidated(columns, name)) {
+      throw unsuitable(file, name, column)
+    }
+    if (column === undefined || text === undefined) return 'NULL'
+    if (isAlternative(columns, name)) return `coalesce(${text}, '')`
+    if (!LARGE_NUMBER.test(column.type)) return text
+    const exact = `CAST(nullif(${exactCount(column)}, -1) AS VARCHAR)`
+    return `coalesce(${exact}, ${text} || ' (not exact)')`
+  })
+}
+
+function unsuitable(files: string, column: string, { type }: TypedColumn): DataError {
+  return new DataError(`${files}: the column ${column} is of type ${type}, which cannot hold it`)
 }

@@ -1,7 +1,11 @@
 /**
- * Counts usage from the files of the drop folder with DuckDB (CONTRACT 7). Parquet and text files are read in place, through
- * the view `incoming` with the input columns and day, file, row, fault and payload; a text file with a row that is not valid
- * is read once more by lines, which gives row and reason (staging.ts).
+ * Counts the usage of days with DuckDB (CONTRACT 7), for one CSV file in these steps:
+ *
+ * 1. `drop-folder.ts` lists it; `formats/csv.ts` says how DuckDB reads it, all of it as text.
+ * 2. `incoming.ts` makes one view over all files, with the values that `columns.ts` and values.sql give the texts.
+ * 3. The view is grouped into the table `groups`. A file with a row that is not valid is read once more by lines, which gives
+ *    row and reason (`staging.ts`).
+ * 4. load.sql names the apps (`names.ts`), finds rejected and repeated rows, and adds the groups up.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { rmSync } from 'node:fs'
@@ -9,23 +13,23 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { DataError, isShortage } from '../errors.ts'
 import { scratchPath } from '../duckdb/scratch.ts'
-import { execute, queryRows, readRows } from '../duckdb/statements.ts'
+import { countSchema, execute, queryRows, readRows } from '../duckdb/statements.ts'
 import { USAGE_COLUMNS, isValidated } from './columns.ts'
 import { fingerprintOf, listUsageDays, refuseCopies } from './drop-folder.ts'
 import type { RawFile } from './drop-folder.ts'
-import { groupBySchema, parquetRows, readingParquet } from './formats/parquet-file.ts'
-import { hasGrown, inspectText, lacksKeys } from './formats/text-file.ts'
-import type { TextFile } from './formats/text-file.ts'
-import { layoutOf, pathsOf } from './formats/text-rows.ts'
-import { branchesOf, defineIncoming } from './incoming.ts'
-import type { Batch } from './incoming.ts'
-import { nameApps } from './named-apps.ts'
+import { hasGrown } from './formats/bytes.ts'
+import { scanCsv } from './formats/csv.ts'
+import { lacksKeys, scanJsonLines } from './formats/json.ts'
+import { readingParquet, scanParquet } from './formats/parquet.ts'
+import { defineIncoming, tryScan } from './incoming.ts'
+import type { DayFile, Scan } from './incoming.ts'
+import { nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
-import type { TypedColumns } from './typed-columns.ts'
 
 const fileRow = z.object({ file: z.int() })
+const unknownRow = fileRow.extend({ rows: countSchema })
 const textRow = z.object({ app: z.string() })
-const emptyRow = z.object({ some: z.boolean() })
+const someRow = z.object({ some: z.boolean() })
 const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
 const partsRow = z.object({ name: z.string(), rows: z.string() })
 
@@ -43,145 +47,133 @@ export function listDays(rawFolder: string): SourceDay[] {
   return listUsageDays(rawFolder).map(({ day, files }) => ({ day, files, fingerprint: fingerprintOf(files) }))
 }
 
+/** The files of the days being counted. */
+type Batch = {
+  readonly files: readonly DayFile[]
+  /** Those that DuckDB reads in place; the others are staged. */
+  readonly scans: Map<RawFile, Scan>
+  /** Folder for copies of files. */
+  readonly folder: string
+}
+
 /**
  * Counts days into temporary tables of the connection: `counted` (per day, app and model; app_id NULL holds the rejected
- * rows, model NULL is unknown), `duplicates` (per day, app and model, to be subtracted), `provider_counts`, and `rejected`
- * (the quarantine).
+ * rows, model NULL is unknown), `provider_counts`, `day_totals`, and `rejected` (the quarantine).
  * @returns what an operator should know about rows that count all the same.
  * @throws DataError with what cannot be read.
  */
 export async function countDays(connection: DuckDBConnection, days: readonly SourceDay[]): Promise<string[]> {
   for (const { files } of days) await refuseCopies(files)
-  const folder = await scratchPath(connection)
+  const files = days.flatMap(({ day, files: some }) => some.map((file) => ({ day, file })))
+  const batch: Batch = { files, scans: new Map(), folder: await scratchPath(connection) }
   try {
-    const batch = await inspect(connection, days, folder)
-    const columns = await countGroups(connection, batch, folder)
+    await scanFiles(connection, batch)
+    const columns = await countGroups(connection, batch)
     await nameGroups(connection, columns.includes('app'))
+    await findRejected(connection)
     await findRepeats(connection, columns.includes('request_id'))
-    await execute(connection, 'load/count.sql#counted')
+    await execute(connection, 'load.sql#counted')
     return await describeLargeParts(connection)
   } finally {
     await connection.run('CREATE OR REPLACE TEMP TABLE staged (file VARCHAR)')
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(batch.folder, { recursive: true, force: true })
   }
 }
 
-async function inspect(
-  connection: DuckDBConnection,
-  days: readonly SourceDay[],
-  folder: string,
-): Promise<Batch> {
-  const files = days.flatMap((each) => each.files.map((file) => ({ day: each.day, file })))
-  const ofFormat = (...formats: readonly string[]) =>
-    files.map(({ file }) => file).filter(({ format }) => formats.includes(format))
-  const texts = new Map<RawFile, TextFile>()
-  for (const file of ofFormat('csv', 'ndjson')) {
-    texts.set(file, await inspectText(file, join(folder, String(texts.size))))
+async function scanFiles(connection: DuckDBConnection, batch: Batch): Promise<void> {
+  for (const { file } of batch.files) {
+    if (file.format === 'csv' || file.format === 'ndjson') await scanText(batch, file)
   }
-  const parquet = await groupBySchema(connection, ofFormat('parquet'), USAGE_COLUMNS)
-  return { days: days.map(({ day }) => day), files, parquet, texts, staged: new Set(ofFormat('arrow')) }
+  const parquet = batch.files.map(({ file }) => file).filter(({ format }) => format === 'parquet')
+  for (const [file, scan] of await scanParquet(connection, parquet, USAGE_COLUMNS))
+    batch.scans.set(file, scan)
+}
+
+async function scanText({ scans, folder }: Batch, file: RawFile): Promise<void> {
+  const scan = file.format === 'csv' ? scanCsv : scanJsonLines
+  const found = await scan(file, join(folder, String(scans.size)))
+  if (found === undefined) scans.delete(file)
+  else scans.set(file, found)
 }
 
 /**
- * Counts into the table `groups`; repeats it while a text file has to be read by lines.
+ * Counts into the table `groups`; repeats it while a file has to be read otherwise.
  * @returns the columns that some file has.
  */
-async function countGroups(
-  connection: DuckDBConnection,
-  batch: Batch,
-  folder: string,
-): Promise<readonly string[]> {
+async function countGroups(connection: DuckDBConnection, batch: Batch): Promise<readonly string[]> {
   for (;;) {
-    const branches = branchesOf(batch)
+    const staged = batch.files.map(({ file }) => file).filter((file) => !batch.scans.has(file))
     await createStagingTable(connection, USAGE_COLUMNS)
-    await stageFiles(connection, [...batch.staged], USAGE_COLUMNS)
-    await defineIncoming(connection, batch, branches)
-    const columns = [...new Set(branches.flatMap(({ columns: some }) => some))]
-    let isCounted = true
+    await stageFiles(connection, staged, USAGE_COLUMNS)
+    const columns = await defineIncoming(connection, batch.files, batch.scans)
     try {
       await connection.run(groupsQuery(columns, batch.files.length > 1))
     } catch (error) {
-      isCounted = false
       if (isShortage(error) || error instanceof DataError) throw error
-      if (!(await readAlone(connection, batch))) throw error
+      if (await replaceUnreadable(connection, batch)) continue
+      throw error
     }
-    if (isCounted && !(await readAgain(connection, batch, folder))) return columns
+    if (!(await replaceSuspects(connection, batch))) return columns
   }
 }
 
 /**
- * Puts every text file that DuckDB cannot read among those that are read by lines; false if there is none.
- * @throws DataError with a Parquet file that cannot be read.
+ * Takes every text file that DuckDB cannot read from those read in place, and from each Parquet file the descriptive columns
+ * that cannot be read: they decide nothing.
+ * @returns false if there is no such file.
+ * @throws DataError with a Parquet file that cannot be read all the same.
  */
-async function readAlone(connection: DuckDBConnection, batch: Batch): Promise<boolean> {
-  const before = batch.staged.size
-  for (const [file, text] of batch.texts) {
-    const layout = batch.staged.has(file) ? undefined : layoutOf(text)
-    if (layout === undefined) continue
+async function replaceUnreadable(connection: DuckDBConnection, { scans }: Batch): Promise<boolean> {
+  let isReplaced = false
+  for (const [file, scan] of scans) {
     try {
-      await connection.run(hashOf(layout.types, layout.rows(pathsOf([text]))))
+      await tryScan(connection, scan)
     } catch (error) {
       if (isShortage(error)) throw error
-      batch.staged.add(file)
+      isReplaced = true
+      if (file.format !== 'parquet') {
+        scans.delete(file)
+        continue
+      }
+      const types = new Map([...scan.types].filter(([column]) => isValidated(USAGE_COLUMNS, column)))
+      await readingParquet(file, () => tryScan(connection, { ...scan, types }))
+      scans.set(file, { ...scan, types })
     }
   }
-  const isSplit = await splitUnreadable(connection, batch)
-  return isSplit || batch.staged.size > before
+  return isReplaced
 }
 
 /**
- * Takes the descriptive columns from each Parquet file where they cannot be read: they decide nothing.
- * @throws DataError with a file whose other columns cannot be read either.
+ * Takes the text files from those read in place that have a row that is not valid, or other rows than DuckDB found; a file that
+ * has grown since it was listed is read from a copy.
+ * @returns false if there is no such file.
  */
-async function splitUnreadable(connection: DuckDBConnection, { parquet }: Batch): Promise<boolean> {
-  const before = parquet.length
-  for (const group of parquet.slice()) {
-    for (const file of group.files.slice()) {
-      try {
-        await connection.run(hashOf(group.types, parquetRows([file])))
-      } catch {
-        const types = new Map([...group.types].filter(([column]) => isValidated(USAGE_COLUMNS, column)))
-        await readingParquet(file, () => connection.run(hashOf(types, parquetRows([file]))))
-        group.files.splice(group.files.indexOf(file), 1)
-        parquet.push({ ...group, types, files: [file] })
-      }
+async function replaceSuspects(connection: DuckDBConnection, batch: Batch): Promise<boolean> {
+  const { files, scans } = batch
+  const inPlace = (number: number) => {
+    const file = files[number]?.file
+    return file !== undefined && file.format !== 'parquet' && scans.has(file) ? [file] : []
+  }
+  const grown = files.flatMap((_, number) =>
+    inPlace(number).filter((file) => scans.get(file)?.path === file.path && hasGrown(file)),
+  )
+  for (const file of grown) await scanText(batch, file)
+  const rows = await readRows(connection, 'load.sql#suspects', fileRow)
+  const suspects = rows.flatMap(({ file }) => inPlace(file))
+  for (const unknown of await readRows(connection, 'load.sql#unknown-files', unknownRow)) {
+    for (const file of inPlace(unknown.file)) {
+      if (file.format === 'ndjson' && (await lacksKeys(file, unknown.rows))) suspects.push(file)
     }
   }
-  return parquet.length > before
-}
-
-/** Reads the usage columns completely. */
-function hashOf(types: TypedColumns, rows: string): string {
-  const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
-  return `SELECT ${columns.join(', ')} FROM ${rows}`
-}
-
-/** Finds the text files to read otherwise than they were; false if there is none. */
-async function readAgain(connection: DuckDBConnection, batch: Batch, folder: string): Promise<boolean> {
-  const numbers = async (name: string) => {
-    const rows = await readRows(connection, name, fileRow)
-    return rows.flatMap(({ file }) => batch.files[file]?.file ?? [])
-  }
-  const isInPlace = (file: RawFile) => batch.texts.has(file) && !batch.staged.has(file)
-  const grown = [...batch.texts].filter(
-    ([file, { path }]) => isInPlace(file) && path === file.path && hasGrown(file),
-  )
-  for (const [index, [file]] of grown.entries()) {
-    batch.texts.set(file, await inspectText(file, join(folder, `grown-${index}`)))
-  }
-  const suspects = (await numbers('load/count.sql#suspects')).filter(isInPlace)
-  for (const file of (await numbers('load/count.sql#unknown-files')).filter(isInPlace)) {
-    const text = batch.texts.get(file)
-    if (file.format === 'ndjson' && text !== undefined && (await lacksKeys(text))) suspects.push(file)
-  }
-  for (const file of suspects) if (!grown.some(([other]) => other === file)) batch.staged.add(file)
+  for (const file of suspects) if (!grown.includes(file)) scans.delete(file)
   return suspects.length + grown.length > 0
 }
 
-/** The rows by file, validity, app, model and provider. A column that no file has takes no time. */
+/** The rows by file, validity, app, model, provider and account. A column that no file has takes no time. */
 function groupsQuery(columns: readonly string[], severalFiles: boolean): string {
   const has = (column: string) => columns.includes(column)
-  const textKey = (column: string) => (has(column) ? `i.${column}` : 'CAST(NULL AS VARCHAR)')
+  const text = (column: string, isThere = has(column)) => (isThere ? `i.${column}` : 'CAST(NULL AS VARCHAR)')
+  const ofApp = (column: string) => `${text(column, has(column) && has('app'))} AS ${column}`
   const rows = has('row_count') ? 'CAST(sum(i.row_count) AS BIGINT)' : 'count(*)'
   const part = (column: string, whole: string) =>
     has(column) ? `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)` : '0'
@@ -189,18 +181,20 @@ function groupsQuery(columns: readonly string[], severalFiles: boolean): string 
     ...(has('reasoning_tokens') ? ['i.reasoning_tokens > i.completion_tokens'] : []),
     ...(has('cached_tokens') ? ['i.cached_tokens > i.prompt_tokens'] : []),
   ].join(' OR ')
-  const ofApp = (expression: string) => (has('app') ? expression : 'CAST(NULL AS TIMESTAMP)')
+  const time = (expression: string) => (has('app') ? expression : 'CAST(NULL AS TIMESTAMP)')
   return `
     CREATE OR REPLACE TEMP TABLE groups AS
-    SELECT
+    SELECT g.* REPLACE (g.valid AND is_unreadable(g.app) IS NOT TRUE AS valid)
+    FROM (SELECT
       ${severalFiles ? 'i.file' : '0'} AS file,
-      violation(
-        i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
+      violation_but_text(
+        i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
       ) IS NULL AS valid,
       i.app_id,
-      ${textKey('app')} AS app,
-      ${textKey('model')} AS model,
-      ${textKey('provider')} AS provider,
+      ${text('app')} AS app,
+      ${text('model')} AS model,
+      ${text('provider')} AS provider,
+      ${['account_id', 'app_title', 'app_categories'].map(ofApp).join(', ')},
       i.prompt_tokens IS NULL AS unknown,
       count(*) AS read,
       ${rows} AS rows,
@@ -211,52 +205,51 @@ function groupsQuery(columns: readonly string[], severalFiles: boolean): string 
       ${part('cached_tokens', 'prompt_tokens')} AS cached_tokens,
       ${isLarge === '' ? '0' : `count_if(${isLarge})`} AS rows_large_parts,
       ${has('requests') ? 'count_if(i.requests = 0)' : '0'} AS rows_failed,
-      ${ofApp('min(i.ts)')} AS seen_at,
-      ${ofApp('min(CASE WHEN i.requests > 0 THEN i.ts END)')} AS served_at
+      ${time('min(i.ts)')} AS seen_at,
+      ${time('min(CASE WHEN i.requests > 0 THEN i.ts END)')} AS served_at
     FROM incoming AS i
-    GROUP BY ALL`
+    GROUP BY ALL) AS g`
 }
 
 /** Gives the texts that name apps their ids, and stores who named them first. */
 async function nameGroups(connection: DuckDBConnection, isNamed: boolean): Promise<void> {
-  const texts = isNamed ? await readRows(connection, 'load/count.sql#texts', textRow) : []
+  const texts = isNamed ? await readRows(connection, 'load.sql#texts', textRow) : []
   await nameApps(
     connection,
     texts.map(({ app }) => app),
   )
-  await execute(connection, 'load/count.sql#new-texts')
-  if (await hasRows(connection, 'new_texts')) {
-    await execute(connection, 'load/count.sql#claims')
-    await execute(connection, 'load/count.sql#store-claims')
-  }
+  if (texts.length > 0) await execute(connection, 'load.sql#named-apps')
+}
+
+async function findRejected(connection: DuckDBConnection): Promise<void> {
   const isRejected = await hasRows(connection, 'groups', 'WHERE NOT valid')
-  await execute(connection, isRejected ? 'load/count.sql#rejected' : 'load/count.sql#nothing-rejected')
+  await execute(connection, isRejected ? 'load.sql#rejected' : 'load.sql#nothing-rejected')
 }
 
 async function hasRows(connection: DuckDBConnection, table: string, where = ''): Promise<boolean> {
-  const [found] = await queryRows(connection, `SELECT count(*) > 0 AS some FROM ${table} ${where}`, emptyRow)
+  const [found] = await queryRows(connection, `SELECT count(*) > 0 AS some FROM ${table} ${where}`, someRow)
   return found?.some === true
 }
 
 /** @throws DataError with an id that more than half of a day's rows share. */
 async function findRepeats(connection: DuckDBConnection, hasIds: boolean): Promise<void> {
-  if (hasIds) await execute(connection, 'load/count.sql#collisions')
+  if (hasIds) await execute(connection, 'load.sql#collisions')
   if (!hasIds || !(await hasRows(connection, 'hash_collisions'))) {
-    return await execute(connection, 'load/count.sql#no-repeats')
+    return await execute(connection, 'load.sql#no-repeats')
   }
-  await execute(connection, 'load/count.sql#repeated-ids')
-  const [shared] = await readRows(connection, 'load/count.sql#shared-ids', sharedRow)
+  await execute(connection, 'load.sql#repeated-ids')
+  const [shared] = await readRows(connection, 'load.sql#shared-ids', sharedRow)
   if (shared !== undefined) {
     throw new DataError(
       `Day ${shared.day}: ${shared.rows} rows, more than half of the day, have the request_id "${shared.request_id}"; ` +
         'they would count as one request. Correct or remove the column request_id',
     )
   }
-  await execute(connection, 'load/count.sql#repeats')
+  await execute(connection, 'load.sql#repeats')
 }
 
 async function describeLargeParts(connection: DuckDBConnection): Promise<string[]> {
-  const files = await readRows(connection, 'load/count.sql#large-parts', partsRow)
+  const files = await readRows(connection, 'load.sql#large-parts', partsRow)
   return files.map(
     ({ name, rows }) =>
       `${name}: cached_tokens or reasoning_tokens are more than the count that contains them in ${rows} rows, and are left out there`,

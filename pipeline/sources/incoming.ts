@@ -1,136 +1,127 @@
-/** The view `incoming`: a part for every layout of files, and one for the rows that are staged. */
+/**
+ * The view `incoming`: the rows of the files being counted, read in place, and those that are staged. It has the columns of
+ * usage, and day, file (its number in `day_files`), row, fault and payload. `row` is NULL for text files, which DuckDB reads
+ * without the numbers of lines.
+ */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { literal } from '../duckdb/sql-values.ts'
-import { USAGE_COLUMNS, allColumns, isValidated } from './columns.ts'
+import { literal, pathPattern } from '../duckdb/sql-values.ts'
+import { DataError } from '../errors.ts'
+import { USAGE_COLUMNS, allColumns, isValidated, usageExpressions } from './columns.ts'
+import type { TypedColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
-import { parquetRows } from './formats/parquet-file.ts'
-import type { SchemaGroup } from './formats/parquet-file.ts'
-import type { TextFile } from './formats/text-file.ts'
-import { layoutOf, pathsOf } from './formats/text-rows.ts'
-import { usageExpressions } from './typed-columns.ts'
-import type { TypedColumns } from './typed-columns.ts'
+
+/** How DuckDB reads a file. */
+export type Scan = {
+  /** The file, or its unpacked copy. */
+  readonly path: string
+  readonly types: TypedColumns
+  /** The table function over a list of paths. */
+  readonly rows: (paths: string) => string
+  /** An expression for the number of a row. */
+  readonly row?: string
+  /** An expression for a fault that only the reading by lines can describe. */
+  readonly fault?: string
+  /** The name of the column with the path; `path` by default. */
+  readonly pathColumn?: string
+  /** How many rows the file must give, where DuckDB may lose some in silence. */
+  readonly lines?: number
+}
 
 /** A file of the days being counted; its place in the list is its number in SQL. */
-type DayFile = { readonly day: string; readonly file: RawFile }
+export type DayFile = { readonly day: string; readonly file: RawFile }
 
-/** What is known about the files so far. */
-export type Batch = {
-  /** `YYYY-MM-DD` */
-  readonly days: readonly string[]
-  readonly files: readonly DayFile[]
-  readonly parquet: SchemaGroup[]
-  /** Text files that DuckDB reads. */
-  readonly texts: Map<RawFile, TextFile>
-  /** Files that are read row by row into `staged`. */
-  readonly staged: Set<RawFile>
+/** A list of paths for DuckDB's readers. */
+export function pathList(paths: readonly string[]): string {
+  return `[${paths.map(pathLiteral).join(', ')}]`
 }
 
-/** A part of the view, and the columns that its files have. */
-export type Branch = { readonly select: string; readonly columns: readonly string[] }
-
-/** The parts of the view; a text file without a layout is staged. */
-export function branchesOf(batch: Batch): readonly Branch[] {
-  const texts = [...batch.texts].filter(([file]) => !batch.staged.has(file))
-  const groups = new Map<string, TextFile[]>()
-  for (const [file, text] of texts) {
-    const layout = layoutOf(text)
-    if (layout === undefined) batch.staged.add(file)
-    else {
-      // CSV files are read by position, so that equal reading may name the columns otherwise.
-      const key = JSON.stringify([layout.rows(''), [...layout.types]])
-      groups.set(key, [...(groups.get(key) ?? []), text])
-    }
-  }
-  const branches = [...groups.values()].map((group) => textBranch(batch, group))
-  branches.push(
-    ...batch.parquet.filter(({ files }) => files.length > 0).map((group) => parquetBranch(batch, group)),
+/** @throws DataError if the path has a backslash beside a character of patterns: there it cannot be escaped. */
+function pathLiteral(path: string): string {
+  const pattern = pathPattern(path)
+  if (pattern === path || !path.includes('\\')) return literal(pattern)
+  throw new DataError(
+    `${path} cannot be read: it has a backslash beside one of * ? [, and DuckDB finds no such file. Rename the file, or the folder above it`,
   )
-  if (batch.staged.size > 0) branches.push(stagedBranch())
-  return branches
 }
 
-function textBranch(batch: Batch, group: readonly TextFile[]): Branch {
-  const [first] = group
-  const layout = first && layoutOf(first)
-  if (layout === undefined) throw new Error('No layout')
-  const { types, rows, fault = 'NULL' } = layout
-  const files = group.map(({ file }) => file)
-  return branch(batch, { files, types, fault, row: 'NULL', rows: rows(pathsOf(group)) })
+/** Reads every column of usage of a file, to find out whether that is possible. */
+export async function tryScan(connection: DuckDBConnection, { types, rows, path }: Scan): Promise<void> {
+  const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
+  await connection.run(`SELECT ${columns.join(', ')} FROM ${rows(pathList([path]))}`)
 }
 
-function parquetBranch(batch: Batch, { types, files, names }: SchemaGroup): Branch {
-  // A column that is ignored may have DuckDB's name for the file or the row.
-  const isNumbered = names.some((name) => name.toLowerCase() === 'file_row_number')
-  const path = names.some((name) => name.toLowerCase() === 'path') ? 'path_of_file' : 'path'
-  const options = `, filename = '${path}', file_row_number = ${!isNumbered}`
-  const row = isNumbered ? 'row_number() OVER ()' : 'r.file_row_number + 1'
-  return branch(batch, { files, types, fault: 'NULL', row, path, rows: parquetRows(files, options) })
-}
-
-type Part = {
-  readonly files: readonly RawFile[]
-  readonly types: TypedColumns
-  readonly fault: string
-  readonly row: string
-  readonly rows: string
-  readonly path?: string
-}
-
-function branch({ files: all }: Batch, { files, types, fault, row, rows, path = 'path' }: Part): Branch {
-  const names = files.map(({ name }) => name).join(', ')
+/**
+ * Creates the table `day_files` and the view `incoming`.
+ * @param scans of the files that are read in place; the others are staged.
+ * @returns the columns of usage that some file has.
+ */
+export async function defineIncoming(
+  connection: DuckDBConnection,
+  files: readonly DayFile[],
+  scans: ReadonlyMap<RawFile, Scan>,
+): Promise<readonly string[]> {
+  const rows = files.map(({ day, file }, number) => {
+    const { path = file.path, lines = null } = scans.get(file) ?? {}
+    return `(${number}, DATE '${day}', ${literal(file.name)}, ${literal(path)}, CAST(${lines} AS BIGINT))`
+  })
+  await connection.run(
+    `CREATE OR REPLACE TEMP TABLE day_files AS
+     FROM (VALUES ${rows.join(', ')}) AS f (file, day, name, path, lines)`,
+  )
+  // CSV files are read by position, so that equal reading may name the columns otherwise.
+  const groups = Map.groupBy(scans, ([, { rows: from, types }]) => JSON.stringify([from(''), [...types]]))
+  const branches = [...groups.values()].map((group) => inPlace(files, group))
+  if (scans.size < files.length) branches.push(staged())
   const [first] = files
-  const isOne = files.length === 1
-  const number = isOne ? String(all.findIndex(({ file }) => file === first)) : 'f.file'
+  // A single day is a constant, which saves a join.
+  const isOneDay = files.every(({ day }) => day === first?.day)
+  await connection.run(
+    `CREATE OR REPLACE TEMP VIEW incoming AS
+     SELECT ${isOneDay ? `DATE '${first?.day}'` : 'd.day'} AS day, i.*
+     FROM (${branches.map(({ select }) => select).join(' UNION ALL ')}) AS i
+     ${isOneDay ? '' : 'JOIN day_files AS d ON d.file = i.file'}`,
+  )
+  return [...new Set(branches.flatMap(({ columns }) => columns))]
+}
+
+/** A part of the view. */
+type Branch = { readonly select: string; readonly columns: readonly string[] }
+
+function inPlace(files: readonly DayFile[], group: readonly (readonly [RawFile, Scan])[]): Branch {
+  const [[first, scan] = []] = group
+  if (scan === undefined) throw new Error('A group without a file')
+  const { types, rows, row = 'NULL', fault = 'NULL', pathColumn = 'path' } = scan
+  const isOne = group.length === 1
+  const number = isOne ? files.findIndex(({ file }) => file === first) : 'f.file'
   const columns = [...types.keys()]
-  const validated = columns.filter((column) => isValidated(USAGE_COLUMNS, column))
-  const payload = validated.map((column) => `${column}: ${types.get(column)?.name}`).join(', ')
+  const payload = payloadOf(columns, (column) => types.get(column)?.name ?? 'NULL')
+  const expressions = usageExpressions(group.map(([{ name }]) => name).join(', '), types)
   return {
     columns,
     select: `
-      SELECT ${number} AS file, ${row} AS row, ${fault} AS fault, CAST(to_json({${payload}}) AS VARCHAR) AS payload,
-        ${usageExpressions(names, types).join(', ')}
-      FROM ${rows} AS r${isOne ? '' : ` JOIN day_files AS f ON f.path = r.${path}`}`,
+      SELECT ${number} AS file, ${row} AS row, ${fault} AS fault, ${payload} AS payload, ${expressions.join(', ')}
+      FROM ${rows(pathList(group.map(([, { path }]) => path)))} AS r
+      ${isOne ? '' : `JOIN day_files AS f ON f.path = r.${pathColumn}`}`,
   }
 }
 
-function stagedBranch(): Branch {
+function staged(): Branch {
   const columns = allColumns(USAGE_COLUMNS)
   const types = new Map(columns.map((name) => [name, { name: `r.${name}`, type: 'VARCHAR' }]))
-  const validated = columns.filter((column) => isValidated(USAGE_COLUMNS, column))
-  const payload = `to_json({${validated.map((column) => `${column}: r.${column}`).join(', ')}})`
   const expressions = usageExpressions('', types).map((each) =>
     each.endsWith(' AS app') ? 'CASE WHEN r.app_id IS NULL THEN r.app END AS app' : each,
   )
   return {
     columns,
     select: `
-      SELECT f.file, r.row, r.fault, coalesce(r.payload, CAST(${payload} AS VARCHAR)) AS payload, ${expressions.join(', ')}
+      SELECT f.file, r.row, r.fault, coalesce(r.payload, ${payloadOf(columns, (column) => `r.${column}`)}) AS payload,
+        ${expressions.join(', ')}
       FROM staged AS r JOIN day_files AS f ON f.name = r.file`,
   }
 }
 
-/** Creates the table `day_files` and the view `incoming`. */
-export async function defineIncoming(
-  connection: DuckDBConnection,
-  { days, files, texts, staged }: Batch,
-  branches: readonly Branch[],
-): Promise<void> {
-  const rows = files.map(({ day, file }, number) => {
-    const text = staged.has(file) ? undefined : texts.get(file)
-    const lines = text === undefined ? 'NULL' : text.lines - (file.format === 'csv' ? 1 : 0)
-    const path = literal(text?.path ?? file.path)
-    return `(${number}, DATE '${day}', ${literal(file.name)}, ${path}, CAST(${lines} AS BIGINT))`
-  })
-  await connection.run(
-    `CREATE OR REPLACE TEMP TABLE day_files AS
-     FROM (VALUES ${rows.join(', ')}) AS f (file, day, name, path, lines)`,
-  )
-  const [first] = days
-  // A single day is a constant, which saves a join.
-  const day = days.length === 1 && first ? `DATE '${first}'` : 'd.day'
-  const withDay = days.length === 1 ? '' : 'JOIN day_files AS d ON d.file = i.file'
-  await connection.run(
-    `CREATE OR REPLACE TEMP VIEW incoming AS
-     SELECT ${day} AS day, i.* FROM (${branches.map(({ select }) => select).join(' UNION ALL ')}) AS i ${withDay}`,
-  )
+/** The validated values of a row, for the quarantine. */
+function payloadOf(columns: readonly string[], value: (column: string) => string): string {
+  const validated = columns.filter((column) => isValidated(USAGE_COLUMNS, column))
+  return `CAST(to_json({${validated.map((column) => `${column}: ${value(column)}`).join(', ')}}) AS VARCHAR)`
 }

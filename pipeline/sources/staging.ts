@@ -7,17 +7,30 @@
  * 2. The registry and an import stage every file; `registry_rows` and the days of an import are decoded from there.
  */
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
-import { DataError } from '../errors.ts'
 import { withAppender } from '../duckdb/appender.ts'
 import { literal } from '../duckdb/sql-values.ts'
-import { allColumns, isAlternative, isValidated } from './columns.ts'
+import {
+  allColumns,
+  isAlternative,
+  isValidated,
+  missingColumns,
+  plainName,
+  stagedExpressions,
+} from './columns.ts'
 import type { Columns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
-import { readCsvRows, readJsonLines, textRow } from './formats/documents.ts'
-import type { Document, TextRow } from './formats/documents.ts'
-import { groupBySchema, parquetRows, readingParquet } from './formats/parquet-file.ts'
-import type { SchemaGroup } from './formats/parquet-file.ts'
-import { stagedText } from './typed-columns.ts'
+import { readCsvRows } from './formats/csv.ts'
+import { NO_TEXT, isRecord, readJsonLines } from './formats/json.ts'
+import type { Document } from './formats/json.ts'
+import { readParquetRows, readingParquet, scanParquet } from './formats/parquet.ts'
+import { pathList } from './incoming.ts'
+
+/** Characters that no app may hold. */
+const CONTROL = /(?!\s)\p{Cc}/u
+
+/** How text formats write null where the column is text. */
+const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']
+const WITH_NULL_WORDS: readonly string[] = ['app', 'request_id']
 
 /** Creates the empty temporary table `staged`. */
 export async function createStagingTable(connection: DuckDBConnection, columns: Columns): Promise<void> {
@@ -40,31 +53,48 @@ export async function stageFiles(
   if (others.length > 0) {
     await withAppender(connection, 'staged', async (appender) => {
       for (const file of others) {
-        for await (const document of readDocuments(file, columns)) {
-          appendRow(appender, file.name, textRow(document, columns))
+        for await (const document of readDocuments(connection, file, columns)) {
+          appendDocument(appender, file.name, document, columns)
         }
       }
     })
   }
   const parquet = files.filter(({ format }) => format === 'parquet')
-  for (const group of await groupBySchema(connection, parquet, columns)) {
-    for (const file of group.files) await stageParquet(connection, file, group, columns)
+  for (const [file, { types, rows }] of await scanParquet(connection, parquet, columns)) {
+    const values = stagedExpressions(file.name, types, columns)
+    await readingParquet(file, () =>
+      connection.run(
+        `INSERT INTO staged SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${values.join(', ')}
+         FROM ${rows(pathList([file.path]))}`,
+      ),
+    )
   }
 }
 
-async function* readDocuments(file: RawFile, columns: Columns): AsyncGenerator<Document> {
+/** The documents of a file, in order. */
+export async function* readDocuments(
+  connection: DuckDBConnection,
+  file: RawFile,
+  columns: Columns,
+): AsyncGenerator<Document> {
   if (file.format === 'csv') return yield* readCsvRows(file, columns)
   if (file.format === 'ndjson') return yield* readJsonLines(file)
+  if (file.format === 'parquet') return yield* readParquetRows(connection, file)
   // Loads the Arrow library only for Arrow files, which most runs and commands do not read.
-  const { readArrowRows } = await import('./formats/arrow-file.ts')
+  const { readArrowRows } = await import('./formats/arrow.ts')
   yield* readArrowRows(file, columns)
 }
 
-/** Appends a row to `staged`. */
+/** Appends a row to `staged`, its values in the order of `allColumns`. */
 export function appendRow(
   appender: DuckDBAppender,
   file: string,
-  { row, values, fault, payload }: TextRow,
+  {
+    row,
+    fault,
+    payload,
+  }: { readonly row: number; readonly fault?: string | undefined; readonly payload?: string | undefined },
+  values: readonly (string | null | undefined)[],
 ): void {
   appender.appendVarchar(file)
   appender.appendBigInt(BigInt(row))
@@ -75,25 +105,59 @@ export function appendRow(
   appender.endRow()
 }
 
-async function stageParquet(
-  connection: DuckDBConnection,
-  file: RawFile,
-  { types }: SchemaGroup,
+function appendDocument(
+  appender: DuckDBAppender,
+  file: string,
+  { row, value, fault, payload }: Document,
   columns: Columns,
-): Promise<void> {
-  const values = allColumns(columns).map((name) => {
-    const column = types.get(name)
-    const text = column && stagedText(column, columns.lists?.includes(name) === true)
-    if (column !== undefined && text === undefined && isValidated(columns, name)) {
-      throw new DataError(`${file.name}: the column ${name} is of type ${column.type}, which cannot hold it`)
-    }
-    if (text === undefined) return 'NULL'
-    return isAlternative(columns, name) ? `coalesce(${text}, '')` : text
+): void {
+  const names = allColumns(columns)
+  const none = names.map(() => null)
+  if (!isRecord(value)) return appendRow(appender, file, { row, fault, payload }, none)
+  const found = Map.groupBy(Object.entries(value), ([name]) => plainName(name))
+  const texts = names.map((name) => textOf(found.get(name)?.[0]?.[1], columns, name))
+  const [missing] = missingColumns(columns, [...found.keys()])
+  const violation =
+    missing === undefined
+      ? names
+          .map((name, index) => columnFault(found.get(name) ?? [], texts[index] ?? null, columns, name))
+          .find((each) => each !== undefined)
+      : `the key ${missing} is missing`
+  const values = names.map((name, index) => {
+    const known = knownText(texts[index] ?? null, name)
+    return isAlternative(columns, name) && found.has(name) ? (known ?? '') : known
   })
-  await readingParquet(file, () =>
-    connection.run(
-      `INSERT INTO staged SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${values.join(', ')}
-       FROM ${parquetRows([file])}`,
-    ),
-  )
+  if (violation === undefined) appendRow(appender, file, { row }, values)
+  else appendRow(appender, file, { row, fault: violation, payload: payload ?? JSON.stringify(value) }, texts)
+}
+
+function textOf(value: unknown, { lists = [] }: Columns, name: string): string | null {
+  if (typeof value === 'string') return value
+  if (typeof value === 'boolean' || typeof value === 'number') return String(value)
+  return Array.isArray(value) && lists.includes(name) ? JSON.stringify(value) : null
+}
+
+function columnFault(
+  found: readonly (readonly [string, unknown])[],
+  text: string | null,
+  columns: Columns,
+  name: string,
+): string | undefined {
+  if (!isValidated(columns, name)) return undefined
+  const [first, second] = found
+  if (second !== undefined) return `the key ${name} stands twice: ${first?.[0]} and ${second[0]}`
+  if (text === null && typeof first?.[1] === 'object' && first[1] !== null) {
+    return `${name} is an object or a list, not one value`
+  }
+  return text === null || isReadable(text, name) ? undefined : `${name} is not readable text in UTF-8`
+}
+
+function isReadable(text: string, name: string): boolean {
+  return text.isWellFormed() && !text.includes(NO_TEXT) && !(name === 'app' && CONTROL.test(text))
+}
+
+/** Null for a word that stands for it, and for half a surrogate pair. */
+function knownText(text: string | null, name: string): string | null {
+  const isNull = WITH_NULL_WORDS.includes(name) && NULL_WORDS.includes(text)
+  return isNull || text?.isWellFormed() === false ? null : text
 }

@@ -1,4 +1,5 @@
--- The queries of the stage load.
+-- The queries of the stage load, in the order of a run. count.ts makes the view `incoming`, the raw rows of the days being
+-- counted, and from it the table `groups`: rows by file, validity, app, model, provider and account.
 
 -- name: counted-days
 -- The counted days with the fingerprint of their files. It is empty for a day with too many rejected rows, which are kept in
@@ -9,6 +10,293 @@ UNION ALL
 SELECT DISTINCT CAST(q.day AS VARCHAR), ''
 FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
+
+-- name: suspects
+-- Files of rows that have no row number yet, and hold an invalid row or other rows than lines.
+SELECT g.file
+FROM groups AS g
+GROUP BY g.file
+HAVING NOT bool_and(g.valid)
+  OR sum(g.read) <> (SELECT f.lines FROM day_files AS f WHERE f.file = g.file AND f.lines IS NOT NULL)
+UNION
+SELECT f.file
+FROM day_files AS f
+WHERE f.lines > 0 AND f.file NOT IN (SELECT g.file FROM groups AS g);
+
+-- name: unknown-files
+-- Files with rows that name no app or no tokens, and the rows that DuckDB found there.
+SELECT g.file, CAST(sum(g.read) AS VARCHAR) AS rows
+FROM groups AS g
+GROUP BY g.file
+HAVING bool_or(g.unknown OR g.app = '');
+
+-- name: texts
+-- The texts that name apps, in the order in which they were seen first.
+SELECT g.app
+FROM groups AS g
+WHERE g.valid AND g.app <> ''
+GROUP BY g.app
+ORDER BY min(g.seen_at), g.app;
+
+-- name: named-apps
+-- Stores the apps that groups name. The first text that names an app is its spelling; the account that named it first decides
+-- its title and categories, by its earliest rows that have some.
+MERGE INTO app_names AS a
+USING (
+  WITH claims AS (
+    SELECT
+      n.app_id,
+      g.account_id,
+      min(g.served_at) AS named_at,
+      min({ served_at: g.served_at, text: g.app_title })
+        FILTER (g.served_at IS NOT NULL AND trim(g.app_title) <> '') AS title,
+      min({ served_at: g.served_at, text: g.app_categories })
+        FILTER (g.served_at IS NOT NULL AND g.app_categories IS NOT NULL) AS categories
+    FROM groups AS g
+    JOIN named_apps AS n ON n.text = g.app
+    WHERE g.valid
+    GROUP BY n.app_id, g.account_id
+  ),
+  first_accounts AS (
+    SELECT c.* REPLACE (struct_extract(c.title, 'text') AS title, struct_extract(c.categories, 'text') AS categories)
+    FROM claims AS c
+    QUALIFY row_number() OVER (PARTITION BY c.app_id ORDER BY c.named_at NULLS LAST, c.account_id) = 1
+  )
+  SELECT f.*, n.identity, n.app_name
+  FROM first_accounts AS f
+  JOIN named_apps AS n ON n.app_id = f.app_id AND n.is_first
+) AS f ON f.app_id = a.app_id
+WHEN MATCHED AND f.named_at < coalesce(a.named_at, TIMESTAMP 'infinity') THEN UPDATE SET
+  named_at = f.named_at, account_id = f.account_id, title = f.title, categories = f.categories
+WHEN NOT MATCHED THEN INSERT (app_id, identity, app_name, named_at, account_id, title, categories)
+  VALUES (f.app_id, f.identity, f.app_name, f.named_at, f.account_id, f.title, f.categories);
+
+-- name: rejected
+-- The rejected rows, for the quarantine.
+CREATE OR REPLACE TEMP TABLE rejected AS
+WITH validated AS (
+  SELECT
+    i.*,
+    violation(
+      i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
+    ) AS reason
+  FROM incoming AS i
+)
+SELECT
+  v.day,
+  f.name AS file,
+  v.row,
+  v.reason,
+  v.payload,
+  greatest(v.row_count, 1) AS rows,
+  greatest(v.prompt_tokens, 0) AS prompt_tokens,
+  greatest(v.completion_tokens, 0) AS completion_tokens
+FROM validated AS v
+JOIN day_files AS f ON f.file = v.file
+WHERE v.reason IS NOT NULL;
+
+-- name: nothing-rejected
+CREATE OR REPLACE TEMP TABLE rejected (
+  day DATE, file VARCHAR, row BIGINT, reason VARCHAR, payload VARCHAR, rows BIGINT, prompt_tokens BIGINT,
+  completion_tokens BIGINT
+);
+
+-- name: collisions
+-- Rows that repeat a request_id of the same day: one counts, by its precedence; the others are subtracted from the counts of
+-- their app and model. Most days have none, and then only this step costs time: it reads no other column.
+CREATE OR REPLACE TEMP TABLE hash_collisions AS
+SELECT i.day, hash(i.request_id) AS key
+FROM incoming AS i
+WHERE i.request_id IS NOT NULL
+GROUP BY i.day, key
+HAVING count(*) > 1;
+
+-- name: repeated-ids
+-- The ids among them that truly repeat.
+CREATE OR REPLACE TEMP TABLE repeated_ids AS
+SELECT i.day, i.request_id, sum(i.row_count) AS rows
+FROM incoming AS i
+SEMI JOIN hash_collisions AS c ON c.day = i.day AND c.key = hash(i.request_id)
+GROUP BY i.day, i.request_id
+HAVING count(*) > 1;
+
+-- name: shared-ids
+-- An id on more than half of the rows of a day is none: each of them would count as the same request. A request that was
+-- delivered a few times makes no such day.
+SELECT CAST(r.day AS VARCHAR) AS day, r.request_id, CAST(r.rows AS VARCHAR) AS rows
+FROM repeated_ids AS r
+JOIN (
+  SELECT f.day, sum(g.rows) AS rows
+  FROM groups AS g
+  JOIN day_files AS f ON f.file = g.file
+  GROUP BY f.day
+) AS d ON d.day = r.day
+WHERE r.rows > d.rows / 2 AND r.rows >= 5;
+
+-- name: repeats
+-- The repeating rows beside those that count: the latest, then the one with the largest values.
+CREATE OR REPLACE TEMP TABLE repeats AS
+WITH repeated AS (
+  SELECT
+    i.* REPLACE (
+      CASE WHEN i.app IS NULL THEN i.app_id ELSE coalesce(n.app_id, 0) END AS app_id,
+      model_from_text(i.model) AS model,
+      CASE WHEN len(i.provider) <= 100 THEN i.provider END AS provider,
+      CASE WHEN i.reasoning_tokens BETWEEN 0 AND i.completion_tokens THEN i.reasoning_tokens END AS reasoning_tokens,
+      CASE WHEN i.cached_tokens BETWEEN 0 AND i.prompt_tokens THEN i.cached_tokens END AS cached_tokens
+    )
+  FROM incoming AS i
+  SEMI JOIN repeated_ids AS r ON r.day = i.day AND r.request_id = i.request_id
+  LEFT JOIN named_apps AS n ON n.text = i.app
+  WHERE violation(
+    i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
+  ) IS NULL
+),
+placed AS (
+  SELECT
+    r.*,
+    row_number() OVER (
+      PARTITION BY r.day, r.request_id
+      ORDER BY r.ts DESC, r.app_id DESC, r.prompt_tokens DESC NULLS LAST, r.completion_tokens DESC NULLS LAST, r.requests DESC,
+        coalesce(r.model, '') DESC, coalesce(r.reasoning_tokens, 0) DESC, coalesce(r.cached_tokens, 0) DESC
+    ) AS place
+  FROM repeated AS r
+)
+-- A redelivered request has the same values; a row with another app or other tokens conflicts with the row that counts.
+SELECT
+  p.day, p.app_id, p.model, p.provider, p.row_count, p.requests, p.prompt_tokens, p.completion_tokens, p.reasoning_tokens,
+  p.cached_tokens,
+  (p.app_id, p.prompt_tokens, p.completion_tokens)
+    IS DISTINCT FROM (w.app_id, w.prompt_tokens, w.completion_tokens) AS conflicts
+FROM placed AS p
+JOIN placed AS w ON w.day = p.day AND w.request_id = p.request_id AND w.place = 1
+WHERE p.place > 1;
+
+-- name: no-repeats
+CREATE OR REPLACE TEMP TABLE repeats (
+  day DATE, app_id BIGINT, model VARCHAR, provider VARCHAR, row_count BIGINT, requests BIGINT, prompt_tokens BIGINT,
+  completion_tokens BIGINT, reasoning_tokens BIGINT, cached_tokens BIGINT, conflicts BOOLEAN
+);
+
+-- name: counted
+-- The counts per day, app and model without duplicates; app_id NULL holds a day's rejected rows, model NULL is unknown.
+CREATE OR REPLACE TEMP TABLE models AS
+SELECT t.text, model_from_text(t.text) AS model
+FROM (SELECT DISTINCT g.model AS text FROM groups AS g) AS t
+WHERE model_from_text(t.text) IS NOT NULL;
+
+CREATE OR REPLACE TEMP VIEW valid_rows AS
+SELECT
+  f.day,
+  CASE WHEN g.app IS NULL THEN g.app_id ELSE coalesce(n.app_id, 0) END AS app_id,
+  m.model,
+  CASE WHEN len(g.provider) <= 100 THEN g.provider END AS provider,
+  g.unknown, g.rows, g.requests, g.prompt_tokens, g.completion_tokens, g.reasoning_tokens, g.cached_tokens, g.rows_failed
+FROM groups AS g
+JOIN day_files AS f ON f.file = g.file
+LEFT JOIN named_apps AS n ON n.text = g.app
+LEFT JOIN models AS m ON m.text = g.model
+WHERE g.valid
+UNION ALL
+SELECT
+  r.day, r.app_id, r.model, r.provider, r.prompt_tokens IS NULL, -r.row_count, -r.requests, -r.prompt_tokens,
+  -r.completion_tokens, -r.reasoning_tokens, -r.cached_tokens,
+  CASE WHEN r.requests = 0 THEN -r.row_count ELSE 0 END
+FROM repeats AS r;
+
+CREATE OR REPLACE TEMP TABLE counted AS
+SELECT
+  v.day,
+  v.app_id,
+  v.model,
+  CAST(sum(v.rows) AS BIGINT) AS rows,
+  CAST(coalesce(sum(v.rows) FILTER (v.unknown), 0) AS BIGINT) AS rows_without_tokens,
+  CAST(sum(v.requests) AS BIGINT) AS requests,
+  CAST(coalesce(sum(v.prompt_tokens), 0) AS HUGEINT) AS prompt_tokens,
+  CAST(coalesce(sum(v.completion_tokens), 0) AS HUGEINT) AS completion_tokens,
+  CAST(coalesce(sum(v.reasoning_tokens), 0) AS HUGEINT) AS reasoning_tokens,
+  CAST(coalesce(sum(v.cached_tokens), 0) AS HUGEINT) AS cached_tokens
+FROM valid_rows AS v
+GROUP BY v.day, v.app_id, v.model
+HAVING sum(v.rows) > 0
+UNION ALL
+SELECT
+  r.day, NULL, NULL, CAST(sum(r.rows) AS BIGINT), 0, 0, CAST(coalesce(sum(r.prompt_tokens), 0) AS HUGEINT),
+  CAST(coalesce(sum(r.completion_tokens), 0) AS HUGEINT), 0, 0
+FROM rejected AS r
+GROUP BY r.day;
+
+-- Served requests by provider, those with unknown tokens, and rows of requests that no provider served.
+CREATE OR REPLACE TEMP TABLE provider_counts AS
+SELECT
+  v.day,
+  v.provider,
+  CAST(sum(v.requests) AS BIGINT) AS requests,
+  CAST(coalesce(sum(v.requests) FILTER (v.unknown), 0) AS BIGINT) AS requests_without_tokens,
+  CAST(coalesce(sum(v.rows_failed) FILTER (v.unknown), 0) AS BIGINT) AS rows_failed
+FROM valid_rows AS v
+WHERE v.provider IS NOT NULL OR v.unknown
+GROUP BY v.day, v.provider;
+
+CREATE OR REPLACE TEMP TABLE day_totals AS
+WITH net AS (
+  SELECT
+    c.day,
+    sum(c.rows) AS rows,
+    coalesce(sum(c.rows) FILTER (c.app_id IS NULL), 0) AS rejected,
+    sum(c.rows_without_tokens) AS without_tokens,
+    sum(c.prompt_tokens) + sum(c.completion_tokens) AS tokens,
+    coalesce(sum(c.prompt_tokens + c.completion_tokens) FILTER (c.app_id IS NULL), 0) AS tokens_rejected,
+    coalesce(
+      greatest(
+        sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL), sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL)
+      ) > 9223372036854775807,
+      false
+    ) AS wide,
+    -- Equal figures give an equal hash, whatever files they came from.
+    concat_ws(
+      ' ', count(c.app_id), sum(c.requests), sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL),
+      sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL),
+      bit_xor(
+        hash(c.app_id, c.model, c.requests, CAST(c.prompt_tokens AS HUGEINT), CAST(c.completion_tokens AS HUGEINT))
+      ) FILTER (c.app_id IS NOT NULL)
+    ) AS hash
+  FROM counted AS c
+  GROUP BY c.day
+),
+twice AS (
+  SELECT
+    r.day,
+    sum(r.row_count) AS rows,
+    coalesce(sum(r.prompt_tokens) + sum(r.completion_tokens), 0) AS tokens,
+    coalesce(sum(r.row_count) FILTER (r.conflicts), 0) AS conflicts
+  FROM repeats AS r
+  GROUP BY r.day
+)
+SELECT
+  n.day,
+  n.hash,
+  n.rows + coalesce(t.rows, 0) AS rows_read,
+  n.rejected AS rows_rejected,
+  coalesce(t.rows, 0) AS rows_duplicate,
+  n.without_tokens AS rows_without_tokens,
+  n.tokens + coalesce(t.tokens, 0) AS tokens_read,
+  n.tokens_rejected,
+  coalesce(t.tokens, 0) AS tokens_duplicate,
+  coalesce(t.conflicts, 0) AS rows_conflicting,
+  n.wide
+FROM net AS n
+LEFT JOIN twice AS t ON t.day = n.day;
+
+-- name: large-parts
+-- Files with rows whose parts are more than the whole, so that the parts do not count.
+SELECT f.name, CAST(sum(g.rows_large_parts) AS VARCHAR) AS rows
+FROM groups AS g
+JOIN day_files AS f ON f.file = g.file
+WHERE g.valid
+GROUP BY f.name
+HAVING sum(g.rows_large_parts) > 0
+ORDER BY f.name;
 
 -- name: day-counts
 -- For each day being counted: rows read, rows rejected, and whether some app may pass 2^63.
@@ -48,6 +336,66 @@ WHERE q.day = CAST($day AS DATE)
 GROUP BY q.file, q.reason
 ORDER BY rows DESC, q.file, q.reason
 LIMIT 3;
+
+-- name: remove-days
+-- Removes the figures of the days in the list `days`. The bounds let the reader skip the history around them.
+DELETE FROM usage_daily
+WHERE day BETWEEN list_min(getvariable('days')) AND list_max(getvariable('days'))
+  AND list_contains(getvariable('days'), day);
+DELETE FROM usage_by_model
+WHERE day BETWEEN list_min(getvariable('days')) AND list_max(getvariable('days'))
+  AND list_contains(getvariable('days'), day);
+DELETE FROM usage_by_provider WHERE list_contains(getvariable('days'), day);
+DELETE FROM days WHERE list_contains(getvariable('days'), day);
+
+-- name: store-days
+-- Stores the counts of the days in the list `days`.
+CREATE OR REPLACE TEMP VIEW net AS
+SELECT c.*
+FROM counted AS c
+WHERE c.app_id IS NOT NULL AND list_contains(getvariable('days'), c.day);
+
+-- Without models each app has one count per day, and adding it up would take longer than everything else here.
+SET VARIABLE is_by_model = (SELECT coalesce(bool_or(c.model IS NOT NULL), false) FROM counted AS c);
+
+-- Sorted by app: this makes the file smaller and the sort of the snapshot's history faster.
+INSERT INTO usage_daily
+SELECT n.day, n.app_id, n.requests, n.prompt_tokens, n.completion_tokens
+FROM net AS n
+WHERE NOT getvariable('is_by_model')
+UNION ALL
+SELECT n.day, n.app_id, sum(n.requests), sum(n.prompt_tokens), sum(n.completion_tokens)
+FROM net AS n
+WHERE getvariable('is_by_model')
+GROUP BY n.day, n.app_id
+ORDER BY 1, 2;
+
+INSERT INTO usage_by_model BY NAME
+SELECT n.* EXCLUDE (rows, rows_without_tokens)
+FROM net AS n
+WHERE n.model IS NOT NULL OR n.reasoning_tokens > 0 OR n.cached_tokens > 0;
+
+INSERT INTO usage_by_provider BY NAME
+SELECT p.*
+FROM provider_counts AS p
+WHERE list_contains(getvariable('days'), p.day) AND (p.provider IS NOT NULL OR p.rows_failed > 0);
+
+INSERT INTO days
+SELECT
+  a.day,
+  a.fingerprint,
+  coalesce(d.hash, '0'),
+  getvariable('counted_at'),
+  coalesce(d.rows_read, 0),
+  coalesce(d.rows_rejected, 0),
+  coalesce(d.rows_duplicate, 0),
+  coalesce(d.rows_without_tokens, 0),
+  coalesce(d.tokens_read, 0),
+  coalesce(d.tokens_rejected, 0),
+  coalesce(d.tokens_duplicate, 0),
+  coalesce(d.rows_conflicting, 0)
+FROM (SELECT unnest(getvariable('days')) AS day, unnest(getvariable('fingerprints')) AS fingerprint) AS a
+LEFT JOIN day_totals AS d ON d.day = a.day;
 
 -- name: report
 -- Totals of the days between the floor and the last completed day, for the run's report, with rejected rows by reason. Numbers

@@ -244,7 +244,6 @@ async function replaceDays(run: Run, batch: readonly SourceDay[]): Promise<strin
   const { connection } = run
   await setDays(run, batch)
   const notes = await countFiles(connection, batch)
-  await execute(connection, 'load/net.sql')
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   const tooLarge = counts.some(({ wide }) => wide)
     ? await readRows(connection, 'load.sql#too-large', tooLargeRow)
@@ -272,8 +271,8 @@ async function storeDays(run: Run, days: readonly SourceDay[]): Promise<void> {
     fingerprints: listValue(days.map(dayFingerprint)),
     counted_at: timeValue(run.dependencies.now()),
   })
-  await execute(run.connection, 'load/remove-days.sql')
-  await execute(run.connection, 'load/store-days.sql')
+  await execute(run.connection, 'load.sql#remove-days')
+  await execute(run.connection, 'load.sql#store-days')
 }
 
 async function describeRejected(
@@ -306,7 +305,7 @@ async function removeDays(run: Run, days: readonly string[]): Promise<void> {
   )
   await transaction(run.connection, async () => {
     await forgetRejected(run.connection)
-    await execute(run.connection, 'load/remove-days.sql')
+    await execute(run.connection, 'load.sql#remove-days')
   })
 }
 

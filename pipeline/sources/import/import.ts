@@ -65,7 +65,7 @@ export type ImportOptions = {
 /**
  * Writes the rows of the files as one Parquet file per UTC day below `rawFolder`, unless it exists; repeating an interrupted
  * import completes it. The rows stay in the table `staged`.
- * @param connection to any DuckDB with the macros of load/values.sql.
+ * @param connection to any DuckDB with the macros of values.sql.
  * @throws DataError if a file cannot be read or a row has no valid day; then nothing is written.
  */
 export async function importFiles(

@@ -3,7 +3,7 @@
  * two keys differ in nothing else. A text that holds JSON is searched like an object, and so is a list of OpenTelemetry
  * attributes, `[{ "key": …, "value": { "stringValue": … } }]`.
  */
-import { isRecord, parseExactly } from '../formats/documents.ts'
+import { isRecord, parseExactly } from '../formats/json.ts'
 
 /** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */
 export function readPath(row: unknown, path: string): string | null {

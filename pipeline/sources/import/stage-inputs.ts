@@ -4,10 +4,9 @@ import { DataError, messageOf } from '../../errors.ts'
 import { withAppender } from '../../duckdb/appender.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
 import type { Columns } from '../columns.ts'
-import { isRecord, readCsvRows, readJsonLines, readWholeJson } from '../formats/documents.ts'
-import type { Document } from '../formats/documents.ts'
-import { readParquetRows } from '../formats/parquet-file.ts'
-import { appendRow, createStagingTable, stageFiles } from '../staging.ts'
+import { isRecord, readWholeJson } from '../formats/json.ts'
+import type { Document } from '../formats/json.ts'
+import { appendRow, createStagingTable, readDocuments, stageFiles } from '../staging.ts'
 import type { Input } from './input.ts'
 import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
@@ -42,34 +41,16 @@ export async function stageInputs(
 async function stageMapped(connection: DuckDBConnection, input: Input, map: UsageMap): Promise<number> {
   let skipped = 0
   await withAppender(connection, 'staged', async (appender) => {
-    for await (const document of documentsOf(connection, input)) {
+    const { file, isWholeJson } = input
+    const documents = isWholeJson ? readWholeJson(file) : readDocuments(connection, file, ANY_COLUMNS)
+    for await (const document of documents) {
       for (const usage of mapDocument(input.file.name, document, map)) {
         if (usage === undefined) skipped += 1
-        else appendRow(appender, input.file.name, { row: document.row, values: valuesOf(usage) })
+        else appendRow(appender, input.file.name, { row: document.row }, valuesOf(usage))
       }
     }
   })
   return skipped
-}
-
-/** The documents of a file, in order. */
-function documentsOf(connection: DuckDBConnection, { file, isWholeJson }: Input): AsyncGenerator<Document> {
-  switch (file.format) {
-    case 'csv':
-      return readCsvRows(file, ANY_COLUMNS)
-    case 'ndjson':
-      return isWholeJson ? readWholeJson(file) : readJsonLines(file)
-    case 'parquet':
-      return readParquetRows(connection, file)
-    case 'arrow':
-      return readArrow(file)
-  }
-}
-
-async function* readArrow(file: Input['file']): AsyncGenerator<Document> {
-  // Loads the library only for Arrow files.
-  const { readArrowRows } = await import('../formats/arrow-file.ts')
-  yield* readArrowRows(file, ANY_COLUMNS)
 }
 
 /** @throws DataError with file and row of a document that is none, that the map cannot read, or that has no time. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { UsageError } from '../../program/program.ts'
 import { messageOf } from '../../errors.ts'
-import { isRecord } from '../formats/documents.ts'
+import { isRecord } from '../formats/json.ts'
 import { USAGE_FIELDS } from './usage-fields.ts'
 import type { UsageField } from './usage-fields.ts'
 

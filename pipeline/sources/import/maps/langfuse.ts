@@ -9,7 +9,7 @@
  */
 import type { Read, UsageMap } from '../usage-map.ts'
 import { DataError } from '../../../errors.ts'
-import { parseExactly } from '../../formats/documents.ts'
+import { parseExactly } from '../../formats/json.ts'
 
 export const langfuse: UsageMap = {
   columns: {

@@ -7,7 +7,7 @@
  * Tokens: by the conventions `gen_ai.usage.input_tokens` includes the cached ones and `gen_ai.usage.output_tokens` the
  * reasoning. Spans of agents and tools, which contain the spans of model calls, are skipped.
  */
-import { isRecord } from '../../formats/documents.ts'
+import { isRecord } from '../../formats/json.ts'
 import type { Read, UsageMap } from '../usage-map.ts'
 
 export const otlp: UsageMap = {

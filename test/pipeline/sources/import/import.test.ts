@@ -165,7 +165,7 @@ describe('import', () => {
     const path = put('export.csv', `${HEADER}\n${`${ROWS[0]}\n`.repeat(10_000)}`)
     const importing = () =>
       withMemoryDatabase({ memory: '200MB', dataDir }, async (connection) => {
-        await execute(connection, 'load/values.sql')
+        await execute(connection, 'values.sql')
         return await importFiles(connection, [await inspectInput(path)], {
           rawFolder: join(dataDir, 'raw'),
           dryRun: false,

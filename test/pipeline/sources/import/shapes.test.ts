@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { mapRow } from '../../../../pipeline/sources/import/map-row.ts'
 import { helicone } from '../../../../pipeline/sources/import/maps/helicone.ts'
 import { otlp } from '../../../../pipeline/sources/import/maps/otlp.ts'
-import { parseExactly } from '../../../../pipeline/sources/formats/documents.ts'
+import { parseExactly } from '../../../../pipeline/sources/formats/json.ts'
 import type { UsageMap } from '../../../../pipeline/sources/import/usage-map.ts'
 
 function usageOf(map: UsageMap, document: object) {

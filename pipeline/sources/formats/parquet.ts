@@ -1,26 +1,30 @@
-/** Parquet files: finds their columns in the footer, and makes the queries that read them in place. */
+/** Reads Parquet by DuckDB; the footer says which columns a file has. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, firstLineOf, isShortage } from '../../errors.ts'
-import { identifier, literal, pathPattern } from '../../duckdb/sql-values.ts'
+import { identifier } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
 import { isValidated, matchColumns } from '../columns.ts'
-import type { Columns } from '../columns.ts'
+import type { Columns, TypedColumn } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import type { TypedColumn, TypedColumns } from '../typed-columns.ts'
-import type { Document } from './documents.ts'
-import { parseExactly } from './documents.ts'
-
-/** Files with the same columns and types; one query reads them. */
-export type SchemaGroup = {
-  readonly types: TypedColumns
-  /** Names of all columns. */
-  readonly names: readonly string[]
-  readonly files: RawFile[]
-}
+import { pathList } from '../incoming.ts'
+import type { Scan } from '../incoming.ts'
+import { parseExactly } from './json.ts'
+import type { Document } from './json.ts'
 
 /** DuckDB reads a DECIMAL with more digits wrongly, without an error. */
 const DECIMAL_DIGITS = 38
+
+/** Remedies by DuckDB's message. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /BYTE_STREAM_SPLIT/i,
+    'Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding',
+  ],
+  [/codec/i, 'Write the file with the codec snappy, gzip, zstd or LZ4_RAW'],
+  [/Invalid string encoding/, 'A text in it is not UTF-8: write the file again'],
+  [/Permission denied/, 'Give the user of the run the right to read it'],
+]
 
 const typeRow = z.object({ column_type: z.string() })
 const elementRow = z.object({
@@ -33,20 +37,8 @@ const elementRow = z.object({
 type SchemaElement = z.infer<typeof elementRow>
 
 /** Table expression for Parquet files. A folder named `app_id=7` above them is not a column. */
-export function parquetRows(files: readonly RawFile[], options = ''): string {
-  return `read_parquet([${files.map(({ path }) => pathLiteral(path)).join(', ')}], hive_partitioning = false${options})`
-}
-
-/**
- * The path for DuckDB's readers, as an SQL literal.
- * @throws DataError if the path has a backslash beside a character of patterns: there it cannot be escaped.
- */
-export function pathLiteral(path: string): string {
-  const pattern = pathPattern(path)
-  if (pattern === path || !path.includes('\\')) return literal(pattern)
-  throw new DataError(
-    `${path} cannot be read: it has a backslash beside one of * ? [, and DuckDB finds no such file. Rename the file, or the folder above it`,
-  )
+function parquetRows(paths: string, options = ''): string {
+  return `read_parquet(${paths}, hive_partitioning = false${options})`
 }
 
 /** Reads a file, and names it in errors. */
@@ -56,56 +48,46 @@ export async function readingParquet<T>(file: RawFile, work: () => Promise<T>): 
   } catch (error) {
     if (isShortage(error) || error instanceof DataError) throw error
     const message = firstLineOf(error)
-    throw new DataError(`${file.name} cannot be read as Parquet: ${message}. ${remedyFor(message)}`, {
-      cause: error,
-    })
+    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1] ?? 'Deliver the file again, whole'
+    throw new DataError(`${file.name} cannot be read as Parquet: ${message}. ${remedy}`, { cause: error })
   }
-}
-
-function remedyFor(message: string): string {
-  if (/BYTE_STREAM_SPLIT/i.test(message)) {
-    return 'Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding'
-  }
-  if (/codec/i.test(message)) return 'Write the file with the codec snappy, gzip, zstd or LZ4_RAW'
-  if (/Invalid string encoding/.test(message)) return 'A text in it is not UTF-8: write the file again'
-  if (/Permission denied/.test(message)) return 'Give the user of the run the right to read it'
-  return 'Deliver the file again, whole'
 }
 
 /**
- * Groups files by their columns and types.
+ * How DuckDB reads files, by file.
  * @throws DataError with a file that cannot be read, lacks a column, or has one twice.
  */
-export async function groupBySchema(
+export async function scanParquet(
   connection: DuckDBConnection,
   files: readonly RawFile[],
   columns: Columns,
-): Promise<SchemaGroup[]> {
-  const groups = new Map<string, SchemaGroup>()
+): Promise<ReadonlyMap<RawFile, Scan>> {
+  const scans = new Map<RawFile, Scan>()
+  const known = new Map<string, Omit<Scan, 'path'>>()
   const schemas = await readSchemas(connection, files)
   for (const [index, file] of files.entries()) {
     const elements = schemas[index] ?? []
     const signature = JSON.stringify(
       elements.map(({ name, precision, num_children, rest }) => [name, precision, num_children, rest]),
     )
-    const group = groups.get(signature) ?? (await describeGroup(connection, file, elements, columns))
-    group.files.push(file)
-    groups.set(signature, group)
+    const scan = known.get(signature) ?? (await describeSchema(connection, file, elements, columns))
+    known.set(signature, scan)
+    scans.set(file, { ...scan, path: file.path })
   }
-  return [...groups.values()]
+  return scans
 }
 
-async function describeGroup(
+async function describeSchema(
   connection: DuckDBConnection,
   file: RawFile,
   elements: readonly SchemaElement[],
   columns: Columns,
-): Promise<SchemaGroup> {
+): Promise<Omit<Scan, 'path'>> {
   const top = topLevel(elements)
   const names = top.map(({ name }) => name)
   const matched = matchColumns(file.name, names, columns)
   const described = await readingParquet(file, () =>
-    queryRows(connection, `DESCRIBE FROM ${parquetRows([file])}`, typeRow),
+    queryRows(connection, `DESCRIBE FROM ${parquetRows(pathList([file.path]))}`, typeRow),
   )
   const types = new Map<string, TypedColumn>()
   for (const [column, position] of matched) {
@@ -120,7 +102,17 @@ async function describeGroup(
     const type = described[position]?.column_type ?? 'VARCHAR'
     if (!isTooWide) types.set(column, asText({ name: identifier(name), type }))
   }
-  return { types, names, files: [] }
+  // A column that is ignored may have DuckDB's name for the file or the row.
+  const has = (name: string) => names.some((other) => other.toLowerCase() === name)
+  const pathColumn = has('path') ? 'path_of_file' : 'path'
+  const isNumbered = has('file_row_number')
+  const options = `, filename = '${pathColumn}', file_row_number = ${!isNumbered}`
+  return {
+    types,
+    pathColumn,
+    row: isNumbered ? 'row_number() OVER ()' : 'r.file_row_number + 1',
+    rows: (paths) => parquetRows(paths, options),
+  }
 }
 
 /**
@@ -145,7 +137,7 @@ async function readSchemas(
       connection,
       `SELECT file_name, name, CAST(precision AS VARCHAR) AS precision, CAST(num_children AS VARCHAR) AS num_children,
          concat_ws(' ', type, type_length, repetition_type, converted_type, scale, logical_type) AS rest
-       FROM parquet_schema([${some.map(({ path }) => pathLiteral(path)).join(', ')}])`,
+       FROM parquet_schema(${pathList(some.map(({ path }) => path))})`,
       elementRow,
     )
   if (files.length === 0) return []
@@ -177,8 +169,9 @@ export async function* readParquetRows(
   connection: DuckDBConnection,
   file: RawFile,
 ): AsyncGenerator<Document> {
+  const from = parquetRows(pathList([file.path]))
   const result = await readingParquet(file, () =>
-    connection.stream(`SELECT CAST(to_json(file_rows) AS VARCHAR) FROM ${parquetRows([file])} AS file_rows`),
+    connection.stream(`SELECT CAST(to_json(file_rows) AS VARCHAR) FROM ${from} AS file_rows`),
   )
   let row = 0
   for await (const rows of result.yieldRows()) {

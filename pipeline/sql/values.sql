@@ -19,9 +19,8 @@ CREATE OR REPLACE TEMP MACRO odd_count(t) AS CASE
 END;
 
 CREATE OR REPLACE TEMP MACRO count_from_text(t) AS CASE
-  WHEN t IS NULL THEN CAST(NULL AS BIGINT)
   WHEN CAST(TRY_CAST(t AS BIGINT) AS VARCHAR) = t THEN TRY_CAST(t AS BIGINT)
-  ELSE coalesce(odd_count(t), -1)
+  WHEN t IS NOT NULL THEN coalesce(odd_count(t), -1)
 END;
 
 -- Identifiers; NULL if broken.
@@ -43,15 +42,15 @@ CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
 ) AT TIME ZONE 'UTC';
 
 -- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset.
-CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS CASE
-  WHEN (
-    ends_with(t, 'Z') AND len(t) >= 20
-    OR len(t) = 19 AND t[17] = ':'
-    OR len(t) BETWEEN 21 AND 26 AND t[20] = '.' AND NOT contains(t, '+') AND NOT contains(substr(t, 21), '-')
-  ) AND TRY_CAST(t AS TIMESTAMP) IS NOT NULL
-    THEN TRY_CAST(t AS TIMESTAMP)
-  ELSE time_from_parts(time_parts(t))
-END;
+CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS coalesce(
+  CASE
+    WHEN ends_with(t, 'Z') AND len(t) >= 20
+      OR len(t) = 19 AND t[17] = ':'
+      OR len(t) BETWEEN 21 AND 26 AND t[20] = '.' AND NOT contains(t, '+') AND NOT contains(substr(t, 21), '-')
+      THEN TRY_CAST(t AS TIMESTAMP)
+  END,
+  time_from_parts(time_parts(t))
+);
 
 -- Words by which programs write null where the column is text.
 CREATE OR REPLACE TEMP MACRO without_null_word(t) AS CASE WHEN t NOT IN ('', '\N', 'NULL', 'null', 'NA') THEN t END;
@@ -64,16 +63,21 @@ CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(
   ''
 );
 
+-- Whether the text by which a row names its app has control characters, or bytes that are no UTF-8.
+CREATE OR REPLACE TEMP MACRO is_unreadable(app) AS
+  regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F\x{FFFD}]');
+
 -- The violation of a row of usage; NULL for a valid one. Requests may be unknown (they count as one), and so may both token
 -- counts; a single unknown token count is a violation. Without the bit operation DuckDB would believe a Parquet footer that
--- says there is no negative number.
-CREATE OR REPLACE TEMP MACRO violation(day, fault, ts, app_id, app, prompt_tokens, completion_tokens, requests, row_count) AS
-CASE
+-- says there is no negative number. The text of the app is left to is_unreadable, which is slow: count.ts asks it once for
+-- many rows.
+CREATE OR REPLACE TEMP MACRO violation_but_text(
+  day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
+) AS CASE
   WHEN fault IS NOT NULL THEN fault
   WHEN ts IS NULL THEN 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'
   WHEN CAST(ts AS DATE) <> day THEN 'ts is not on the day of its folder'
-  WHEN coalesce((app_id | 0) < 0, app IS NULL) THEN 'app_id is not an integer, 0 or more'
-  WHEN regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F\x{FFFD}]') THEN 'app is not readable text in UTF-8'
+  WHEN coalesce((app_id | 0) < 0, NOT has_app) THEN 'app_id is not an integer, 0 or more'
   WHEN coalesce((prompt_tokens | 0) < 0, completion_tokens IS NOT NULL)
     THEN 'prompt_tokens is not an integer, 0 or more'
   WHEN coalesce((completion_tokens | 0) < 0, prompt_tokens IS NOT NULL)
@@ -81,3 +85,11 @@ CASE
   WHEN (requests | 0) < 0 OR requests > 1000000000000 THEN 'requests is not an integer from 0 to 10^12'
   WHEN (row_count - 1 | 0) < 0 THEN 'row_count is not an integer, 1 or more'
 END;
+CREATE OR REPLACE TEMP MACRO violation(
+  day, fault, ts, app_id, app, prompt_tokens, completion_tokens, requests, row_count
+) AS coalesce(
+  violation_but_text(
+    day, fault, ts, app_id, app IS NOT NULL, prompt_tokens, completion_tokens, requests, row_count
+  ),
+  CASE WHEN is_unreadable(app) THEN 'app is not readable text in UTF-8' END
+);

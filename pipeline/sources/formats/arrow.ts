@@ -7,7 +7,7 @@ import { DataError, messageOf } from '../../errors.ts'
 import { isValidated, matchColumns, plainName } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import type { Document } from './documents.ts'
+import type { Document } from './json.ts'
 
 // The library includes no codecs.
 compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => zstdDecompressSync(bytes) })

@@ -1,0 +1,127 @@
+/** Reads CSV (RFC 4180): by DuckDB, or by lines where DuckDB or the rules reject a row, and for the registry and imports. */
+import { pipeline, Readable } from 'node:stream'
+import { CsvError, parse } from 'csv-parse'
+import { parse as parseText } from 'csv-parse/sync'
+import { z } from 'zod'
+import { DataError } from '../../errors.ts'
+import { USAGE_COLUMNS, matchColumns, textColumn } from '../columns.ts'
+import type { Columns, TypedColumns } from '../columns.ts'
+import type { RawFile } from '../drop-folder.ts'
+import type { Scan } from '../incoming.ts'
+import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
+import type { Document } from './json.ts'
+
+const LINE_FEED = 10
+const SPACE = 32
+const QUOTE = 34
+
+/** Both readers take quotes inside of a field that has none around it. */
+const DIALECT = {
+  bom: true,
+  skip_empty_lines: true,
+  relax_column_count: true,
+  relax_quotes: true,
+  record_delimiter: ['\r\n', '\n'],
+}
+
+const headerSchema = z.tuple([z.array(z.string())])
+const recordSchema = z.object({
+  record: z.array(z.string()),
+  raw: z.string(),
+  info: z.object({ lines: z.int() }),
+})
+
+/**
+ * How DuckDB reads a file of usage; undefined if the file has to be read by lines.
+ * @param copy the path for an unpacked copy.
+ * @throws DataError with the file if it cannot be read or lacks a column.
+ */
+export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undefined> {
+  let hasQuotes = false
+  const { path, head } = await prepareText(file, copy, (chunk) => (hasQuotes ||= chunk.includes(QUOTE)))
+  if (head.trim() === '') throw withoutHeader(file)
+  const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
+  const records = hasQuotes ? await countRecords(file) : undefined
+  // Without its last quote DuckDB may lose a record in silence.
+  if (!found.success || records?.isOpen === true) return undefined
+  const [header] = found.data
+  const types: TypedColumns = new Map(
+    [...matchColumns(file.name, header, USAGE_COLUMNS)].map(([column, position]) => [
+      column,
+      textColumn(column, fieldName(position)),
+    ]),
+  )
+  const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')
+  // A thread that starts inside a quoted text may take its line breaks for the ends of rows.
+  const rows = (paths: string) =>
+    `read_csv(${paths}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"', comment = '',
+       auto_detect = false, parallel = ${!hasQuotes}, hive_partitioning = false, filename = 'path')`
+  return { path, types, rows, ...(records && { lines: records.count - 1 }) }
+}
+
+function fieldName(position: number): string {
+  return `field_${position + 1}`
+}
+
+/** Counts the records that hold more than spaces; a line break between two quotes ends none. */
+async function countRecords(file: RawFile): Promise<{ readonly count: number; readonly isOpen: boolean }> {
+  let count = 0
+  let isOpen = false
+  let isBlank = true
+  for await (const bytes of readLines(file)) {
+    for (const byte of bytes) {
+      if (byte === QUOTE) isOpen = !isOpen
+      if (byte > SPACE) isBlank = false
+      else if (byte === LINE_FEED && !isBlank && !isOpen) {
+        count += 1
+        isBlank = true
+      }
+    }
+  }
+  return { count: isBlank ? count : count + 1, isOpen }
+}
+
+/**
+ * The rows of a file below its header; empty fields are null.
+ * @param columns those that the header must name.
+ * @throws DataError with a quote that is not closed.
+ */
+export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenerator<Document> {
+  const parser = parse({ ...DIALECT, info: true, raw: true, max_record_size: LONGEST_LINE })
+  // Passes a fault of the file on to the parser.
+  pipeline(Readable.from(readLines(file)), parser, () => undefined)
+  let header: readonly string[] | undefined
+  try {
+    for await (const item of parser) {
+      const { record, raw, info } = recordSchema.parse(item)
+      if (header === undefined) matchColumns(file.name, (header = record), columns)
+      else yield csvDocument(header, record, { row: info.lines, payload: raw.trimEnd() })
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    throw new DataError(
+      `${file.name} cannot be read: ${error.message}. Expected comma-separated text (RFC 4180) in UTF-8`,
+      { cause: error },
+    )
+  }
+  if (header === undefined) throw withoutHeader(file)
+}
+
+function withoutHeader({ name }: RawFile): DataError {
+  return new DataError(`${name} is empty: expected a first line with the column names`)
+}
+
+function csvDocument(
+  header: readonly string[],
+  record: readonly string[],
+  { row, payload }: { readonly row: number; readonly payload: string },
+): Document {
+  // Some programs end every row in a comma.
+  const fields = record.length === header.length + 1 && record.at(-1) === '' ? header.length : record.length
+  if (fields === header.length) {
+    const pairs = header.map((name, index) => [name.trim(), record[index] === '' ? null : record[index]])
+    return { row, value: Object.fromEntries(pairs) }
+  }
+  const fault = `broken line: ${fields} fields instead of ${header.length}`
+  return { row, value: undefined, fault, payload }
+}
