@@ -24,7 +24,7 @@ import { randomFrom, seedFrom } from '../../support/random.ts'
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
-const KILLS = 50
+const KILLS = 25
 
 const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 1,One,public,cli-agent,,2025-01-01T00:00:00Z

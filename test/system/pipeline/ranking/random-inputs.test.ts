@@ -14,7 +14,7 @@ const AS_OF = '2025-01-15T02:00:00Z'
 const APPS = 12
 
 /** A run takes about a second, so a few large inputs. */
-const INPUTS = 20
+const INPUTS = 10
 
 const folders = new TemporaryFolders()
 

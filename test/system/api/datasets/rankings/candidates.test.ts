@@ -8,7 +8,7 @@ import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../../support/
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
-const WINDOWS = 100
+const WINDOWS = 40
 
 it.each(Object.entries(SHAPES))(
   'pages over data that are %s are the pages of all apps',
