@@ -23,9 +23,8 @@ import { createRequestStore } from './store/request-store.ts'
 import type { Route } from './http/route.ts'
 import { createReadiness } from './readiness.ts'
 import { createRoutes } from './routes.ts'
-import { createSyncJobs, type SyncJobs } from './scim/jobs.ts'
-import { SYNC_LIMITS } from './scim/limits.ts'
-import { LEASE_MS, type JobDependencies } from './scim/run-job.ts'
+import { SYNC_LIMITS } from './scim/client.ts'
+import { createSyncJobs, LEASE_MS, type JobDependencies, type SyncJobs } from './scim/jobs.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
 import { listView } from './web/list-page.ts'
@@ -154,27 +153,25 @@ async function openDataset(
   return { snapshots, views }
 }
 
-interface SyncWorld extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'environment'> {
+interface SyncDependencies extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'environment'> {
   readonly settings: Settings
   readonly metrics: Registry
 }
 
 function startSyncJobs(
-  { settings, metrics, store, clock, log, environment }: SyncWorld,
+  { settings, metrics, store, clock, log, environment }: SyncDependencies,
   sync: ServeDependencies['sync'],
 ): SyncJobs {
-  const syncMs = settings.SCIM_SYNC_MINUTES * 60_000
-  const observer = createScimMetrics(metrics)
   return createSyncJobs(
     {
       store,
       clock,
       log,
       environment,
-      observer,
+      metrics: createScimMetrics(metrics),
       limits: SYNC_LIMITS,
       leaseMs: LEASE_MS,
-      syncMs,
+      syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
       notify: createWebhook(settings.NOTICE_WEBHOOK, log),
       ...sync,
     },

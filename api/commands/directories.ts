@@ -13,27 +13,25 @@ import { readSettings, type Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
 import { onStopSignal } from '../process/entry.ts'
 import { createLog } from '../process/log.ts'
+import { SYNC_LIMITS } from '../scim/client.ts'
 import {
+  eraseDirectory,
   findConnectionByName,
   listConnections,
   putConnection,
   removeConnection,
   type Connection,
-  type ConnectionWanted,
 } from '../scim/connections.ts'
-import { eraseDirectory } from '../scim/erase.ts'
-import { examine } from '../scim/examine.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
-import { lastJob, showJob } from '../scim/job-store.ts'
-import { SYNC_LIMITS } from '../scim/limits.ts'
-import { describePlan } from '../scim/report.ts'
-import { LEASE_MS, syncNow, type JobDependencies } from '../scim/run-job.ts'
+import { listJobs, showJob } from '../scim/job-store.ts'
+import { LEASE_MS, syncNow, type JobDependencies } from '../scim/jobs.ts'
+import { examine } from '../scim/read.ts'
 import { prepareSync, type SyncOptions } from '../scim/sync.ts'
 import { readSecret } from '../scim/token.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
-import { readChange, SET_OPTIONS } from './directory-options.ts'
+import { combineSettings, readSettings as readOptions, SET_OPTIONS } from './directory-options.ts'
 
 /** What a command needs: the open store, the output, and the stop signal. */
 interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment'> {
@@ -61,11 +59,11 @@ const COMMANDS: Readonly<Record<string, Command<Dependencies>>> = {
       '[--[no-]allow-loopback]',
     summary: 'connects the account to its directory, or changes the given options of its connection',
     prepare(args) {
-      const config = { args, options: SET_OPTIONS, allowNegative: true } as const
+      const config = { args, options: SET_OPTIONS, allowNegative: true }
       const { values } = parseCommandLine(config, 'set --help')
       const account = nameOf(values, 'set --account NAME')
-      const change = readChange(values, new Date())
-      return async (dependencies) => await connect(account, change, dependencies)
+      const given = readOptions(values)
+      return async (dependencies) => await connect(account, given, dependencies)
     },
   },
   list: {
@@ -102,11 +100,11 @@ const COMMANDS: Readonly<Record<string, Command<Dependencies>>> = {
       const { values } = parseCommandLine({ args, options: SYNC_OPTIONS }, 'sync --account NAME')
       const account = nameOf(values, 'sync --account NAME')
       return async (dependencies) => {
-        const { accountId } = await connectionOf(dependencies.store, account)
+        const { account_id } = await connectionOf(dependencies.store, account)
         const allowDeletions = values['allow-deletions'] ?? false
         const progress = reportProgress(dependencies.note)
         const options = { signal: dependencies.signal, allowDeletions, progress }
-        await (values['dry-run'] === true ? showPlan : runSync)(accountId, options, dependencies)
+        await (values['dry-run'] === true ? showPlan : runSync)(account_id, options, dependencies)
       }
     },
   },
@@ -165,30 +163,34 @@ function forAccount(command: string, work: AccountWork): (args: string[]) => Wor
   }
 }
 
-function nameOf({ account }: { readonly account?: string | undefined }, usage: string): string {
-  if (account === undefined || account === '') throw new OperatorError(`The account is missing: ${usage}`)
-  return account
+function nameOf({ account }: { readonly account?: unknown }, usage: string): string {
+  if (typeof account === 'string' && account !== '') return account
+  throw new OperatorError(`The account is missing: ${usage}`)
 }
 
 async function connect(
   account: string,
-  change: ReturnType<typeof readChange>,
+  given: ReturnType<typeof readOptions>,
   { store, environment, note }: Dependencies,
 ): Promise<void> {
   const former = await findConnectionByName(store, account)
-  const connection = change(former)
+  const connection = combineSettings(given, former)
   if (!(await putConnection(store, account, connection, new Date()))) {
     throw new OperatorError(
       `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
     )
   }
-  note(`Connected account "${account}" to ${connection.url.href}. ${describeConnection(connection)}`)
-  if (former !== undefined && former.url.origin !== connection.url.origin) {
-    const { total_count } = await listGroups(store, former.accountId, { limit: 1, offset: 0 })
+  const { url, members, schedule, gate_groups, gate_members, gate_percent } = connection
+  note(
+    `Connected account "${account}" to ${url}. Members: ${members}. Schedule: ${schedule ?? 'none'}. ` +
+      `Deletion gate: ${gate_groups} groups, ${gate_members} members, ${gate_percent} %.`,
+  )
+  if (former !== undefined && new URL(former.url).origin !== new URL(url).origin) {
+    const { total_count } = await listGroups(store, former.account_id, { limit: 1, offset: 0 })
     if (total_count > 0) note(ANOTHER_ORIGIN(total_count))
   }
   try {
-    readSecret(connection.token, environment)
+    readSecret(connection, environment)
   } catch (error) {
     if (!(error instanceof SyncFailure)) throw error
     note(`The token cannot be read here, but the service needs it. ${error.message}.`)
@@ -199,44 +201,23 @@ const ANOTHER_ORIGIN = (groups: number) =>
   `Warning: this is another server, but ${groups} groups of the former one are stored. A group there with the same id ` +
   '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
 
-function describeConnection({ members, schedule, gate, reach, oauth }: ConnectionWanted): string {
-  return [
-    `Members: ${members}.`,
-    `Schedule: ${schedule ?? 'none'}.`,
-    `Deletion gate: ${gate.groups} groups, ${gate.members} members, ${gate.percent} %.`,
-    ...(oauth === null ? [] : [`Tokens from ${oauth.url.href} for client "${oauth.clientId}".`]),
-    ...(reach.allowPrivate ? ['Private addresses are allowed.'] : []),
-    ...(reach.allowLoopback ? ['Addresses of this machine are allowed.'] : []),
-  ].join(' ')
-}
-
-const COLUMNS = [
-  'account',
-  'url',
-  'token',
-  'members',
-  'schedule',
-  'next_sync_at',
-  'last_status',
-  'last_finished_at',
-]
+const COLUMNS = 'account url token members schedule next_sync_at last_status last_finished_at last_error'
 
 async function list({ store, print }: Dependencies): Promise<void> {
-  print([...COLUMNS, 'last_error'].join('\t'))
+  print(COLUMNS.replaceAll(' ', '\t'))
   for (const connection of await listConnections(store)) {
-    const { account, url, token, members, schedule, nextSyncAt, accountId } = connection
-    const last = await lastJob(store, accountId)
-    const columns = [account, url.href, `${token.kind}:${token.source}`, members, schedule, nextSyncAt]
-    const { status, finished_at, error_message } = last === undefined ? {} : showJob(last)
-    print([...columns, status, finished_at, error_message].map((column) => column ?? '').join('\t'))
+    const { account, account_id, url, token_kind, token_source, members, schedule, next_sync_at } = connection
+    const [last] = (await listJobs(store, account_id, { limit: 1, offset: 0 })).data
+    const columns = [account, url, `${token_kind}:${token_source}`, members, schedule, next_sync_at]
+    columns.push(last?.status ?? null, last?.finished_at ?? null, last?.error_message ?? null)
+    print(columns.map((column) => column ?? '').join('\t'))
   }
 }
 
 async function showPlan(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
   const { print, note } = dependencies
-  const { plan, warnings, fault } = await prepareSync(accountId, options, jobDependencies(dependencies))
-  for (const line of describePlan(plan)) print(line)
-  for (const warning of warnings) note(`${warning}.`)
+  const { report, fault } = await prepareSync(accountId, options, jobDependencies(dependencies))
+  print(JSON.stringify(report, undefined, 2))
   if (fault === undefined) return
   note(`A sync would stop here. ${FAILURES[fault.failure]} (${fault.message})`)
   note('To allow it for one run: sync --allow-deletions.')
@@ -249,8 +230,7 @@ async function runSync(accountId: string, options: SyncOptions, dependencies: De
   if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
 }
 
-function jobDependencies({ store, settings, environment, note }: Dependencies): JobDependencies {
-  let reported = false
+function jobDependencies({ store, settings, environment }: Dependencies): JobDependencies {
   return {
     store,
     environment,
@@ -259,16 +239,6 @@ function jobDependencies({ store, settings, environment, note }: Dependencies): 
     limits: SYNC_LIMITS,
     leaseMs: LEASE_MS,
     syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
-    observer: {
-      jobFinished: () => undefined,
-      groupsChanged: () => undefined,
-      requestFinished(outcome) {
-        // Once: a directory may limit many requests of one command.
-        if (outcome !== 'slow_down' || reported) return
-        reported = true
-        note('The directory limits requests (slow down): the sync waits as long as it demands.')
-      },
-    },
   }
 }
 

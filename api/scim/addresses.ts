@@ -5,10 +5,10 @@
 import { lookup as systemLookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
-/** Addresses that the operator allowed beyond the public internet. `allowPrivate` includes this machine. */
+/** What the operator allowed beyond the public internet, as 0 or 1. `allow_private` includes this machine. */
 export interface Reach {
-  readonly allowLoopback: boolean
-  readonly allowPrivate: boolean
+  readonly allow_loopback: number
+  readonly allow_private: number
 }
 
 /** Resolves a name to all of its addresses, as dns.lookup does. */
@@ -18,20 +18,17 @@ export type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-const IPV4 = blockList('0.0.0.0/0')
-/** This machine. */
 const LOOPBACK = blockList('127.0.0.0/8 ::1/128')
 const PRIVATE = blockList('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7')
 // Clouds hand out credentials on link-local addresses, and AWS, Google and Alibaba on three private ones. The rest is
 // multicast, documentation, translation or reserved (IANA's registries of special-purpose addresses).
-const FORBIDDEN_IPV4 = blockList(
+const FORBIDDEN = blockList(
   '0.0.0.0/8 169.254.0.0/16 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 ' +
-    '192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 100.100.100.200/32',
+    '192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 100.100.100.200/32 ' +
+    'fd00:ec2::254/128 fd20:ce::254/128 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20',
 )
-const METADATA_IPV6 = blockList('fd00:ec2::254/128 fd20:ce::254/128')
-// The assigned public internet (RFC 4291, 2.4), and what is special within it: Teredo, documentation, 6to4.
-const GLOBAL_IPV6 = blockList('2000::/3')
-const SPECIAL_IPV6 = blockList('2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20')
+/** The assigned public internet (RFC 4291, 2.4). */
+const PUBLIC = blockList('0.0.0.0/0 2000::/3')
 
 function blockList(subnets: string): BlockList {
   const list = new BlockList()
@@ -51,10 +48,9 @@ export class AddressRefused extends Error {
 export function isWithinReach(address: string, protocol: string, reach: Reach): boolean {
   // BlockList applies the rules of IPv4 to the IPv6 form of IPv4 addresses (RFC 4291, 2.5.5.2).
   const isIn = (list: BlockList) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-  if (isIn(LOOPBACK)) return reach.allowLoopback || reach.allowPrivate
-  if (protocol !== 'https:' || isIn(FORBIDDEN_IPV4) || isIn(METADATA_IPV6)) return false
-  if (isIn(PRIVATE)) return reach.allowPrivate
-  return isIn(IPV4) || (isIn(GLOBAL_IPV6) && !isIn(SPECIAL_IPV6))
+  if (isIn(LOOPBACK)) return reach.allow_loopback + reach.allow_private > 0
+  if (protocol !== 'https:' || isIn(FORBIDDEN)) return false
+  return isIn(PRIVATE) ? reach.allow_private > 0 : isIn(PUBLIC)
 }
 
 /** A lookup for sockets that returns only allowed addresses. */

@@ -1,100 +1,74 @@
-/** The directory connections of accounts, at most one each. Tokens are not stored. */
+/** The directory connections of accounts, at most one each, as rows of the store. Tokens are not stored. */
 import { z } from 'zod'
+import { OperatorError } from '../http/errors.ts'
 import type { Queries, Store } from '../store/store.ts'
+import { eraseGroups, sweepMembers } from './groups.ts'
 
 /** Where a sync reads members: from the list of groups, by a request per group, or not at all. */
 export const MEMBER_MODES = ['inline', 'per_group', 'off'] as const
 
-export type MemberMode = (typeof MEMBER_MODES)[number]
+const orDefault = (value: number) =>
+  z
+    .number()
+    .nullable()
+    .transform((stored) => stored ?? value)
 
-/** This many groups and members may be removed in one sync, and beyond them this percentage. */
-export interface DeletionGate {
-  readonly groups: number
-  readonly members: number
-  readonly percent: number
-}
+const settingsSchema = z.object({
+  url: z.string(),
+  /** Where a sync reads the token, or with `token_url` the secret of the OAuth client. */
+  token_kind: z.enum(['env', 'file']),
+  token_source: z.string(),
+  /** Where a token is requested (RFC 6749, 4.4), and for which client. */
+  token_url: z.string().nullable(),
+  client_id: z.string().nullable(),
+  members: z.enum(MEMBER_MODES),
+  allow_loopback: z.number(),
+  allow_private: z.number(),
+  /** This many groups and members may be removed in one sync, and beyond them this percentage. */
+  gate_groups: orDefault(5),
+  gate_members: orDefault(50),
+  gate_percent: orDefault(20),
+  /** A cron expression in UTC, and its next time. */
+  schedule: z.string().nullable(),
+  next_sync_at: z.string().nullable(),
+})
 
-export const DEFAULT_GATE: DeletionGate = { groups: 5, members: 50, percent: 20 }
+const connectionSchema = settingsSchema.extend({
+  account_id: z.string(),
+  account: z.string(),
+  /** Changes with every `set`, so that a sync detects a changed connection. */
+  updated_at: z.string(),
+})
 
-/** Where a sync reads the token, or the secret of the OAuth client. */
-const TOKEN_KINDS = ['env', 'file'] as const
-
-const flagSchema = z.number().transform((number) => number !== 0)
-
-const connectionSchema = z
-  .object({
-    account_id: z.string(),
-    account: z.string(),
-    url: z.string().transform((text) => new URL(text)),
-    token_kind: z.enum(TOKEN_KINDS),
-    token_source: z.string(),
-    token_url: z
-      .string()
-      .transform((text) => new URL(text))
-      .nullable(),
-    client_id: z.string().nullable(),
-    members: z.enum(MEMBER_MODES),
-    allow_loopback: flagSchema,
-    allow_private: flagSchema,
-    gate_groups: z.number().nullable(),
-    gate_members: z.number().nullable(),
-    gate_percent: z.number().nullable(),
-    schedule: z.string().nullable(),
-    next_sync_at: z.string().nullable(),
-    updated_at: z.string(),
-  })
-  .transform((row) => ({
-    accountId: row.account_id,
-    account: row.account,
-    url: row.url,
-    token: { kind: row.token_kind, source: row.token_source },
-    /** Where a token is requested with the secret (RFC 6749, 4.4); null if `token` names the token itself. */
-    oauth:
-      row.token_url === null || row.client_id === null
-        ? null
-        : { url: row.token_url, clientId: row.client_id },
-    members: row.members,
-    reach: { allowLoopback: row.allow_loopback, allowPrivate: row.allow_private },
-    gate: {
-      groups: row.gate_groups ?? DEFAULT_GATE.groups,
-      members: row.gate_members ?? DEFAULT_GATE.members,
-      percent: row.gate_percent ?? DEFAULT_GATE.percent,
-    },
-    schedule: row.schedule,
-    nextSyncAt: row.next_sync_at,
-    /** Changes with every `set`, so that a sync detects a changed connection. */
-    updatedAt: row.updated_at,
-  }))
-
-/** A connection; times are ISO 8601 UTC with milliseconds. */
+/** What an operator sets. */
+export type ConnectionSettings = z.infer<typeof settingsSchema>
+/** A connection; times are ISO 8601 UTC with milliseconds, flags 0 or 1. */
 export type Connection = z.infer<typeof connectionSchema>
 
-/** The connection as an operator sets it. */
-export type ConnectionWanted = Pick<
-  Connection,
-  'url' | 'token' | 'oauth' | 'members' | 'reach' | 'gate' | 'schedule' | 'nextSyncAt'
->
+/** The connection before anything is set. */
+export const NEW_CONNECTION: Omit<ConnectionSettings, 'url' | 'token_kind' | 'token_source'> = {
+  token_url: null,
+  client_id: null,
+  members: 'inline',
+  allow_loopback: 0,
+  allow_private: 0,
+  gate_groups: 5,
+  gate_members: 50,
+  gate_percent: 20,
+  schedule: null,
+  next_sync_at: null,
+}
 
+const SETTINGS = settingsSchema.keyof().options
 const SELECT = `
-  SELECT c.account_id, a.name AS account, c.url, c.token_kind, c.token_source, c.members, c.allow_loopback,
-    c.allow_private, c.gate_groups, c.gate_members, c.gate_percent, c.schedule, c.next_sync_at, c.updated_at,
-    c.token_url, c.client_id
+  SELECT a.name AS account, c.account_id, c.updated_at, ${SETTINGS.map((name) => `c.${name}`).join(', ')}
   FROM scim_connections AS c JOIN accounts AS a ON a.id = c.account_id`
-const FIND = `${SELECT} WHERE c.account_id = $1`
-const FIND_BY_NAME = `${SELECT} WHERE a.name = $1`
-const LIST = `${SELECT} ORDER BY a.name`
-const DUE = `${SELECT} WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at`
-const ACCOUNT_BY_NAME = 'SELECT id FROM accounts WHERE name = $1'
+const ACCOUNT = 'SELECT id FROM accounts WHERE name = $1'
 const PUT = `
-  INSERT INTO scim_connections (account_id, url, token_kind, token_source, members, allow_loopback, allow_private,
-    schedule, next_sync_at, updated_at, gate_groups, gate_members, gate_percent, token_url, client_id)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+  INSERT INTO scim_connections (account_id, updated_at, ${SETTINGS.join(', ')})
+  VALUES ($1, $2, ${SETTINGS.map((_name, index) => `$${index + 3}`).join(', ')})
   ON CONFLICT (account_id) DO UPDATE SET
-    url = excluded.url, token_kind = excluded.token_kind, token_source = excluded.token_source,
-    members = excluded.members, allow_loopback = excluded.allow_loopback, allow_private = excluded.allow_private,
-    schedule = excluded.schedule, next_sync_at = excluded.next_sync_at, updated_at = excluded.updated_at,
-    gate_groups = excluded.gate_groups, gate_members = excluded.gate_members, gate_percent = excluded.gate_percent,
-    token_url = excluded.token_url, client_id = excluded.client_id`
+    updated_at = excluded.updated_at, ${SETTINGS.map((name) => `${name} = excluded.${name}`).join(', ')}`
 const HOLD = `
   UPDATE scim_connections SET updated_at = updated_at WHERE account_id = $1 AND updated_at = $2
   RETURNING account_id`
@@ -102,51 +76,58 @@ const REMOVE = `
   DELETE FROM scim_connections WHERE account_id IN (SELECT id FROM accounts WHERE name = $1) RETURNING account_id`
 const ADVANCE = `
   UPDATE scim_connections SET next_sync_at = $3 WHERE account_id = $1 AND next_sync_at = $2 RETURNING account_id`
+const OPEN_JOB = `
+  SELECT id FROM scim_sync_jobs WHERE account_id = $1 AND status IN ('queued', 'running')`
 
 /** Sets or replaces the connection of the account with this name; false without such an account. */
 export async function putConnection(
-  store: Store,
+  queries: Queries,
   account: string,
-  wanted: ConnectionWanted,
+  settings: ConnectionSettings,
   now: Date,
 ): Promise<boolean> {
-  return await store.transaction(async (queries) => {
-    const [found] = await queries.query(ACCOUNT_BY_NAME, [account])
-    if (found === undefined) return false
-    const { url, token, oauth, members, reach, gate, schedule, nextSyncAt } = wanted
-    const flags = [Number(reach.allowLoopback), Number(reach.allowPrivate)]
-    const { id } = z.object({ id: z.string() }).parse(found)
-    const place = [url.href, token.kind, token.source]
-    const times = [schedule, nextSyncAt, now.toISOString()]
-    const gateValues = [gate.groups, gate.members, gate.percent]
-    const client = [oauth?.url.href ?? null, oauth?.clientId ?? null]
-    await queries.query(PUT, [id, ...place, members, ...flags, ...times, ...gateValues, ...client])
-    return true
-  })
+  const id = await findAccount(queries, account)
+  if (id === undefined) return false
+  await queries.query(PUT, [id, now.toISOString(), ...SETTINGS.map((name) => settings[name])])
+  return true
 }
 
 export async function findConnection(queries: Queries, accountId: string): Promise<Connection | undefined> {
-  return connectionOf(await queries.query(FIND, [accountId]))
+  return (await read(queries, 'WHERE c.account_id = $1', accountId))[0]
 }
 
 export async function findConnectionByName(
   queries: Queries,
   account: string,
 ): Promise<Connection | undefined> {
-  return connectionOf(await queries.query(FIND_BY_NAME, [account]))
+  return (await read(queries, 'WHERE a.name = $1', account))[0]
 }
 
 /** All connections, ordered by account name. */
 export async function listConnections(queries: Queries): Promise<readonly Connection[]> {
-  return z.array(connectionSchema).parse(await queries.query(LIST))
+  return await read(queries, 'ORDER BY a.name')
+}
+
+/** The connections with a due sync. */
+export async function dueConnections(queries: Queries, now: Date): Promise<readonly Connection[]> {
+  return await read(queries, 'WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at', now.toISOString())
+}
+
+/** Sets the next sync time; false if another process did, which then starts the sync. */
+export async function advanceSchedule(
+  queries: Queries,
+  { account_id, next_sync_at }: Connection,
+  next: Date | undefined,
+): Promise<boolean> {
+  return (await queries.query(ADVANCE, [account_id, next_sync_at, next?.toISOString() ?? null])).length > 0
 }
 
 /** Locks a connection until the transaction ends; false if it has changed. */
 export async function holdConnection(
   queries: Queries,
-  { accountId, updatedAt }: Connection,
+  { account_id, updated_at }: Connection,
 ): Promise<boolean> {
-  return (await queries.query(HOLD, [accountId, updatedAt])).length > 0
+  return (await queries.query(HOLD, [account_id, updated_at])).length > 0
 }
 
 /** Removes the connection of the account with this name; its groups and jobs stay. False if there is none. */
@@ -154,29 +135,32 @@ export async function removeConnection(queries: Queries, account: string): Promi
   return (await queries.query(REMOVE, [account])).length > 0
 }
 
-/** The connections with a due sync, as rows: one unreadable connection must not block the others. */
-export async function dueConnections(queries: Queries, now: Date): Promise<readonly unknown[]> {
-  return await queries.query(DUE, [now.toISOString()])
-}
-
 /**
- * The connection of a row.
- * @throws {z.ZodError} if the row is invalid.
+ * Removes the connection of an account and all its groups, deleted ones included.
+ * @returns the number of erased groups and memberships.
+ * @throws {OperatorError} if there is no such account, or a sync of it is in progress.
  */
-export function readConnection(row: unknown): Connection {
-  return connectionSchema.parse(row)
+export async function eraseDirectory(store: Store, account: string) {
+  const id = await findAccount(store, account)
+  if (id === undefined)
+    throw new OperatorError(`There is no account "${account}": npm run -s keys -- list shows them`)
+  const erased = await store.transaction(async (queries) => {
+    // First, since a sync ends by locking the connection.
+    await removeConnection(queries, account)
+    if ((await queries.query(OPEN_JOB, [id])).length > 0) {
+      throw new OperatorError(`A sync of account "${account}" is in progress: erase again once it has ended`)
+    }
+    return await eraseGroups(queries, id)
+  })
+  await sweepMembers(store, id)
+  return erased
 }
 
-/** Sets the next sync time; false if another process did, which then starts the sync. */
-export async function advanceSchedule(
-  queries: Queries,
-  { accountId, nextSyncAt }: Connection,
-  next: Date | undefined,
-): Promise<boolean> {
-  const rows = await queries.query(ADVANCE, [accountId, nextSyncAt, next?.toISOString() ?? null])
-  return rows.length > 0
+async function findAccount(queries: Queries, account: string): Promise<string | undefined> {
+  const [row] = await queries.query(ACCOUNT, [account])
+  return row === undefined ? undefined : z.object({ id: z.string() }).parse(row).id
 }
 
-function connectionOf([row]: readonly unknown[]): Connection | undefined {
-  return row === undefined ? undefined : connectionSchema.parse(row)
+async function read(queries: Queries, where: string, ...values: string[]): Promise<Connection[]> {
+  return z.array(connectionSchema).parse(await queries.query(`${SELECT} ${where}`, values))
 }

@@ -36,7 +36,7 @@ export class SyncFailure extends Error {
   }
 }
 
-/** Failures that concern one reply: other requests of the sync may still succeed. */
+/** Failures of one reply: other requests of the sync may still succeed. */
 const OF_REPLY: ReadonlySet<Failure> = new Set([
   'directory_unauthorized',
   'directory_failing',
@@ -49,13 +49,4 @@ const OF_REPLY: ReadonlySet<Failure> = new Set([
 /** Whether an error concerns one reply alone; others, such as a sync that takes too long, concern every request. */
 export function isOfReply(error: unknown): error is SyncFailure {
   return error instanceof SyncFailure && OF_REPLY.has(error.failure)
-}
-
-/** The cause in a stored text; a cause of another version counts as internal. */
-export function readFailure(text: string): Failure {
-  return isFailure(text) ? text : 'internal'
-}
-
-function isFailure(text: string): text is Failure {
-  return Object.hasOwn(FAILURES, text)
 }

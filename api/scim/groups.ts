@@ -2,12 +2,12 @@
  * The synced groups and their lists of members in the store. A list never changes: a sync stages a new one beside it, and
  * its last transaction makes the group refer to the new one. Lists that no group refers to are swept.
  */
+import { hash, randomUUID } from 'node:crypto'
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import type { Queries, Store } from '../store/store.ts'
-import { inBatches, type Row } from './batches.ts'
+import type { Queries, Store, Value } from '../store/store.ts'
 import type { Member } from './messages.ts'
-import type { LocalGroup } from './group.ts'
-import type { Plan } from './plan.ts'
+import { NO_MEMBERS, partOf, type LocalGroup, type MemberList, type Plan } from './plan.ts'
 
 export interface PageWanted {
   readonly limit: number
@@ -31,34 +31,24 @@ export const memberRowSchema = z.object({
   display_name: z.string().nullable(),
 })
 
-const localGroupSchema = z
-  .object({
-    id: z.string(),
-    scim_id: z.string(),
-    external_id: z.string().nullable(),
-    display_name: z.string(),
-    member_digest: z.string().nullable(),
-    member_count: z.number().nullable(),
-    member_list: z.string().nullable(),
-    created_at: z.string(),
-    deleted_at: z.string().nullable(),
-  })
-  .transform((row): LocalGroup => ({
-    id: row.id,
-    scimId: row.scim_id,
-    externalId: row.external_id,
-    displayName: row.display_name,
-    memberDigest: row.member_digest,
-    memberCount: row.member_count,
-    memberList: row.member_list,
-    createdAt: row.created_at,
-    deleted: row.deleted_at !== null,
-  }))
+const localGroupSchema = z.object({
+  id: z.string(),
+  scimId: z.string(),
+  externalId: z.string().nullable(),
+  displayName: z.string(),
+  memberDigest: z.string().nullable(),
+  memberCount: z.number().nullable(),
+  memberList: z.string().nullable(),
+  createdAt: z.string(),
+  isDeleted: z.number().transform(Boolean),
+})
 
 const ROWS_AT_ONCE = 1000
 
 const LOCAL_GROUPS = `
-  SELECT id, scim_id, external_id, display_name, member_digest, member_count, member_list, created_at, deleted_at
+  SELECT id, scim_id AS "scimId", external_id AS "externalId", display_name AS "displayName",
+    member_digest AS "memberDigest", member_count AS "memberCount", member_list AS "memberList",
+    created_at AS "createdAt", CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END AS "isDeleted"
   FROM scim_groups WHERE account_id = $1 AND scim_id > $2 ORDER BY scim_id LIMIT ${ROWS_AT_ONCE}`
 const SHOWN = `
   SELECT id, account_id AS organization_id, scim_id AS external_id, display_name, member_count, created_at, updated_at
@@ -66,14 +56,13 @@ const SHOWN = `
 const LIST = `${SHOWN} ORDER BY created_at, id LIMIT $2 OFFSET $3`
 const FIND = `${SHOWN} AND id = $2`
 const COUNT = 'SELECT count(*) AS total FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL'
-const MEMBER_LIST = `
-  SELECT member_list, member_count FROM scim_groups WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`
 const MEMBERS = `
-  SELECT member_id AS id, type, display_name FROM scim_members
-  WHERE list_id = $1 ORDER BY member_id LIMIT $2 OFFSET $3`
+  SELECT m.member_id AS id, m.type, m.display_name
+  FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list
+  WHERE g.id = $1 ORDER BY m.member_id LIMIT $2 OFFSET $3`
 const MEMBER_NAMES = `
-  SELECT member_id AS id, display_name FROM scim_members
-  WHERE list_id = $1 AND member_id > $2 ORDER BY member_id LIMIT $3`
+  SELECT member_id AS id, display_name AS name FROM scim_members
+  WHERE list_id = $1 AND member_id > $2 ORDER BY member_id LIMIT ${ROWS_AT_ONCE}`
 const WRITE_GROUPS = (rows: string) => `
   INSERT INTO scim_groups (id, account_id, scim_id, external_id, display_name, member_digest, member_count,
     member_list, created_at, updated_at, deleted_at)
@@ -95,7 +84,7 @@ const SWEEP_MEMBERS = `
   DELETE FROM scim_members WHERE list_id = $1 AND member_id IN (
     SELECT member_id FROM scim_members WHERE list_id = $1 LIMIT ${ROWS_AT_ONCE}) RETURNING 1 AS swept`
 const SWEEP_LIST = 'DELETE FROM scim_member_lists WHERE id = $1'
-const ERASE = 'DELETE FROM scim_groups WHERE account_id = $1 RETURNING member_count'
+const ERASE = 'DELETE FROM scim_groups WHERE account_id = $1 RETURNING member_count AS count'
 
 /** All groups of an account, including deleted ones. */
 export async function readLocalGroups(queries: Queries, accountId: string): Promise<readonly LocalGroup[]> {
@@ -104,34 +93,14 @@ export async function readLocalGroups(queries: Queries, accountId: string): Prom
     const rows = await queries.query(LOCAL_GROUPS, [accountId, groups.at(-1)?.scimId ?? ''])
     groups.push(...z.array(localGroupSchema).parse(rows))
     if (rows.length < ROWS_AT_ONCE) return groups
-    await new Promise((resolve) => setImmediate(resolve))
+    await endOfTurn()
   }
-}
-
-const nameSchema = z.object({ id: z.string(), display_name: z.string().nullable() })
-
-/** The names of the members of a list by their ids, at most `most` of them. */
-export async function readMemberNames(
-  queries: Queries,
-  listId: string,
-  most = Infinity,
-): Promise<Map<string, string>> {
-  const names = new Map<string, string>()
-  for (let after = ''; names.size < most;) {
-    const wanted = Math.min(ROWS_AT_ONCE, most - names.size)
-    const rows = z.array(nameSchema).parse(await queries.query(MEMBER_NAMES, [listId, after, wanted]))
-    for (const { id, display_name } of rows) names.set(id, display_name ?? id)
-    after = rows.at(-1)?.id ?? ''
-    if (rows.length < wanted) break
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-  return names
 }
 
 /** The current groups of an account, oldest first, and their total. */
 export async function listGroups(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
-  const [count] = await queries.query(COUNT, [accountId])
   const rows = await queries.query(LIST, [accountId, limit, offset])
+  const [count] = await queries.query(COUNT, [accountId])
   return {
     data: z.array(groupRowSchema).parse(rows),
     total_count: z.object({ total: z.number() }).parse(count).total,
@@ -144,46 +113,121 @@ export async function findGroup(queries: Queries, accountId: string, id: string)
   return row === undefined ? undefined : groupRowSchema.parse(row)
 }
 
-const memberListSchema = z.object({ member_list: z.string().nullable(), member_count: z.number().nullable() })
-
 /**
  * The members of a group of the account; undefined without such a group. The total is null if the directory never
  * supplied members, so that "unknown" differs from "none".
  */
 export async function listMembers(
   queries: Queries,
-  group: { readonly accountId: string; readonly id: string },
+  accountId: string,
+  id: string,
   { limit, offset }: PageWanted,
 ) {
-  const [found] = await queries.query(MEMBER_LIST, [group.accountId, group.id])
-  if (found === undefined) return undefined
-  const { member_list: list, member_count: total_count } = memberListSchema.parse(found)
-  const rows = list === null ? [] : await queries.query(MEMBERS, [list, limit, offset])
-  return { data: z.array(memberRowSchema).parse(rows), total_count }
+  const group = await findGroup(queries, accountId, id)
+  if (group === undefined) return undefined
+  const rows = await queries.query(MEMBERS, [id, limit, offset])
+  return { data: z.array(memberRowSchema).parse(rows), total_count: group.member_count }
 }
 
-export interface Membership {
-  readonly listId: string
-  readonly member: Member
-}
+/** Memberships per transaction, to keep it short. */
+const STAGED_AT_ONCE = 2000
 
-/** Adds lists of members for a job, and rows of these or earlier ones. */
-export async function addMemberLists(
-  queries: Queries,
+export type MemberStage = ReturnType<typeof createMemberStage>
+
+/** Stages lists of members for a job. `hold` runs in each transaction; it throws if the sync may not go on. */
+export function createMemberStage(
+  store: Store,
   job: { readonly id: string; readonly accountId: string },
-  lists: readonly string[],
-  rows: readonly Membership[],
-): Promise<void> {
-  await inBatches(
-    queries,
-    lists.map((id): Row => [id, job.accountId, job.id]),
-    ADD_LISTS,
-  )
-  await inBatches(
-    queries,
-    rows.map(({ listId, member: { id, type, displayName } }): Row => [listId, id, type, displayName]),
-    ADD_MEMBERS,
-  )
+  hold: (queries: Queries) => Promise<void>,
+) {
+  let lists: Value[][] = []
+  let rows: Value[][] = []
+
+  /** Writes what has been added, in one short transaction. */
+  async function flush(): Promise<void> {
+    const [newLists, newRows] = [lists, rows]
+    if (newLists.length + newRows.length === 0) return
+    lists = []
+    rows = []
+    await store.transaction(async (queries) => {
+      await hold(queries)
+      await inBatches(queries, newLists, ADD_LISTS)
+      await inBatches(queries, newRows, ADD_MEMBERS)
+    })
+  }
+
+  return {
+    flush,
+    /** Stages a list; resolves to its id. It is written after `flush`. */
+    async add(members: readonly Member[]): Promise<string> {
+      const listId = randomUUID()
+      lists.push([listId, job.accountId, job.id])
+      for (const { id, type, displayName } of members) {
+        rows.push([listId, id, type, displayName])
+        if (rows.length >= STAGED_AT_ONCE) await flush()
+      }
+      return listId
+    },
+  }
+}
+
+/** Members between two turns of the event loop. */
+const PER_TURN = 5000
+
+/**
+ * Compares the members of a group with the stored ones, and stages them if they differ; without a stage (a dry run)
+ * nothing is written. No members are `none`, unless the group had some.
+ */
+export async function takeMembers(
+  received: readonly Member[],
+  local: LocalGroup | undefined,
+  queries: Queries,
+  stage: MemberStage | undefined,
+): Promise<MemberList | 'none'> {
+  const former = local?.memberCount ?? 0
+  if (received.length === 0 && former === 0) return 'none'
+  const members = sortUnique(received)
+  const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
+  const digest = members.length === 0 ? '' : hash('sha256', text, 'base64url')
+  if (digest === local?.memberDigest) {
+    return { ...NO_MEMBERS, digest, count: members.length, listId: local.memberList }
+  }
+  await endOfTurn()
+  const differences = await compare(members, local?.memberList ?? null, queries)
+  if (members.length === 0 || stage === undefined)
+    return { digest, count: members.length, listId: null, ...differences }
+  return { digest, count: members.length, listId: await stage.add(members), ...differences }
+}
+
+/** Who joined a stored list and who left it. */
+async function compare(members: readonly Member[], listId: string | null, queries: Queries) {
+  const left = listId === null ? new Map<string, string>() : await readMemberNames(queries, listId)
+  const joined: string[] = []
+  for (const [index, { id, displayName }] of members.entries()) {
+    if (!left.delete(id)) joined.push(displayName ?? id)
+    if (index % PER_TURN === PER_TURN - 1) await endOfTurn()
+  }
+  return { joined: partOf(joined), left: partOf([...left.values()]) }
+}
+
+/** Sorted by code units, which give the same order on every machine. Of repeated members the last one counts. */
+function sortUnique(members: readonly Member[]): readonly Member[] {
+  const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
+  return sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
+}
+
+const nameSchema = z.object({ id: z.string(), name: z.string().nullable() })
+
+/** The names of the members of a list, by their ids. */
+async function readMemberNames(queries: Queries, listId: string): Promise<Map<string, string>> {
+  const names = new Map<string, string>()
+  for (let after = ''; ;) {
+    const rows = z.array(nameSchema).parse(await queries.query(MEMBER_NAMES, [listId, after]))
+    for (const { id, name } of rows) names.set(id, name ?? id)
+    if (rows.length < ROWS_AT_ONCE) return names
+    after = rows.at(-1)?.id ?? ''
+    await endOfTurn()
+  }
 }
 
 /** Writes what a plan changes. Deleted groups keep their row, so that they get their id back, but no members. */
@@ -194,7 +238,7 @@ export async function applyPlan(
   now: Date,
 ): Promise<void> {
   const time = now.toISOString()
-  const changed = changes.map(({ id, local, remote, members }): Row => {
+  const changed = changes.map(({ id, local, remote, members }) => {
     const { scimId, externalId, displayName } = remote
     const list =
       members === null
@@ -202,7 +246,7 @@ export async function applyPlan(
         : [members.digest, members.count, members.listId]
     return [id, accountId, scimId, externalId, displayName, ...list, local?.createdAt ?? time, time, null]
   })
-  const deleted = deletions.map(({ id, scimId, externalId, displayName, createdAt }): Row => {
+  const deleted = deletions.map(({ id, scimId, externalId, displayName, createdAt }) => {
     return [id, accountId, scimId, externalId, displayName, null, null, null, createdAt, time, time]
   })
   // In index order, so that the index is written sequentially.
@@ -225,7 +269,32 @@ export async function sweepMembers(store: Store, accountId: string): Promise<voi
 /** Deletes all groups of an account; resolves to the numbers of groups and memberships. */
 export async function eraseGroups(queries: Queries, accountId: string) {
   const rows = await queries.query(ERASE, [accountId])
-  const counts = z.array(z.object({ member_count: z.number().nullable() })).parse(rows)
-  const members = counts.reduce((sum, { member_count }) => sum + (member_count ?? 0), 0)
-  return { groups: rows.length, members }
+  const counts = z.array(z.object({ count: z.number().nullable() })).parse(rows)
+  return { groups: rows.length, members: counts.reduce((sum, { count }) => sum + (count ?? 0), 0) }
+}
+
+// Batch sizes; few sizes mean few different statements to prepare.
+const BATCHES = [100, 10, 1] as const
+
+/**
+ * Runs a statement per batch of rows. `sql` receives the placeholders of the rows, such as `($1, $2), ($3, $4)`. The
+ * event loop gets its turn between batches.
+ */
+async function inBatches(
+  queries: Queries,
+  rows: readonly (readonly Value[])[],
+  sql: (placeholders: string) => string,
+): Promise<void> {
+  let done = 0
+  for (const size of BATCHES) {
+    for (; rows.length - done >= size; done += size) {
+      const batch = rows.slice(done, done + size)
+      const values = batch.flat()
+      const places = batch.map(
+        (row, at) => `(${row.map((_, column) => `$${at * row.length + column + 1}`).join(', ')})`,
+      )
+      await queries.query(sql(places.join(', ')), values)
+      await endOfTurn()
+    }
+  }
 }

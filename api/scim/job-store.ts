@@ -4,10 +4,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import type { Queries, Store } from '../store/store.ts'
-import { FAILURES, readFailure, type Failure } from './failures.ts'
+import type { Queries } from '../store/store.ts'
+import { FAILURES, type Failure } from './failures.ts'
 import type { PageWanted } from './groups.ts'
-import { NO_CHANGES, reportSchema, type Report } from './report.ts'
+import { reportOf, reportSchema, type Report } from './plan.ts'
 
 const jobSchema = z.object({
   id: z.uuid(),
@@ -15,34 +15,45 @@ const jobSchema = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
   synced_groups: z.number().nullable(),
   deleted_groups: z.number().nullable(),
-  failure: z.string().transform(readFailure).nullable(),
+  // A cause of another version counts as internal.
+  failure: z
+    .custom<Failure>((cause) => Object.hasOwn(FAILURES, String(cause)))
+    .nullable()
+    .catch('internal'),
   created_at: z.string(),
   started_at: z.string().nullable(),
   finished_at: z.string().nullable(),
-  scheduled: z.number().transform((flag) => flag !== 0),
+  scheduled: z.number(),
 })
-
-const idSchema = z.object({ id: z.string() })
+const jobsSchema = z.array(jobSchema)
 
 /** A job; times are ISO 8601 UTC with milliseconds. */
 export type Job = z.infer<typeof jobSchema>
 
-const COLUMNS = `id, account_id, status, synced_groups, deleted_groups, failure, created_at, started_at, finished_at,
-  scheduled`
+/** A running job and its process. */
+export interface RunningJob {
+  readonly id: string
+  readonly runner: string
+}
+
+/** A lease from `now` on. */
+export interface Lease {
+  readonly now: Date
+  readonly leaseMs: number
+}
+
+const COLUMNS = Object.keys(jobSchema.shape).join(', ')
+const OF_ACCOUNT = `SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1`
 const HAS_CONNECTION = 'SELECT 1 AS found FROM scim_connections WHERE account_id = $1'
-const OPEN_JOB = `
-  SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 AND status IN ('queued', 'running')`
+const OPEN_JOB = `${OF_ACCOUNT} AND status IN ('queued', 'running')`
 const ADD = `
   INSERT INTO scim_sync_jobs (id, account_id, status, created_at, scheduled)
   VALUES ($1, $2, 'queued', $3, $4)
   RETURNING ${COLUMNS}`
 const FORGET = 'DELETE FROM scim_sync_jobs WHERE account_id = $1 AND finished_at < $2'
-const FIND = `SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 AND id = $2`
-const LIST = `
-  SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT $2 OFFSET $3`
+const FIND = `${OF_ACCOUNT} AND id = $2`
+const LIST = `${OF_ACCOUNT} ORDER BY created_at DESC, id LIMIT $2 OFFSET $3`
 const COUNT = 'SELECT count(*) AS total FROM scim_sync_jobs WHERE account_id = $1'
-const LAST = `
-  SELECT ${COLUMNS} FROM scim_sync_jobs WHERE account_id = $1 ORDER BY created_at DESC, id LIMIT 1`
 const NEXT = "SELECT id FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1"
 // Clocks of machines may differ, but no job may start before its creation or end before its start.
 const STARTED_AT = 'CASE WHEN created_at > $2 THEN created_at ELSE $2 END'
@@ -68,82 +79,62 @@ const INTERRUPT = `
   WHERE id = $1 AND status = 'running' AND lease_until < $2 RETURNING ${COLUMNS}`
 const REPORT = 'SELECT report FROM scim_sync_jobs WHERE account_id = $1 AND id = $2'
 const FORMER = `
-  SELECT status FROM scim_sync_jobs
-  WHERE account_id = $1 AND id <> $2 AND scheduled = 1 AND finished_at IS NOT NULL AND created_at <= $3
+  ${OF_ACCOUNT} AND id <> $2 AND scheduled = 1 AND finished_at IS NOT NULL AND created_at <= $3
   ORDER BY created_at DESC, id LIMIT 1`
-const OPEN_JOBS = "SELECT id FROM scim_sync_jobs WHERE account_id = $1 AND status IN ('queued', 'running')"
 
 // How long finished jobs can be read.
 const RETENTION_MS = 90 * 86_400_000
 
-/** A running job and its process. */
-export interface RunningJob {
-  readonly id: string
-  readonly runner: string
-}
-
-/** A lease from `now` on. */
-export interface Lease {
-  readonly now: Date
-  readonly leaseMs: number
-}
-
 /** A job for its account: always all eight keys (CONTRACT 5). */
-export function showJob({ failure, ...job }: Job) {
+export function showJob(job: Job) {
   return {
     id: job.id,
     status: job.status,
     synced_groups: job.synced_groups,
     deleted_groups: job.deleted_groups,
-    error_message: failure === null ? null : FAILURES[failure],
+    error_message: job.failure === null ? null : FAILURES[job.failure],
     created_at: job.created_at,
     started_at: job.started_at,
     finished_at: job.finished_at,
   }
 }
 
-/** The open job of the account, or a new one; undefined without a directory. Deletes jobs that finished 90 days ago. */
-export async function requestJob(store: Store, accountId: string, now: Date): Promise<Job | undefined> {
-  return await store.transaction((queries) => requestJobWithin(queries, accountId, { now, scheduled: false }))
-}
-
-export async function requestJobWithin(
+/**
+ * The open job of the account, or a new one; undefined without a directory. Deletes jobs that finished 90 days ago. Call
+ * it in a transaction.
+ */
+export async function requestJob(
   queries: Queries,
   accountId: string,
-  { now, scheduled }: { readonly now: Date; readonly scheduled: boolean },
+  { now, isScheduled = false }: { readonly now: Date; readonly isScheduled?: boolean },
 ): Promise<Job | undefined> {
-  const [connection] = await queries.query(HAS_CONNECTION, [accountId])
-  if (connection === undefined) return undefined
+  if ((await queries.query(HAS_CONNECTION, [accountId])).length === 0) return undefined
   await queries.query(FORGET, [accountId, new Date(now.getTime() - RETENTION_MS).toISOString()])
-  const [open] = await queries.query(OPEN_JOB, [accountId])
-  if (open !== undefined) return jobSchema.parse(open)
-  return jobOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString(), Number(scheduled)]))
+  const open = firstOf(await queries.query(OPEN_JOB, [accountId]))
+  if (open !== undefined) return open
+  return firstOf(await queries.query(ADD, [randomUUID(), accountId, now.toISOString(), Number(isScheduled)]))
 }
 
 /** The job with this id, if it belongs to the account. */
 export async function findJob(queries: Queries, accountId: string, id: string): Promise<Job | undefined> {
-  return jobOf(await queries.query(FIND, [accountId, id]))
+  return firstOf(await queries.query(FIND, [accountId, id]))
 }
 
 /** The jobs of an account, newest first, and their total. */
 export async function listJobs(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
-  const [count] = await queries.query(COUNT, [accountId])
   const rows = await queries.query(LIST, [accountId, limit, offset])
+  const [count] = await queries.query(COUNT, [accountId])
   return {
-    data: z.array(jobSchema).parse(rows).map(showJob),
+    data: jobsSchema.parse(rows).map(showJob),
     total_count: z.object({ total: z.number() }).parse(count).total,
   }
-}
-
-export async function lastJob(queries: Queries, accountId: string): Promise<Job | undefined> {
-  return jobOf(await queries.query(LAST, [accountId]))
 }
 
 /** Takes the oldest queued job; undefined if there is none, or another process was faster. */
 export async function takeNextJob(queries: Queries, runner: string, lease: Lease): Promise<Job | undefined> {
   // A SELECT first, as for expired leases.
-  const [next] = await queries.query(NEXT)
-  return next === undefined ? undefined : await takeJob(queries, { ...idSchema.parse(next), runner }, lease)
+  const [id] = idsOf(await queries.query(NEXT))
+  return id === undefined ? undefined : await takeJob(queries, { id, runner }, lease)
 }
 
 /** Takes this job; undefined if it is not queued. */
@@ -152,7 +143,7 @@ export async function takeJob(
   { id, runner }: RunningJob,
   lease: Lease,
 ): Promise<Job | undefined> {
-  return jobOf(await queries.query(TAKE, [id, lease.now.toISOString(), runner, endOf(lease)]))
+  return firstOf(await queries.query(TAKE, [id, lease.now.toISOString(), runner, endOf(lease)]))
 }
 
 /** Whether the job still belongs to its process. */
@@ -192,16 +183,14 @@ export async function failJob(
   { id, runner }: RunningJob,
   { failure, now }: { readonly failure: Failure; readonly now: Date },
 ): Promise<Job | undefined> {
-  return jobOf(await queries.query(FAIL, [id, now.toISOString(), runner, failure]))
+  return firstOf(await queries.query(FAIL, [id, now.toISOString(), runner, failure]))
 }
 
 /** Marks running jobs with an expired lease as interrupted, and returns them. */
 export async function interruptExpiredJobs(queries: Queries, now: Date): Promise<readonly Job[]> {
-  const time = now.toISOString()
   const jobs: Job[] = []
-  for (const row of await queries.query(EXPIRED, [time])) {
-    const job = jobOf(await queries.query(INTERRUPT, [idSchema.parse(row).id, time]))
-    if (job !== undefined) jobs.push(job)
+  for (const id of idsOf(await queries.query(EXPIRED, [now.toISOString()]))) {
+    jobs.push(...jobsSchema.parse(await queries.query(INTERRUPT, [id, now.toISOString()])))
   }
   return jobs
 }
@@ -215,23 +204,30 @@ export async function readReport(
   const [row] = await queries.query(REPORT, [accountId, id])
   if (row === undefined) return undefined
   const { report } = z.object({ report: z.string().nullable() }).parse(row)
-  return report === null ? NO_CHANGES : reportSchema.parse(JSON.parse(report))
+  return report === null
+    ? reportOf({ changes: [], deletions: [] }, [])
+    : reportSchema.parse(JSON.parse(report))
 }
 
-/** How the last scheduled job of the account before this one ended; undefined if there is none. */
-export async function formerEnd(queries: Queries, { account_id, id, created_at }: Job) {
-  const [row] = await queries.query(FORMER, [account_id, id, created_at])
-  return row === undefined ? undefined : z.object({ status: z.string() }).parse(row).status
-}
-
-export async function hasOpenJob(queries: Queries, accountId: string): Promise<boolean> {
-  return (await queries.query(OPEN_JOBS, [accountId])).length > 0
+/** The last scheduled job of the account that ended before this one. */
+export async function formerJob(
+  queries: Queries,
+  { account_id, id, created_at }: Job,
+): Promise<Job | undefined> {
+  return firstOf(await queries.query(FORMER, [account_id, id, created_at]))
 }
 
 function endOf({ now, leaseMs }: Lease): string {
   return new Date(now.getTime() + leaseMs).toISOString()
 }
 
-function jobOf([row]: readonly unknown[]): Job | undefined {
-  return row === undefined ? undefined : jobSchema.parse(row)
+function idsOf(rows: readonly unknown[]): string[] {
+  return z
+    .array(z.object({ id: z.string() }))
+    .parse(rows)
+    .map(({ id }) => id)
+}
+
+function firstOf(rows: readonly unknown[]): Job | undefined {
+  return jobsSchema.parse(rows)[0]
 }

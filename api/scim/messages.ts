@@ -1,42 +1,35 @@
 /**
- * Parses SCIM messages (RFC 7643, 7644), leniently where directories differ and strictly where errors would delete
- * groups.
+ * Reads SCIM messages (RFC 7643, 7644): leniently where directories differ, since one odd entry must not stop a directory
+ * of thousands, and strictly where errors would delete groups.
  */
-import { isObject, type JsonObject } from '../untrusted/json.ts'
-import { asList, attribute, isTrue, readCount, readIdentifier, readText } from './attributes.ts'
+import { isObject } from '../untrusted/json.ts'
 import { SyncFailure } from './failures.ts'
-import type { Warnings } from './warnings.ts'
 
-/** One member: a user or a nested group. */
+/** One member: a user or a nested group, with the directory's id and type (usually `User` or `Group`). */
 export interface Member {
-  /** The directory's id of the user or group. */
   readonly id: string
-  /** The directory's type, usually `User` or `Group`; null without one. */
   readonly type: string | null
   readonly displayName: string | null
 }
-
-/**
- * The members in a reply. `none`: the attribute is missing, null or empty, which is the same (RFC 7643, 2.5);
- * `unreadable`: it has no usable member.
- */
-type ReceivedMembers = readonly Member[] | 'none' | 'unreadable'
 
 /** A group in a reply. */
 export interface ReceivedGroup {
   /** The directory's `id`. */
   readonly scimId: string
-  /** Its `externalId`, if it has one. */
   readonly externalId: string | null
   readonly displayName: string
-  readonly members: ReceivedMembers
+  /** Empty if the attribute is missing, null or empty, which is the same (RFC 7643, 2.5); null if it is unreadable. */
+  readonly members: readonly Member[] | null
+  /** Whether members without a usable id were left out. */
+  readonly lacksMembers: boolean
 }
 
 /** One page of a list of groups. */
 export interface Page {
   readonly groups: readonly ReceivedGroup[]
-  /** Rows of the page, including groups without a usable id. */
+  /** Rows of the page, and the names of those without a usable id. */
   readonly rows: number
+  readonly unusable: readonly string[]
   /** `totalResults`, if it is valid. */
   readonly total: number | undefined
   readonly nextCursor: string | undefined
@@ -44,146 +37,152 @@ export interface Page {
 
 /** What a `ServiceProviderConfig` offers for lists. */
 export interface ListOffer {
-  /** Whether the directory supports cursors (RFC 9865). */
+  /** Whether the directory supports cursors (RFC 9865), and `sortBy`. */
   readonly cursor: boolean
-  /** Whether it sorts by `sortBy`. */
   readonly sort: boolean
-  /** Maximum rows of a page, if the directory states it. */
-  readonly maxPage: number | undefined
+  /** Maximum rows of a page. */
+  readonly maxPage: number
 }
 
-/** Known `scimType` values (RFC 7644, 3.12; RFC 9865, 2.1). Others are not repeated in messages. */
-const SCIM_TYPES = new Set(
-  (
-    'invalidFilter tooMany invalidSyntax invalidPath invalidValue invalidVers noTarget sensitive invalidCursor ' +
-    'expiredCursor invalidCount'
-  ).split(' '),
-)
-
 /**
- * Reads one page of `GET /Groups`. Groups without a usable id are left out, with a warning.
+ * Reads one page of `GET /Groups`.
  * @throws {SyncFailure} if it is not a list of groups.
  */
-export function readPage(body: unknown, warnings: Warnings): Page {
-  if (!isObject(body)) throw malformed('a list of groups is not an object')
-  const total = readCount(attribute(body, 'totalresults'))
-  const resources = attribute(body, 'resources')
+export function readPage(body: unknown): Page {
+  const total = readCount(attribute(body, 'totalResults'))
+  const resources = attribute(body, 'Resources')
   // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
-  if (resources === undefined && total === undefined) {
-    throw malformed('a list of groups has neither Resources nor totalResults')
-  }
-  if (resources !== undefined && typeof resources !== 'object') throw malformed('Resources is not a list')
+  const isEmpty = resources === undefined && total !== undefined
+  if (!isEmpty && typeof resources !== 'object') throw malformed('no list of Resources')
   const rows = asList(resources)
   const groups: ReceivedGroup[] = []
+  const unusable: string[] = []
   for (const row of rows) {
-    const group = readGroup(row, warnings)
-    if (group === undefined) warnings.add('group_without_id', nameOf(row))
+    const group = readGroup(row)
+    if (group === undefined) unusable.push(readText(attribute(row, 'displayName')) ?? 'without a name')
     else groups.push(group)
   }
-  return { groups, rows: rows.length, total, nextCursor: readCursor(attribute(body, 'nextcursor')) }
+  return { groups, rows: rows.length, unusable, total, nextCursor: readCursor(attribute(body, 'nextCursor')) }
 }
 
 // An invalid cursor must not count as none: the first page would pass for the whole list.
 function readCursor(value: unknown): string | undefined {
   if (value === undefined || value === '') return undefined
-  if (typeof value === 'string') return value
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
-  throw malformed('nextCursor of a list of groups is not text')
-}
-
-function nameOf(row: unknown): string {
-  return (isObject(row) && readText(attribute(row, 'displayname'))) || 'without a name'
+  const cursor = readId(value)
+  if (cursor === undefined) throw malformed('nextCursor is not text')
+  return cursor
 }
 
 /** Reads one group; undefined without a usable id. */
-export function readGroup(body: unknown, warnings: Warnings): ReceivedGroup | undefined {
-  const row = isObject(body) ? body : {}
-  const scimId = readIdentifier(attribute(row, 'id'))
+export function readGroup(row: unknown): ReceivedGroup | undefined {
+  const scimId = readId(attribute(row, 'id'))
   // The latter two would climb out of the request path.
   if (scimId === undefined || scimId === '.' || scimId === '..') return undefined
-  const displayName = readText(attribute(row, 'displayname'))?.trim()
-  if (displayName === undefined && attribute(row, 'displayname') !== undefined) {
-    warnings.add('odd_attribute', scimId)
+  const list = attribute(row, 'members')
+  // SCIM 1.1 marks removed members instead of omitting them.
+  const entries = asList(list).filter((entry) => attribute(entry, 'operation') !== 'delete')
+  const members = entries.map(readMember).filter((member) => member !== undefined)
+  const isUnreadable = (members.length === 0 && entries.length > 0) || typeof (list ?? {}) !== 'object'
+  return {
+    scimId,
+    externalId: readId(attribute(row, 'externalId')) ?? null,
+    displayName: readText(attribute(row, 'displayName'))?.trim() || scimId,
+    members: isUnreadable ? null : members,
+    lacksMembers: members.length < entries.length,
   }
-  const externalId = readIdentifier(attribute(row, 'externalid')) ?? null
-  const members = readMembers(attribute(row, 'members'), scimId, warnings)
-  return { scimId, externalId, displayName: displayName || scimId, members }
-}
-
-function readMembers(value: unknown, scimId: string, warnings: Warnings): ReceivedMembers {
-  if (value === undefined) return 'none'
-  if (typeof value !== 'object') {
-    warnings.add('odd_attribute', scimId)
-    return 'unreadable'
-  }
-  const entries = asList(value).filter((entry) => !isRemoved(entry))
-  const members: Member[] = []
-  for (const entry of entries) {
-    const member = readMember(entry, () => warnings.add('odd_attribute', scimId))
-    if (member === undefined) warnings.add('member_without_id', scimId)
-    else members.push(member)
-  }
-  if (members.length > 0) return members
-  return entries.length === 0 ? 'none' : 'unreadable'
-}
-
-/** SCIM 1.1 marks removed members instead of omitting them. */
-function isRemoved(entry: unknown): boolean {
-  return isObject(entry) && readText(attribute(entry, 'operation'))?.toLowerCase() === 'delete'
-}
-
-function readMember(entry: unknown, onOddAttribute: () => void): Member | undefined {
-  // Some directories send the ids alone, others the address alone, which ends in the id.
-  const attributes: JsonObject = isObject(entry) ? entry : { value: entry }
-  const reference = readReference(attribute(attributes, '$ref'))
-  const id = readIdentifier(attribute(attributes, 'value')) ?? reference?.id
-  if (id === undefined) return undefined
-  const text = (name: string) => {
-    const value = attribute(attributes, name)
-    const read = readText(value)
-    if (value !== undefined && read === undefined) onOddAttribute()
-    return read
-  }
-  return { id, type: text('type') ?? reference?.type ?? null, displayName: text('display') ?? null }
 }
 
 const REFERENCE = /(?:(?:^|\/)(user|group)s\/)?([^/]+)\/?$/i
 
-/** The id at the end of an address, and the type that its path states: `…/Groups/7`. */
-function readReference(reference: unknown): { id: string | undefined; type: string | undefined } | undefined {
-  if (typeof reference !== 'string' || reference.length > 4096) return undefined
-  const [, kind, last = ''] = REFERENCE.exec(reference) ?? []
-  const types: Readonly<Record<string, string>> = { user: 'User', group: 'Group' }
+/** A member as an object, as its id alone, or as its address alone, which ends in `Users/` or `Groups/` and the id. */
+function readMember(entry: unknown): Member | undefined {
+  const reference = attribute(entry, '$ref')
+  const [, kind = '', last = ''] = REFERENCE.exec(typeof reference === 'string' ? reference : '') ?? []
+  const id = readId(isObject(entry) ? attribute(entry, 'value') : entry) ?? readId(decode(last))
+  if (id === undefined) return undefined
+  const type = kind && kind.charAt(0).toUpperCase() + kind.slice(1).toLowerCase()
+  return {
+    id,
+    type: readText(attribute(entry, 'type')) ?? (type || null),
+    displayName: readText(attribute(entry, 'display')) ?? null,
+  }
+}
+
+function decode(text: string): string | undefined {
   try {
-    return { id: readIdentifier(decodeURIComponent(last)), type: types[kind?.toLowerCase() ?? ''] }
+    return decodeURIComponent(text)
   } catch {
     return undefined
   }
 }
 
 export function readListOffer(body: unknown): ListOffer {
-  const config = isObject(body) ? body : {}
-  const part = (name: string): JsonObject => {
-    const value = attribute(config, name)
-    return isObject(value) ? value : {}
-  }
-  const limits = [
-    readCount(attribute(part('pagination'), 'maxpagesize')),
-    readCount(attribute(part('filter'), 'maxresults')),
-  ].filter((limit) => limit !== undefined && limit > 0)
+  const [pagination, filter] = [attribute(body, 'pagination'), attribute(body, 'filter')]
+  const most = [attribute(pagination, 'maxPageSize'), attribute(filter, 'maxResults')].map(readCount)
   return {
-    cursor: isTrue(attribute(part('pagination'), 'cursor')),
-    sort: isTrue(attribute(part('sort'), 'supported')),
-    maxPage: limits.length === 0 ? undefined : Math.min(...limits.map(Number)),
+    cursor: isTrue(attribute(pagination, 'cursor')),
+    sort: isTrue(attribute(attribute(body, 'sort'), 'supported')),
+    maxPage: Math.min(...most.map((count) => count || Infinity)),
   }
 }
 
-/** The `scimType` of an error reply, such as `expiredCursor`. */
-export function scimTypeOf(body: unknown): string | undefined {
-  const type = isObject(body) ? attribute(body, 'scimtype') : undefined
-  return typeof type === 'string' && SCIM_TYPES.has(type) ? type : undefined
+/** Whether this is true, which some directories send as text. */
+function isTrue(value: unknown): boolean {
+  return String(value).toLowerCase() === 'true'
+}
+
+/** Whether an error reply says that a cursor is lost (RFC 9865, 2.1). */
+export function isCursorLost(body: unknown): boolean {
+  return ['expiredCursor', 'invalidCursor'].includes(String(attribute(body, 'scimType')))
+}
+
+/** An attribute; undefined if it is missing or null. Directories send names in any case (RFC 7643, 2.1). */
+function attribute(object: unknown, name: string): unknown {
+  if (!isObject(object)) return undefined
+  if (Object.hasOwn(object, name)) return object[name] ?? undefined
+  const wanted = name.toLowerCase()
+  // No array of names: an object may have thousands.
+  for (const key in object) {
+    if (key.length === name.length && key.toLowerCase() === wanted) return object[key] ?? undefined
+  }
+  return undefined
+}
+
+/** A list; directories may send a single entry without brackets. */
+function asList(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value
+  return value === undefined ? [] : [value]
+}
+
+const MAX_TEXT = 256
+// PostgreSQL limits an index row to 2704 bytes over all its columns.
+const MAX_ID_BYTES = 1024
+const CONTROL_CHARACTER = /\p{Cc}/u
+
+/** An identifier, unchanged, or undefined. */
+function readId(value: unknown): string | undefined {
+  const id = Number.isSafeInteger(value) ? String(value) : value
+  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_BYTES) return undefined
+  const isUsable = Buffer.byteLength(id) <= MAX_ID_BYTES && id.isWellFormed() && !CONTROL_CHARACTER.test(id)
+  return isUsable ? id : undefined
+}
+
+/** Text that every store keeps unchanged: well-formed, without control characters, at most 256 characters. */
+function readText(value: unknown): string | undefined {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value !== 'string') return undefined
+  if (value.length <= MAX_TEXT && value.isWellFormed() && !CONTROL_CHARACTER.test(value)) return value
+  // Copied, since a slice would keep the whole text in memory.
+  const text = Buffer.from(value.slice(0, MAX_TEXT).toWellFormed()).toString()
+  return text.replaceAll(/\p{Cc}/gu, ' ')
+}
+
+/** A number of rows, which some directories send as text. */
+function readCount(value: unknown): number | undefined {
+  const count = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined
 }
 
 function malformed(detail: string): SyncFailure {
-  return new SyncFailure('directory_invalid_response', detail)
+  return new SyncFailure('directory_invalid_response', `a list of groups is malformed: ${detail}`)
 }

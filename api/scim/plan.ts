@@ -1,16 +1,61 @@
-/** Computes the changes of a sync from the local and the remote groups, and whether they may be made. */
+/** Computes the changes of a sync from the local and the remote groups, whether they may be made, and their report. */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import type { DeletionGate } from './connections.ts'
+import { z } from 'zod'
 import { SyncFailure } from './failures.ts'
-import { EMPTY_DIGEST, type LocalGroup, type MemberList, type RemoteGroup } from './group.ts'
+import type { ReceivedGroup } from './messages.ts'
+
+/** Names that a report lists of each kind. */
+const NAMED = 100
+
+/** Groups between two turns of the event loop. */
+const PER_TURN = 2000
+
+/** Some groups or members: their number, and the names of the first. */
+const partSchema = z.strictObject({
+  count: z.int().nonnegative(),
+  names: z.array(z.string()).describe(`The first ${NAMED} of them.`),
+})
+export type Part = z.infer<typeof partSchema>
+
+/** A group in the store; a deleted one keeps its row, and is restored under its id. */
+export interface LocalGroup {
+  readonly id: string
+  readonly scimId: string
+  readonly externalId: string | null
+  readonly displayName: string
+  /** Of the last supplied members; null, like the count and the list, if none were ever supplied. */
+  readonly memberDigest: string | null
+  readonly memberCount: number | null
+  /** The id of the stored list of members; null for an empty one too. */
+  readonly memberList: string | null
+  readonly createdAt: string
+  readonly isDeleted: boolean
+}
+
+/** A list of members from the directory, beside the stored list of its group. */
+export interface MemberList {
+  /** Equal for equal lists. */
+  readonly digest: string
+  readonly count: number
+  /** The staged list, or the equal stored one; null in a dry run, and for an empty one. */
+  readonly listId: string | null
+  /** Differences from the stored list. */
+  readonly joined: Part
+  readonly left: Part
+}
+
+/** A group of the directory. Its members are `none` if the reply has none, and `unknown` if they were not read. */
+export interface RemoteGroup extends Pick<ReceivedGroup, 'scimId' | 'externalId' | 'displayName'> {
+  readonly members: MemberList | 'none' | 'unknown'
+}
 
 /** One group to write. */
-export interface Change {
+interface Change {
   /** The id of the group, which a new one has too. */
   readonly id: string
-  /** The stored group; null for a new one. */
-  readonly local: LocalGroup | null
+  /** The stored group; undefined for a new one. */
+  readonly local: LocalGroup | undefined
   readonly remote: RemoteGroup
   /** The new list of members; null if the stored one stays. */
   readonly members: MemberList | null
@@ -20,14 +65,25 @@ export interface Plan {
   readonly changes: readonly Change[]
   /** Groups that the directory lacks. */
   readonly deletions: readonly LocalGroup[]
-  /** Number of groups from the directory. */
+  /** Number of groups from the directory, and of all after the plan: also unlisted ones that stay. */
   readonly received: number
-  /** Groups after the plan: these, and local ones that stay unlisted. */
   readonly present: number
-  /** The state before, with members only of groups that stay: removals are measured against it. */
-  readonly before: { readonly groups: number; readonly members: number }
-  /** Members removed from groups that stay; added members do not offset them. */
-  readonly removedMembers: number
+  /** Numbers of groups before, and of the members of those that stay: removals are measured against them. */
+  readonly groupsBefore: number
+  readonly membersBefore: number
+}
+
+export function hasNoMembers({ members }: RemoteGroup): boolean {
+  return members === 'none' || (members !== 'unknown' && members.count === 0)
+}
+
+/** The list of a group without members; such lists are recognized by their count. */
+export const NO_MEMBERS: MemberList = {
+  digest: '',
+  count: 0,
+  listId: null,
+  joined: { count: 0, names: [] },
+  left: { count: 0, names: [] },
 }
 
 /** The changes from the local groups to the remote ones; groups with an id in `staying` are not removed. */
@@ -36,66 +92,54 @@ export async function planSync(
   remote: ReadonlyMap<string, RemoteGroup>,
   staying: ReadonlySet<string> = new Set(),
 ): Promise<Plan> {
-  const pairs = await matchGroups(local, [...remote.values()], staying)
-  const matched = new Set(pairs.map((pair) => pair.local))
-  await endOfTurn()
-  const living = local.filter((group) => !group.deleted)
+  const findLocal = await matchGroups(local, remote, staying)
+  const suppliesMembers = remote
+    .values()
+    .some(({ members }) => typeof members === 'object' && members.count > 0)
+  const matched = new Set<LocalGroup>()
+  const changes: Change[] = []
+  let done = 0
+  for (const group of remote.values()) {
+    const former = findLocal(group)
+    if (former !== undefined) matched.add(former)
+    const change = changeOf(former, group, suppliesMembers)
+    if (change !== undefined) changes.push(change)
+    if ((done += 1) % PER_TURN === 0) await endOfTurn()
+  }
+  const living = local.filter((group) => !group.isDeleted)
   const absent = living.filter((group) => !matched.has(group))
   const deletions = absent.filter(({ scimId }) => !staying.has(scimId))
   const removed = new Set(deletions)
-  const suppliesMembers = pairs.some(({ remote: { members } }) => typeof members === 'object')
-  const changes = pairs
-    .map((pair) => changeOf(pair, suppliesMembers))
-    .filter((change) => change !== undefined)
-  await endOfTurn()
-  const lost = changes.filter((change) => change.local?.deleted === false)
   return {
     changes,
     deletions,
     received: remote.size,
     present: remote.size + absent.length - deletions.length,
-    before: {
-      groups: living.length,
-      members: sum(living.filter((group) => !removed.has(group)).map((group) => group.memberCount ?? 0)),
-    },
-    removedMembers: sum(lost.map(({ members }) => members?.left ?? 0)),
+    groupsBefore: living.length,
+    membersBefore: sum(living.map((group) => (removed.has(group) ? 0 : (group.memberCount ?? 0)))),
   }
 }
 
-/** The directory's ids of groups that a plan removes: deleted ones, and ones replaced by a recreated group. */
-export function goneIn({ changes, deletions }: Plan): string[] {
-  const replaced = changes.flatMap(({ local, remote }) =>
-    local === null || local.deleted || local.scimId === remote.scimId ? [] : [local],
-  )
-  return [...deletions, ...replaced].map((group) => group.scimId)
-}
-
-interface Pair {
-  readonly local: LocalGroup | null
-  readonly remote: RemoteGroup
-}
-
-// Matches by the directory's id, then, for a recreated group, by its externalId. Never by name.
+/** Matches by the directory's id, then, for a recreated group, by its externalId. Never by name. */
 async function matchGroups(
   local: readonly LocalGroup[],
-  remote: readonly RemoteGroup[],
+  remote: ReadonlyMap<string, RemoteGroup>,
   staying: ReadonlySet<string>,
-): Promise<Pair[]> {
+): Promise<(group: RemoteGroup) => LocalGroup | undefined> {
   const byScimId = new Map(local.map((group) => [group.scimId, group]))
-  const remoteIds = new Set(remote.map((group) => group.scimId))
   await endOfTurn()
-  const left = local.filter(({ scimId }) => !remoteIds.has(scimId) && !staying.has(scimId))
-  const living = byExternalId(left.filter((group) => !group.deleted))
-  const deleted = byExternalId(left.filter((group) => group.deleted))
-  const anew = byExternalId(remote.filter((group) => !byScimId.has(group.scimId)))
+  const free = local.filter(({ scimId }) => !remote.has(scimId) && !staying.has(scimId))
+  const living = byExternalId(free.filter((group) => !group.isDeleted))
+  const deleted = byExternalId(free.filter((group) => group.isDeleted))
   await endOfTurn()
-  return remote.map((group) => {
-    const sameId = byScimId.get(group.scimId)
-    if (sameId !== undefined) return { local: sameId, remote: group }
-    const { externalId } = group
-    if (externalId === null || anew.get(externalId) === undefined) return { local: null, remote: group }
-    return { local: living.get(externalId) ?? deleted.get(externalId) ?? null, remote: group }
-  })
+  const recreated = byExternalId([...remote.values()].filter(({ scimId }) => !byScimId.has(scimId)))
+  await endOfTurn()
+  return (group) => {
+    const { scimId, externalId } = group
+    const sameId = byScimId.get(scimId)
+    if (sameId !== undefined || externalId === null || recreated.get(externalId) !== group) return sameId
+    return living.get(externalId) ?? deleted.get(externalId)
+  }
 }
 
 /** By externalId, only unique ones: a shared externalId identifies no group. */
@@ -110,11 +154,14 @@ export function byExternalId<Group extends Pick<RemoteGroup, 'externalId'>>(
   return found
 }
 
-function changeOf({ local, remote }: Pair, suppliesMembers: boolean): Change | undefined {
+function changeOf(
+  local: LocalGroup | undefined,
+  remote: RemoteGroup,
+  suppliesMembers: boolean,
+): Change | undefined {
   const members = newMembers(local, remote, suppliesMembers)
   const isSame =
-    local !== null &&
-    !local.deleted &&
+    local?.isDeleted === false &&
     local.scimId === remote.scimId &&
     local.externalId === remote.externalId &&
     local.displayName === remote.displayName &&
@@ -122,57 +169,105 @@ function changeOf({ local, remote }: Pair, suppliesMembers: boolean): Change | u
   return isSame ? undefined : { id: local?.id ?? randomUUID(), local, remote, members }
 }
 
-/**
- * The list of members to write, if it is new. A group without members is empty if the directory demonstrably supplies
- * members: for another group, or for this one before.
- */
+/** The list of members to write, if it is new. A group without members is empty if the directory supplies members. */
 function newMembers(
-  local: LocalGroup | null,
+  local: LocalGroup | undefined,
   { members }: RemoteGroup,
   suppliesMembers: boolean,
 ): MemberList | null {
-  if (members === 'unknown') return null
-  const former = local?.memberCount ?? 0
-  if (members === 'none' && !suppliesMembers && former === 0) return null
-  const list = members === 'none' ? emptied(former) : members
-  return list.digest === local?.memberDigest ? null : list
+  if (members === 'none') return suppliesMembers && local?.memberCount !== 0 ? NO_MEMBERS : null
+  return members === 'unknown' || members.digest === local?.memberDigest ? null : members
 }
 
-function emptied(left: number): MemberList {
-  return { digest: EMPTY_DIGEST, count: 0, listId: null, joined: 0, left, joinedNames: [], leftNames: [] }
+/** The directory's ids of groups that a plan removes: deleted ones, and ones replaced by a recreated group. */
+export function goneIn({ changes, deletions }: Plan): string[] {
+  const replaced = changes.filter(({ local, remote }) => {
+    return local?.isDeleted === false && local.scimId !== remote.scimId
+  })
+  return [...deletions, ...replaced.flatMap(({ local }) => local ?? [])].map((group) => group.scimId)
+}
+
+/** This many groups and members may be removed in one sync, and beyond them this percentage. */
+interface Gate {
+  readonly gate_groups: number
+  readonly gate_members: number
+  readonly gate_percent: number
 }
 
 /** The failure that blocks a plan without `--allow-deletions`, if any: a large loss more likely is an incomplete reading. */
-export function deletionFault(
-  { deletions, received, before, removedMembers }: Plan,
-  gate: DeletionGate,
-): SyncFailure | undefined {
-  if (received === 0 && before.groups > 0) {
-    return new SyncFailure('directory_empty', `the directory has no groups, but ${before.groups} are stored`)
+export function deletionFault(plan: Plan, gate: Gate): SyncFailure | undefined {
+  const { deletions, received, groupsBefore, membersBefore } = plan
+  if (received === 0 && groupsBefore > 0) {
+    return new SyncFailure('directory_empty', `the directory has no groups, but ${groupsBefore} are stored`)
   }
-  if (exceedsGate(deletions.length, before.groups, gate)) {
-    const detail = `${deletions.length} of ${before.groups} groups would be removed`
+  if (exceedsGate(deletions.length, groupsBefore, gate.gate_groups, gate)) {
+    const detail = `${deletions.length} of ${groupsBefore} groups would be removed`
     return new SyncFailure('deletion_threshold_exceeded', detail)
   }
-  if (exceeds(removedMembers, before.members, { free: gate.members, percent: gate.percent })) {
-    const detail = `${removedMembers} of ${before.members} memberships would be removed`
-    return new SyncFailure('deletion_threshold_exceeded', detail)
-  }
-  return undefined
+  // Added members do not offset removed ones.
+  const left = countOf(plan, 'left')
+  if (!exceedsGate(left, membersBefore, gate.gate_members, gate)) return undefined
+  const detail = `${left} of ${membersBefore} memberships would be removed`
+  return new SyncFailure('deletion_threshold_exceeded', detail)
 }
 
-/** Whether this share of all groups exceeds the gate. */
-export function exceedsGate(groups: number, all: number, gate: DeletionGate): boolean {
-  return exceeds(groups, all, { free: gate.groups, percent: gate.percent })
-}
-
-// In integers, so that exactly the percentage is allowed.
-function exceeds(
+/** Whether this share of all exceeds a gate; in integers, so that exactly the percentage is allowed. */
+export function exceedsGate(
   lost: number,
-  before: number,
-  { free, percent }: { readonly free: number; readonly percent: number },
+  all: number,
+  free: number,
+  { gate_percent }: Pick<Gate, 'gate_percent'>,
 ): boolean {
-  return lost > free && lost * 100 > before * percent
+  return lost > free && lost * 100 > all * gate_percent
+}
+
+/** The changes of a job for its account (CONTRACT 5). Members are named as `group: member`. */
+export const reportSchema = z.strictObject({
+  groups_added: partSchema,
+  groups_renamed: partSchema.describe('Names as `former -> present`.'),
+  groups_deleted: partSchema,
+  members_joined: partSchema.describe('Names as `group: member`.'),
+  members_left: partSchema.describe('Of groups that stay. Names as `group: member`.'),
+  warnings: z.array(z.string()).describe('What the sync interpreted, left out or kept.'),
+})
+export type Report = z.infer<typeof reportSchema>
+
+/** The report of a plan; an empty plan is one of a job that changed nothing. */
+export function reportOf(plan: Pick<Plan, 'changes' | 'deletions'>, warnings: readonly string[]): Report {
+  const { changes, deletions } = plan
+  const added = changes.filter(({ local }) => local?.isDeleted !== false)
+  const renamed = changes.filter(({ local, remote }) => {
+    return local?.isDeleted === false && local.displayName !== remote.displayName
+  })
+  const members = (which: 'joined' | 'left') => ({
+    count: countOf(plan, which),
+    names: changes
+      .values()
+      .flatMap(({ members: list, remote }) =>
+        (list?.[which].names ?? []).map((name) => `${remote.displayName}: ${name}`),
+      )
+      .take(NAMED)
+      .toArray(),
+  })
+  return {
+    groups_added: partOf(added.map(({ remote }) => remote.displayName)),
+    groups_renamed: partOf(
+      renamed.map(({ local, remote }) => `${local?.displayName} -> ${remote.displayName}`),
+    ),
+    groups_deleted: partOf(deletions.map(({ displayName }) => displayName)),
+    members_joined: members('joined'),
+    members_left: members('left'),
+    warnings: [...warnings],
+  }
+}
+
+/** All of these names, of which a report lists the first. */
+export function partOf(names: readonly string[]): Part {
+  return { count: names.length, names: names.slice(0, NAMED) }
+}
+
+function countOf({ changes }: Pick<Plan, 'changes'>, which: 'joined' | 'left'): number {
+  return sum(changes.map(({ members }) => members?.[which].count ?? 0))
 }
 
 function sum(numbers: readonly number[]): number {

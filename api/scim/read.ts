@@ -1,255 +1,332 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
-import type { DirectoryClient } from './client.ts'
-import type { MemberMode } from './connections.ts'
+import { shorten } from '../untrusted/shorten.ts'
+import { createClient, type ClientDependencies, type DirectoryClient, type SyncLimits } from './client.ts'
+import type { Connection } from './connections.ts'
 import { isOfReply, SyncFailure } from './failures.ts'
-import type { MemberList, RemoteGroup } from './group.ts'
-import { inParallel, lookUp, readById } from './group-by-id.ts'
-import type { SyncLimits } from './limits.ts'
-import { readListOffer, type ListOffer, type Member, type ReceivedGroup } from './messages.ts'
-import { requestPage, walkGroups, type Progress, type Walk, type WalkOptions } from './walk.ts'
-import { Warnings } from './warnings.ts'
+import {
+  readGroup,
+  readListOffer,
+  type ListOffer,
+  type Member,
+  type Page,
+  type ReceivedGroup,
+} from './messages.ts'
+import { hasNoMembers, type RemoteGroup } from './plan.ts'
+import { ON_REQUEST, requestPage, walkGroups, type Progress, type Walk } from './walk.ts'
+
+/** What a sync interprets, leaves out or keeps: of some groups, or of the whole directory. */
+const WARNINGS = {
+  group_without_id: 'without a usable id: left out, so nothing counts as deleted',
+  member_without_id: 'with members that have no usable id: these are left out',
+  members_unreadable: 'with members that could not be read: these stay as they are stored',
+  not_listed: 'readable by id, but in no list of groups: deleted here',
+  kept: 'not in the list, but not provably deleted: these stay',
+} as const
+const CAPPED =
+  'The directory ignores count, so its list may be capped: a group that is not listed is only deleted if a request ' +
+  'for it is answered with 404 or 410'
+const NO_MEMBERS =
+  'The directory returned no members for any group: a group that had members counts as empty, for the others they stay ' +
+  'unknown'
 
 export interface ReadOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
-  readonly members: MemberMode
+  readonly members: Connection['members']
   readonly progress: Progress
   /** Whether a sync goes on if the members of `groups` of all groups are unreadable. */
   readonly mayMiss: (groups: number, all: number) => boolean
-  readonly takeMembers: (group: ReceivedGroup, members: readonly Member[]) => Promise<MemberList>
+  /** Compares and stages the members of a group. */
+  readonly takeMembers: (group: ReceivedGroup, members: readonly Member[]) => Promise<RemoteGroup['members']>
   /** Called after each page. */
   readonly onPage: () => Promise<void>
 }
 
-/** The content of a directory. */
-export interface Directory {
-  readonly groups: ReadonlyMap<string, RemoteGroup>
-  readonly warnings: Warnings
-  /**
-   * Checks groups that are not listed. Resolves to the ids of those that stay, since nothing proves their deletion. May
-   * find further groups.
-   */
-  readonly confirmAbsent: (scimIds: readonly string[]) => Promise<ReadonlySet<string>>
-}
-
-/**
- * Reads all groups.
- * @throws {SyncFailure} if they are unreadable or provably incomplete.
- */
-export async function readDirectory(options: ReadOptions): Promise<Directory> {
-  const reading = new Reading(options, await discoverLists(options.client))
-  const list = await reading.readList()
-  await reading.readMembers()
-  const isCapped = !(await reading.honoursCount(list.walk))
-  if (isCapped) reading.warnings.addOfDirectory('capped')
-  if (reading.suppliesNoMembers()) reading.warnings.addOfDirectory('no_members')
-  return {
-    groups: reading.groups,
-    warnings: reading.warnings,
-    async confirmAbsent(scimIds) {
-      const staying = await reading.findStaying(scimIds, { isProven: list.isProven, isCapped })
-      for (const scimId of staying) reading.warnings.add('kept', scimId)
-      return staying
-    },
-  }
-}
-
 /** What the directory offers for lists; without an answer it is requested by index. */
-export async function discoverLists(client: DirectoryClient): Promise<ListOffer> {
+async function discoverLists(client: DirectoryClient): Promise<ListOffer> {
   const answer = await client.getOptional('/ServiceProviderConfig')
   return readListOffer(answer?.status === 200 ? answer.body : undefined)
 }
 
-/** One reading of the whole list. */
-interface WholeList {
-  /** Whether the list proves that a group is absent. */
-  readonly isProven: boolean
-  readonly walk: Walk
-}
-
-/** By-name requests for the members of single groups, while none has returned any. */
-const TRIES_ON_REQUEST = 10
-
-class Reading {
+/** A directory's groups, as a sync reads them. */
+export class Directory {
   readonly groups = new Map<string, RemoteGroup>()
-  readonly warnings = new Warnings()
   readonly #options: ReadOptions
-  readonly #walking: WalkOptions
-  #members = 0
+  readonly #offer: ListOffer
+  readonly #warned = new Map<keyof typeof WARNINGS, Set<string>>()
   /** Groups whose members have been requested by their id. */
   readonly #read = new Set<string>()
   readonly #unreadable = new Map<string, SyncFailure>()
+  #memberships = 0
+  #isProven = false
+  #isCapped = false
 
-  constructor(options: ReadOptions, offer: ListOffer) {
+  private constructor(options: ReadOptions, offer: ListOffer) {
     this.#options = options
-    this.#walking = {
-      ...options,
-      offer,
-      withMembers: options.members === 'inline',
-      warnings: this.warnings,
-      memory: { membersOnRequest: undefined },
-    }
+    this.#offer = offer
   }
 
   /**
-   * Reads the list, twice if the first reading is doubtful.
-   * @throws {SyncFailure} if it is provably incomplete.
+   * Reads all groups.
+   * @throws {SyncFailure} if they are unreadable or provably incomplete.
    */
-  async readList(): Promise<WholeList> {
+  static async read(options: ReadOptions): Promise<Directory> {
+    const directory = new Directory(options, await discoverLists(options.client))
+    const walk = await directory.#readAll()
+    directory.#isProven = isProof(walk)
+    directory.#isCapped = !(await directory.#honoursCount(walk))
+    return directory
+  }
+
+  /** A sentence per kind of warning; those about groups have their number and the first of them. */
+  warnings(): string[] {
+    const ofGroups = [...this.#warned].map(([warning, groups]) => {
+      const [first = ''] = groups
+      return `${groups.size} group${groups.size === 1 ? '' : 's'} ${WARNINGS[warning]} (the first: "${shorten(first)}")`
+    })
+    const groups = [...this.groups.values()]
+    const isBare = this.#options.members !== 'off' && groups.length > 0 && groups.every(hasNoMembers)
+    return [...(this.#isCapped ? [CAPPED] : []), ...(isBare ? [NO_MEMBERS] : []), ...ofGroups]
+  }
+
+  /**
+   * Checks groups that are not listed. Resolves to the ids of those that stay, since nothing proves their deletion. May
+   * find further groups.
+   */
+  async confirmAbsent(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const staying = await this.#findStaying(scimIds)
+    for (const scimId of staying) this.#warn('kept', scimId)
+    return staying
+  }
+
+  #warn(warning: keyof typeof WARNINGS, group: string): void {
+    const groups = this.#warned.get(warning) ?? new Set()
+    this.#warned.set(warning, groups.add(group))
+  }
+
+  async #readAll(): Promise<Walk> {
+    const walk = await this.#readList()
+    if (this.#options.members === 'per_group') await this.#readMembers()
+    return walk
+  }
+
+  /** Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups. */
+  async #readList(): Promise<Walk> {
     const seen = new Set<string>()
-    const take = async (groups: readonly ReceivedGroup[]) => {
+    const options = { ...this.#options, offer: this.#offer, withMembers: this.#options.members === 'inline' }
+    const take = async ({ groups, unusable }: Page) => {
+      for (const name of unusable) this.#warn('group_without_id', name)
       for (const group of groups) {
         seen.add(group.scimId)
         await this.#add(group)
       }
       await this.#options.onPage()
     }
-    let walk = await walkGroups(this.#walking, take)
+    let walk = await walkGroups(options, take)
     if (isDoubtful(walk)) {
       const before = seen.size
-      // Without a stable order, pages overlap and miss groups.
-      walk = await walkGroups(this.#walking, take, this.#walking.offer.sort ? { sortBy: 'id' } : {})
-      refuseIncomplete(walk, { seen: seen.size, isSteady: seen.size === before })
+      walk = await walkGroups(options, take, this.#offer.sort ? { sortBy: 'id' } : {})
+      refuseIncomplete(walk, seen.size, before)
     }
     if (walk.repeats === 'full') {
-      const detail = `${walk.groups} groups, and the directory returns the same ones for the next page with any paging`
-      throw new SyncFailure('directory_incomplete', detail)
+      throw incomplete(`${walk.groups} groups, and the same ones on the next page with any paging`)
     }
     if (walk.groups === 0 && walk.unusable > 0) {
       throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
     }
-    return { isProven: (walk.total !== undefined || walk.endStated) && walk.unusable === 0, walk }
+    return walk
   }
 
   /** The first row of a group counts. */
   async #add(group: ReceivedGroup): Promise<void> {
     if (this.groups.has(group.scimId)) return
-    const { groups, members } = this.#options.limits
-    if (this.groups.size >= groups) throw tooLarge(`more than ${groups} groups`)
-    const isInline = this.#options.members === 'inline'
-    this.groups.set(group.scimId, { ...group, members: isInline ? await this.#membersOf(group) : 'unknown' })
-    if (this.#members > members) throw tooLarge(`more than ${members} memberships`)
+    if (this.groups.size >= this.#options.limits.groups) throw tooLarge('groups')
+    this.groups.set(group.scimId, { ...group, members: 'unknown' })
+    if (this.#options.members === 'inline') await this.#addMembers(group)
   }
 
-  async #membersOf(group: ReceivedGroup): Promise<RemoteGroup['members']> {
-    if (group.members === 'none') return 'none'
-    if (group.members === 'unreadable') return 'unknown'
-    const list = await this.#options.takeMembers(group, group.members)
-    this.#members += list.count
-    return list
+  async #addMembers(received: ReceivedGroup): Promise<void> {
+    const { scimId, members, lacksMembers } = received
+    const group = this.groups.get(scimId)
+    if (lacksMembers) this.#warn('member_without_id', scimId)
+    else if (members === null) this.#warn('members_unreadable', scimId)
+    if (members === null || group === undefined) return
+    this.#memberships += members.length
+    if (this.#memberships > this.#options.limits.members) throw tooLarge('memberships')
+    this.groups.set(scimId, { ...group, members: await this.#options.takeMembers(received, members) })
   }
 
   /**
-   * Reads members by a request per group, if the connection says so. Groups with unreadable members keep the stored ones.
+   * Reads members by a request per group. Groups with unreadable members keep the stored ones.
    * @throws {SyncFailure} if too many are unreadable.
    */
-  async readMembers(): Promise<void> {
-    if (this.#options.members !== 'per_group') return
-    const left = [...this.groups.values()].filter(({ scimId }) => !this.#read.has(scimId))
-    await inParallel(left, this.#options.limits.parallel, async (group) => {
-      const found = await this.#readById(group.scimId)
-      if (found instanceof SyncFailure) this.#unreadable.set(group.scimId, found)
-      else this.groups.set(group.scimId, { ...group, members: await this.#membersOf(found) })
-      this.#read.add(group.scimId)
+  async #readMembers(): Promise<void> {
+    const { client, limits, mayMiss, progress, onPage } = this.#options
+    const left = [...this.groups.keys()].filter((scimId) => !this.#read.has(scimId))
+    await inParallel(left, limits.parallel, async (scimId) => {
+      const found = await readById(client, scimId)
+      if (found instanceof SyncFailure) this.#unreadable.set(scimId, found)
+      else await this.#addMembers(found)
+      this.#read.add(scimId)
       const [first] = this.#unreadable.values()
       const [missing, all] = [this.#unreadable.size, this.groups.size]
-      if (first !== undefined && (missing === all || !this.#options.mayMiss(missing, all))) throw first
-      if (this.#members > this.#options.limits.members) throw tooLarge('too many memberships')
-      this.#options.progress(this.#read.size, all)
+      if (first !== undefined && (missing === all || !mayMiss(missing, all))) throw first
+      progress(this.#read.size, all)
     })
-    await this.#options.onPage()
-    for (const scimId of this.#unreadable.keys()) this.warnings.add('members_unreadable', scimId)
-  }
-
-  async #readById(scimId: string): Promise<ReceivedGroup | SyncFailure> {
-    const { client, memory } = this.#walking
-    const read = async (byName: boolean) => await readById(client, scimId, this.warnings, byName)
-    const found = await read(memory.membersOnRequest === true)
-    if (found instanceof SyncFailure || memory.membersOnRequest !== undefined) return found
-    if (found.members !== 'none') memory.membersOnRequest = false
-    if (found.members !== 'none' || this.#read.size >= TRIES_ON_REQUEST) return found
-    const byName = await read(true)
-    if (byName instanceof SyncFailure || byName.members === 'none') return found
-    memory.membersOnRequest = true
-    return byName
-  }
-
-  suppliesNoMembers(): boolean {
-    const isRead = this.#options.members !== 'off' && this.groups.size > 0
-    return isRead && [...this.groups.values()].every(({ members }) => members === 'none')
+    await onPage()
+    for (const scimId of this.#unreadable.keys()) this.#warn('members_unreadable', scimId)
   }
 
   /** Whether the directory obeys `count`: otherwise its only page may be capped, whatever total it states. */
-  async honoursCount({ way, pages, rows, endStated }: Walk): Promise<boolean> {
-    if (endStated || pages > 1 || rows <= 1) return true
+  async #honoursCount({ way, pages, rows, isEndStated }: Walk): Promise<boolean> {
+    if (isEndStated || pages > 1 || rows <= 1) return true
     if (!('count' in way)) return false
-    try {
-      const probe = await requestPage(this.#walking, { ...way, count: '1' }, { tries: 1 })
-      return 'page' in probe && probe.page.rows <= 1
-    } catch (error) {
-      if (isOfReply(error)) return false
-      throw error
-    }
+    const probe = await requestPage(this.#options, { ...way, count: '1' }, 1)
+    return 'page' in probe && probe.page.rows <= 1
   }
 
-  async findStaying(
-    scimIds: readonly string[],
-    { isProven, isCapped }: { readonly isProven: boolean; readonly isCapped: boolean },
-  ): Promise<ReadonlySet<string>> {
-    if (scimIds.length === 0 || !isProven) return new Set(scimIds)
-    if (isCapped) return await this.#findUnproven(scimIds)
-    const existing = new Set<string>()
-    if (scimIds.length <= this.#options.limits.lookUps) {
-      const found = await this.#lookUpAll(scimIds)
-      if (found.gone.size === scimIds.length) return new Set()
-      for (const scimId of found.existing) existing.add(scimId)
-    }
-    const { isProven: isConfirmed } = await this.readList()
-    await this.readMembers()
-    if (!isConfirmed) return new Set(scimIds)
+  async #findStaying(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
+    if (scimIds.length === 0 || !this.#isProven) return new Set(scimIds)
+    if (this.#isCapped) return await this.#findUnproven(scimIds)
+    const found = scimIds.length > this.#options.limits.lookUps ? [] : await this.#lookUp(scimIds)
+    if (found.length > 0 && found.every(([, state]) => state === 'gone')) return new Set()
+    if (!isProof(await this.#readAll())) return new Set(scimIds)
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    for (const scimId of existing) if (!this.groups.has(scimId)) this.warnings.add('not_listed', scimId)
+    for (const [scimId, state] of found) {
+      if (state === 'found' && !this.groups.has(scimId)) this.#warn('not_listed', scimId)
+    }
     return new Set()
   }
 
   /** Only a 404 or 410 proves anything, and only if the directory answers for single groups at all. */
   async #findUnproven(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const [listed] = this.groups.keys()
-    const answers =
-      listed === undefined ? 'unknown' : await lookUp(this.#walking.client, listed, this.warnings)
-    if (answers !== 'found') return new Set(scimIds)
-    const { gone } = await this.#lookUpAll(scimIds)
-    return new Set(scimIds.filter((scimId) => !gone.has(scimId)))
+    const listed = await this.#lookUp([...this.groups.keys()].slice(0, 1))
+    if (listed[0]?.[1] !== 'found') return new Set(scimIds)
+    const found = await this.#lookUp(scimIds)
+    return new Set(found.filter(([, state]) => state !== 'gone').map(([scimId]) => scimId))
   }
 
-  async #lookUpAll(scimIds: readonly string[]) {
-    const gone = new Set<string>()
-    const existing = new Set<string>()
-    await inParallel(scimIds, this.#options.limits.parallel, async (scimId) => {
-      const state = await lookUp(this.#walking.client, scimId, this.warnings)
-      if (state === 'gone') gone.add(scimId)
-      if (state === 'found') existing.add(scimId)
+  async #lookUp(scimIds: readonly string[]) {
+    const found: (readonly [string, 'found' | 'gone' | 'unknown'])[] = []
+    const { client, limits } = this.#options
+    await inParallel(scimIds, limits.parallel, async (scimId) => {
+      // A directory may serve lists alone and answer any other path arbitrarily: that is unknown.
+      const answer = await client.getOptional(pathOf(scimId))
+      const isFound = answer?.status === 200 && readGroup(answer.body)?.scimId === scimId
+      const isGone = answer?.status === 404 || answer?.status === 410
+      found.push([scimId, isFound ? 'found' : isGone ? 'gone' : 'unknown'])
     })
-    return { gone, existing }
+    return found
   }
+}
+
+/** Whether a list proves that a group is absent. */
+function isProof({ total, isEndStated, unusable }: Walk): boolean {
+  return (total !== undefined || isEndStated) && unusable === 0
 }
 
 // Fewer groups than the total, or a total that changed during the walk: index paging skips rows when others are
 // deleted.
-function isDoubtful({ total, groups, unusable, unsteady }: Walk): boolean {
-  return unsteady || (total !== undefined && groups + unusable < total)
+function isDoubtful({ total, groups, unusable, isUnsteady }: Walk): boolean {
+  return isUnsteady || (total !== undefined && groups + unusable < total)
 }
 
 // Repeated rows are not missing groups, if two walks return all rows and the same groups.
-function refuseIncomplete(
-  { total, rows, unusable }: Walk,
-  { seen, isSteady }: { readonly seen: number; readonly isSteady: boolean },
-): void {
-  if (total === undefined || seen + unusable >= total || (isSteady && rows >= total)) return
-  const detail = `${seen} different groups in two walks, but the directory counts ${total}`
-  throw new SyncFailure('directory_incomplete', detail)
+function refuseIncomplete({ total, rows, unusable }: Walk, seen: number, before: number): void {
+  const isRepeating = seen === before && total !== undefined && rows >= total
+  if (total === undefined || seen + unusable >= total || isRepeating) return
+  throw incomplete(`${seen} different groups in two walks, but the directory counts ${total}`)
 }
 
-function tooLarge(detail: string): SyncFailure {
-  return new SyncFailure('directory_too_large', detail)
+function incomplete(detail: string): SyncFailure {
+  return new SyncFailure('directory_incomplete', detail)
+}
+
+function tooLarge(what: 'groups' | 'memberships'): SyncFailure {
+  return new SyncFailure('directory_too_large', `more ${what} than a sync may have`)
+}
+
+function pathOf(scimId: string): string {
+  return `/Groups/${encodeURIComponent(scimId)}`
+}
+
+/**
+ * The group with this id and its members, requested by name since some directories send them on request only, or the
+ * failure to read it: any status, another group, or something that is none.
+ * @throws {SyncFailure} if the whole sync cannot go on.
+ */
+async function readById(client: DirectoryClient, scimId: string): Promise<ReceivedGroup | SyncFailure> {
+  try {
+    let { status, body } = await client.get(pathOf(scimId), ON_REQUEST)
+    if (status === 400 || status === 501) ({ status, body } = await client.get(pathOf(scimId)))
+    const group = status === 200 ? readGroup(body) : undefined
+    if (group?.scimId === scimId) return group
+    const what = status === 200 ? 'something that is not this group' : `status ${status}`
+    const detail = `the group "${shorten(scimId)}": the request by its id is answered with ${what}`
+    return new SyncFailure('directory_invalid_response', detail)
+  } catch (error) {
+    // A group that is too large ends the sync: otherwise its stored members would never change again.
+    if (isOfReply(error) && error.failure !== 'directory_too_large') return error
+    throw error
+  }
+}
+
+/** Does the work for each item, `width` at a time. */
+async function inParallel<Item>(
+  items: readonly Item[],
+  width: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const queue = items.values()
+  const worker = async () => {
+    for (const item of queue) await work(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+}
+
+/**
+ * Requests the first page of groups as a sync would, and describes it, as lines of `name: value`.
+ * @throws {SyncFailure} if the directory returns no list of groups.
+ */
+export async function examine(
+  connection: Connection,
+  signal: AbortSignal,
+  dependencies: ClientDependencies,
+): Promise<string[]> {
+  const client = createClient(connection, signal, dependencies)
+  const { limits } = dependencies
+  const { members } = connection
+  let first: Page | undefined
+  try {
+    const offer = await discoverLists(client)
+    const options = { client, limits, offer, withMembers: members === 'inline', progress: () => undefined }
+    const { way } = await walkGroups(options, async (page) => ((first = page), false))
+    const isByCursor = 'cursor' in way || first?.nextCursor !== undefined
+    const unstated = isByCursor ? 'not stated' : 'not stated, so a sync deletes nothing'
+    const byIndex = 'startIndex' in way ? 'index' : 'nothing, all groups come at once'
+    return [
+      `address: ${connection.url}`,
+      `pages by: ${isByCursor ? 'cursor' : byIndex}`,
+      `groups in all: ${first?.total ?? unstated}`,
+      `groups on the first page: ${first?.groups.length ?? 0}`,
+      ...(await describeMembers(client, members, first?.groups ?? [])),
+    ]
+  } finally {
+    await client.close()
+  }
+}
+
+async function describeMembers(
+  client: DirectoryClient,
+  mode: Connection['members'],
+  groups: readonly ReceivedGroup[],
+): Promise<string[]> {
+  const [first] = groups
+  if (mode === 'inline') {
+    return [`of these with members: ${groups.filter(({ members }) => members?.length !== 0).length}`]
+  }
+  if (mode === 'off' || first === undefined) return []
+  const group = await readById(client, first.scimId)
+  const known = group instanceof SyncFailure ? 'it cannot be read' : (group.members?.length ?? 'unreadable')
+  return [`members of the first, requested by its id: ${known}`]
 }

@@ -2,7 +2,7 @@
 import type { Request } from 'express'
 import { z } from 'zod'
 import type { Caller, Handler, Reply } from '../http/call.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError, errorEnvelopeSchema } from '../http/errors.ts'
 import {
   badRequest,
   readParameters,
@@ -10,15 +10,22 @@ import {
   type ParameterTable,
   type Values,
 } from '../http/protocol/query-parameters.ts'
-import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import { queryString, sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import type { Operation } from '../openapi/operation.ts'
-import type { Queries, Store } from '../store/store.ts'
-import { findGroup, listGroups, listMembers, type PageWanted } from './groups.ts'
+import type { Operation, ParameterDescription, ReplyDescription } from '../openapi/operation.ts'
+import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
+import type { Store } from '../store/store.ts'
+import {
+  findGroup,
+  groupRowSchema,
+  listGroups,
+  listMembers,
+  memberRowSchema,
+  type PageWanted,
+} from './groups.ts'
 import { findJob, listJobs, readReport, showJob, type Job } from './job-store.ts'
 import type { SyncJobs } from './jobs.ts'
-import { SCIM_OPERATIONS } from './operations.ts'
+import { reportSchema } from './plan.ts'
 
 const PAGE = {
   limit: wholeNumber(1, 100, 50),
@@ -27,85 +34,186 @@ const PAGE = {
 } as const satisfies ParameterTable
 
 const POLL_AFTER_SECONDS = 2
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 
 /** Our ids are lower-case; UUIDs may be in either case (RFC 9562, section 4). */
 const idSchema = z.uuid().toLowerCase()
 
-type Named = 'sync job' | 'group'
+// A new schema each time: the description of a shared one loses its format.
+const count = () => z.int().nonnegative()
+const time = z.iso.datetime({ precision: 3 })
+const jobSchema = z
+  .strictObject({
+    id: z.uuid(),
+    status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+    synced_groups: count().nullable().describe('Groups present after the run; set on success.'),
+    deleted_groups: count().nullable().describe('Groups deleted by the run; set on success.'),
+    error_message: z.string().nullable().describe('One fixed sentence per cause; set on failure.'),
+    created_at: time,
+    started_at: time.nullable(),
+    finished_at: time.nullable(),
+  })
+  .meta({ id: 'ScimSyncJob' })
+const jobReplySchema = z.strictObject({ data: jobSchema }).meta({ id: 'ScimSyncJobReply' })
+const jobsSchema = z
+  .strictObject({ data: z.array(jobSchema), total_count: count() })
+  .meta({ id: 'ScimSyncJobList' })
+const membersSchema = z.object({
+  data: z.array(memberRowSchema),
+  total_count: count().nullable().describe('Null if the directory never supplied members of the group.'),
+})
+
+const ENVELOPE = { 'application/json': errorEnvelopeSchema }
+const UNKNOWN = { '404': { description: "Unknown, or another account's.", content: ENVELOPE } }
+const WRONG_PAGE = {
+  '400': { description: 'Invalid parameters; the message names each.', content: ENVELOPE },
+}
+const PAGE_PARAMETERS: readonly ParameterDescription[] = [
+  {
+    name: 'limit',
+    in: 'query',
+    description: 'Rows of the page.',
+    schema: { type: 'integer', minimum: 1, maximum: 100, default: 50 },
+  },
+  {
+    name: 'offset',
+    in: 'query',
+    description: 'Rows to skip.',
+    schema: { type: 'integer', minimum: 0, default: 0 },
+  },
+]
+
+const idParameter = (description: string): ParameterDescription => {
+  return { name: 'id', in: 'path', description, schema: { type: 'string' } }
+}
+const JOB_ID = idParameter('Identifier of the job.')
+const GROUP_ID = idParameter('Identifier of the group.')
+
+const reply = (description: string, schema: z.ZodType): ReplyDescription => {
+  return { description, content: { 'application/json': schema } }
+}
+
+type Described = Pick<Operation, 'id' | 'summary' | 'replies'> & Partial<Operation>
+
+function route(method: Route['method'], path: string, described: Described, handle: Handler): Route {
+  return {
+    access: 'management',
+    method,
+    path,
+    operation: { tag: 'directory sync', ...described },
+    handle,
+  }
+}
 
 /** The routes of directory sync; all need a management key. */
 export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
-  const [job, group] = [`${SYNC_JOBS_PATH}/:id`, `${GROUPS_PATH}/:id`]
   return [
     // A request body is ignored.
-    {
-      access: 'management',
-      method: 'POST',
-      path: SYNC_JOBS_PATH,
-      operation: SCIM_OPERATIONS.start,
-      handle: startJob(jobs),
-    },
-    get(SYNC_JOBS_PATH, SCIM_OPERATIONS.jobs, showPage(store, listJobs)),
-    get(job, SCIM_OPERATIONS.job, readJob(store)),
-    get(`${job}/changes`, SCIM_OPERATIONS.changes, showOne(store, 'sync job', readReport)),
-    get(GROUPS_PATH, SCIM_OPERATIONS.groups, showPage(store, listGroups)),
-    get(group, SCIM_OPERATIONS.group, showOne(store, 'group', findGroup)),
-    get(`${group}/members`, SCIM_OPERATIONS.members, readGroupMembers(store)),
+    route('POST', SYNC_JOBS_PATH, START, async (_request, response) => {
+      const job = await jobs.request(accountOf(response))
+      if (job === undefined) {
+        throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
+      }
+      response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
+      sendJob(response, 202, job)
+    }),
+    route('GET', SYNC_JOBS_PATH, JOBS, async (request, response) => {
+      sendJson(response, 200, await listJobs(store, accountOf(response), pageOf(request)))
+    }),
+    route('GET', `${SYNC_JOBS_PATH}/:id`, JOB, async (request, response) => {
+      const job = await findJob(store, accountOf(response), idOf(request, 'sync job'))
+      sendJob(response, 200, known(job, 'sync job'))
+    }),
+    route('GET', `${SYNC_JOBS_PATH}/:id/changes`, CHANGES, async (request, response) => {
+      const report = await readReport(store, accountOf(response), idOf(request, 'sync job'))
+      sendJson(response, 200, { data: known(report, 'sync job') })
+    }),
+    route('GET', GROUPS_PATH, GROUPS, async (request, response) => {
+      sendJson(response, 200, await listGroups(store, accountOf(response), pageOf(request)))
+    }),
+    route('GET', `${GROUPS_PATH}/:id`, GROUP, async (request, response) => {
+      const group = await findGroup(store, accountOf(response), idOf(request, 'group'))
+      sendJson(response, 200, { data: known(group, 'group') })
+    }),
+    route('GET', `${GROUPS_PATH}/:id/members`, MEMBERS, async (request, response) => {
+      const id = idOf(request, 'group')
+      const members = await listMembers(store, accountOf(response), id, pageOf(request))
+      sendJson(response, 200, known(members, 'group'))
+    }),
   ]
 }
 
-function get(path: string, operation: Operation, handle: Handler): Route {
-  return { access: 'management', method: 'GET', path, operation, handle }
+const START: Described = {
+  id: 'startScimSyncJob',
+  summary: 'Starts a directory sync, or returns the open one',
+  examples: [{ path: SYNC_JOBS_PATH }, { path: SYNC_JOBS_PATH, withoutKey: true }],
+  replies: {
+    '202': {
+      ...reply('The job; `Location` is its address for polling.', jobReplySchema),
+      headers: ['Location', 'Retry-After'],
+    },
+    '404': { description: 'No directory is configured for the account.', content: ENVELOPE },
+  },
+}
+const JOBS: Described = {
+  id: 'listScimSyncJobs',
+  summary: 'The sync jobs of the account, newest first',
+  parameters: PAGE_PARAMETERS,
+  examples: [{ path: SYNC_JOBS_PATH }],
+  replies: { '200': reply('A page of jobs.', jobsSchema), ...WRONG_PAGE },
+}
+const JOB: Described = {
+  id: 'getScimSyncJob',
+  summary: 'Reads a sync job',
+  parameters: [JOB_ID],
+  examples: [{ path: `${SYNC_JOBS_PATH}/${UNKNOWN_ID}` }],
+  replies: { '200': { ...reply('The job.', jobReplySchema), headers: ['Retry-After'] }, ...UNKNOWN },
+}
+const CHANGES: Described = {
+  id: 'getScimSyncJobChanges',
+  summary: 'What a sync job changed: counts, the first names of each, and warnings',
+  parameters: [JOB_ID],
+  examples: [{ path: `${SYNC_JOBS_PATH}/${UNKNOWN_ID}/changes` }],
+  replies: {
+    '200': reply('The changes; none unless the job succeeded.', z.strictObject({ data: reportSchema })),
+    ...UNKNOWN,
+  },
+}
+const GROUPS: Described = {
+  id: 'listScimGroups',
+  summary: 'The synced groups',
+  parameters: PAGE_PARAMETERS,
+  examples: [
+    { path: GROUPS_PATH },
+    { path: `${GROUPS_PATH}?limit=0` },
+    { path: GROUPS_PATH, withoutKey: true },
+  ],
+  replies: {
+    '200': reply(
+      'A page of groups.',
+      z.strictObject({ data: z.array(groupRowSchema), total_count: count() }),
+    ),
+    ...WRONG_PAGE,
+  },
+}
+const GROUP: Described = {
+  id: 'getScimGroup',
+  summary: 'Reads a synced group',
+  parameters: [GROUP_ID],
+  examples: [{ path: `${GROUPS_PATH}/${UNKNOWN_ID}` }],
+  replies: { '200': reply('The group.', z.strictObject({ data: groupRowSchema })), ...UNKNOWN },
+}
+const MEMBERS: Described = {
+  id: 'listScimGroupMembers',
+  summary: 'The members of a synced group',
+  parameters: [GROUP_ID, ...PAGE_PARAMETERS],
+  examples: [{ path: `${GROUPS_PATH}/${UNKNOWN_ID}/members` }],
+  replies: { '200': reply('A page of members.', membersSchema), ...WRONG_PAGE, ...UNKNOWN },
 }
 
-function startJob(jobs: SyncJobs): Handler {
-  return async (_request, reply) => {
-    const job = await jobs.request(callerOf(reply).accountId)
-    if (job === undefined) {
-      throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
-    }
-    reply.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
-    sendJob(reply, 202, job)
-  }
-}
-
-function readJob(store: Store): Handler {
-  return async (request, reply) => {
-    const job = await findJob(store, callerOf(reply).accountId, idOf(request, 'sync job'))
-    if (job === undefined) throw unknown('sync job')
-    sendJob(reply, 200, job)
-  }
-}
-
-type ReadPage = (queries: Queries, accountId: string, page: PageWanted) => Promise<unknown>
-type ReadOne = (queries: Queries, accountId: string, id: string) => Promise<unknown>
-
-function showPage(store: Store, read: ReadPage): Handler {
-  return async (request, reply) => {
-    sendJson(reply, 200, await read(store, callerOf(reply).accountId, pageOf(request)))
-  }
-}
-
-function showOne(store: Store, what: Named, read: ReadOne): Handler {
-  return async (request, reply) => {
-    const data = await read(store, callerOf(reply).accountId, idOf(request, what))
-    if (data === undefined) throw unknown(what)
-    sendJson(reply, 200, { data })
-  }
-}
-
-function readGroupMembers(store: Store): Handler {
-  return async (request, reply) => {
-    const group = { accountId: callerOf(reply).accountId, id: idOf(request, 'group') }
-    const members = await listMembers(store, group, pageOf(request))
-    if (members === undefined) throw unknown('group')
-    sendJson(reply, 200, members)
-  }
-}
-
-function sendJob(reply: Reply, status: number, job: Job): void {
-  if (job.finished_at === null) reply.set('Retry-After', String(POLL_AFTER_SECONDS))
-  sendJson(reply, status, { data: showJob(job) })
+function sendJob(response: Reply, status: number, job: Job): void {
+  if (job.finished_at === null) response.set('Retry-After', String(POLL_AFTER_SECONDS))
+  sendJson(response, status, { data: showJob(job) })
 }
 
 function pageOf(request: Request): PageWanted {
@@ -115,19 +223,18 @@ function pageOf(request: Request): PageWanted {
   return { limit: limit ?? PAGE.limit.default, offset: offset ?? 0 }
 }
 
-function callerOf(reply: Reply): Caller {
-  const { caller } = reply.locals
+function accountOf(response: Reply): string {
+  const caller: Caller | undefined = response.locals.caller
   if (caller === undefined) throw new TypeError('The routes of directory sync need an authenticated caller')
-  return caller
+  return caller.accountId
 }
 
 // An invalid id never reaches the store: PostgreSQL rejects texts with a NUL.
-function idOf(request: Request, what: Named): string {
-  const { data } = idSchema.safeParse(request.params['id'])
-  if (data === undefined) throw unknown(what)
-  return data
+function idOf(request: Request, what: string): string {
+  return known(idSchema.safeParse(request.params['id']).data, what)
 }
 
-function unknown(what: Named): ApiError {
-  return new ApiError(404, `No such ${what}`)
+function known<Thing>(thing: Thing | undefined, what: string): Thing {
+  if (thing === undefined) throw new ApiError(404, `No such ${what}`)
+  return thing
 }

@@ -4,12 +4,19 @@ import type { Queries, Store } from '../store/store.ts'
 import { createClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
-import { applyPlan, readLocalGroups, readMemberNames } from './groups.ts'
+import { applyPlan, createMemberStage, readLocalGroups, takeMembers, type MemberStage } from './groups.ts'
 import { ownsJob, succeedJob, type RunningJob } from './job-store.ts'
-import { MemberStage, NAMED, takeMembers } from './members.ts'
-import { byExternalId, deletionFault, exceedsGate, goneIn, planSync, type Change, type Plan } from './plan.ts'
-import { readDirectory } from './read.ts'
-import { reportOf } from './report.ts'
+import {
+  byExternalId,
+  deletionFault,
+  exceedsGate,
+  goneIn,
+  planSync,
+  reportOf,
+  type Plan,
+  type Report,
+} from './plan.ts'
+import { Directory } from './read.ts'
 import type { Progress } from './walk.ts'
 
 export interface SyncDependencies extends ClientDependencies {
@@ -25,22 +32,12 @@ export interface SyncOptions {
   readonly allowDeletions: boolean
 }
 
-/** A plan, and the failure that blocks it without `--allow-deletions`. */
+/** A plan with its report, and the failure that blocks it without `--allow-deletions`. */
 export interface Prepared {
   readonly connection: Connection
   readonly plan: Plan
+  readonly report: Report
   readonly fault: SyncFailure | undefined
-  /** A sentence for each kind of input that was interpreted, left out or kept. */
-  readonly warnings: readonly string[]
-}
-
-/** The result of a sync. */
-export interface SyncResult {
-  /** Groups present after it, deleted by it and written by it. */
-  readonly synced: number
-  readonly deleted: number
-  readonly changed: number
-  readonly warnings: readonly string[]
 }
 
 /**
@@ -49,7 +46,7 @@ export interface SyncResult {
  */
 export async function prepareSync(
   accountId: string,
-  options: SyncOptions,
+  { signal, progress, allowDeletions }: SyncOptions,
   dependencies: SyncDependencies,
   stage?: MemberStage,
 ): Promise<Prepared> {
@@ -57,34 +54,35 @@ export async function prepareSync(
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw changed()
   const local = await readLocalGroups(store, accountId)
-  const client = createClient(connection, options.signal, dependencies)
+  const byId = new Map(local.map((group) => [group.scimId, group]))
+  const byOtherId = byExternalId(local.filter((group) => !group.isDeleted))
+  const client = createClient(connection, signal, dependencies)
   try {
-    const byId = new Map(local.map((group) => [group.scimId, group]))
-    const byOtherId = byExternalId(local.filter((group) => !group.deleted))
-    const directory = await readDirectory({
+    const directory = await Directory.read({
       client,
       limits,
       members: connection.members,
-      progress: options.progress,
-      mayMiss: (groups, all) => !exceedsGate(groups, all, connection.gate),
+      progress,
+      mayMiss: (groups, all) => !exceedsGate(groups, all, connection.gate_groups, connection),
       takeMembers: ({ scimId, externalId }, members) =>
-        takeMembers(members, byId.get(scimId) ?? byOtherId.get(externalId ?? ''), { queries: store, stage }),
+        takeMembers(members, byId.get(scimId) ?? byOtherId.get(externalId ?? ''), store, stage),
       onPage: async () => await stage?.flush(),
     })
     const first = await planSync(local, directory.groups)
     // An empty directory alone stops the sync, so absent groups are not confirmed.
-    const mayConfirm = directory.groups.size > 0 || options.allowDeletions
+    const mayConfirm = directory.groups.size > 0 || allowDeletions
     const staying = await directory.confirmAbsent(mayConfirm ? goneIn(first) : [])
-    const plan = await nameLeaving(store, await planSync(local, directory.groups, staying))
-    const fault = options.allowDeletions ? undefined : deletionFault(plan, connection.gate)
-    return { connection, plan, fault, warnings: directory.warnings.lines() }
+    const plan = await planSync(local, directory.groups, staying)
+    const fault = allowDeletions ? undefined : deletionFault(plan, connection)
+    return { connection, plan, report: reportOf(plan, directory.warnings()), fault }
   } finally {
     await client.close()
   }
 }
 
 /**
- * Runs a sync and marks its job as succeeded, in one transaction with its last writes.
+ * Runs a sync and marks its job as succeeded, in one transaction with its last writes. Resolves to the numbers of groups
+ * present after it, deleted by it and written by it, and the warnings.
  * @throws {SyncFailure} if the sync fails.
  */
 export async function sync(
@@ -92,16 +90,15 @@ export async function sync(
   accountId: string,
   options: SyncOptions,
   dependencies: SyncDependencies,
-): Promise<SyncResult> {
+) {
   const { store, clock } = dependencies
   const hold = async (queries: Queries) => {
     options.signal.throwIfAborted()
     if (!(await ownsJob(queries, running))) throw lostJob()
   }
-  const stage = new MemberStage(store, { id: running.id, accountId }, hold)
-  const { connection, plan, fault, warnings } = await prepareSync(accountId, options, dependencies, stage)
+  const stage = createMemberStage(store, { id: running.id, accountId }, hold)
+  const { connection, plan, report, fault } = await prepareSync(accountId, options, dependencies, stage)
   if (fault !== undefined) throw fault
-  const report = reportOf(plan, warnings)
   const counts = { synced: plan.present, deleted: plan.deletions.length }
   await store.transaction(async (queries) => {
     await hold(queries)
@@ -110,28 +107,12 @@ export async function sync(
     if (!(await holdConnection(queries, connection))) throw changed()
     if (!(await succeedJob(queries, running, { ...counts, report, now: clock() }))) throw lostJob()
   })
-  return { ...counts, changed: plan.changes.length, warnings }
-}
-
-/** The plan with the names of the first members that leave emptied groups, which are the stored ones. */
-async function nameLeaving(queries: Queries, plan: Plan): Promise<Plan> {
-  const changes: Change[] = []
-  let named = 0
-  for (const change of plan.changes) {
-    const { local, members } = change
-    const stored = members?.count === 0 && named < NAMED ? (local?.memberList ?? null) : null
-    const leftNames = stored === null ? [] : [...(await readMemberNames(queries, stored, NAMED)).values()]
-    named += leftNames.length
-    changes.push(
-      members === null || stored === null ? change : { ...change, members: { ...members, leftNames } },
-    )
-  }
-  return { ...plan, changes }
+  return { ...counts, changed: plan.changes.length, warnings: report.warnings }
 }
 
 /** The failure of a job that another process ended. */
 export function lostJob(): SyncFailure {
-  return new SyncFailure('interrupted', 'another process ended this job as abandoned')
+  return new SyncFailure('interrupted', 'another process ended this job as interrupted')
 }
 
 function changed(): SyncFailure {

@@ -2,12 +2,9 @@
  * Reads the list of groups to its end, with the directory's paging: by index (RFC 7644, 3.4.2.4), by cursor (RFC 9865)
  * or none.
  */
-import type { Answer, DirectoryClient, Query } from './client.ts'
+import type { DirectoryClient, Query, SyncLimits } from './client.ts'
 import { isOfReply, SyncFailure, type Failure } from './failures.ts'
-import type { SyncLimits } from './limits.ts'
-import { readPage, scimTypeOf, type ListOffer, type Page, type ReceivedGroup } from './messages.ts'
-import type { Warnings } from './warnings.ts'
-import { Position, type WalkEnd } from './walk-position.ts'
+import { isCursorLost, readPage, type ListOffer, type Page } from './messages.ts'
 
 /** Called after each page with the groups read so far, and the directory's total if it states one. */
 export type Progress = (read: number, total: number | undefined) => void
@@ -19,27 +16,46 @@ export interface WalkOptions {
   /** Whether to request members with the groups. */
   readonly withMembers: boolean
   readonly progress: Progress
-  readonly warnings: Warnings
-  /** What the walks of one sync found out: whether members come only if they are requested by name. */
-  readonly memory: { membersOnRequest: boolean | undefined }
 }
 
-/** A walk over the whole list: its end and the query of its first page. */
-export type Walk = WalkEnd & { readonly way: Query }
+/** Receives each page; `false` ends the walk. */
+export type TakePage = (page: Page) => Promise<boolean | void>
 
-/** Receives the groups of a page; `false` ends the walk. */
-export type TakePage = (groups: readonly ReceivedGroup[], page: Page) => Promise<boolean | void>
+/** A walk over the whole list. */
+export interface Walk {
+  /** The query of the first page. */
+  readonly way: Query
+  /** The directory's last total, if any. */
+  readonly total: number | undefined
+  /** The pages with new groups, their rows, the different groups among these, and the rows without a usable id. */
+  readonly pages: number
+  readonly rows: number
+  readonly groups: number
+  readonly unusable: number
+  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
+  readonly isUnsteady: boolean
+  /** Whether the directory marked the last page: a cursor walk that ended. */
+  readonly isEndStated: boolean
+  /**
+   * Set if the second page repeats the first, so that the directory may lack paging. `full`: the first page had as many
+   * rows as requested, so there may be more; `beyond`: it had more than requested.
+   */
+  readonly repeats: 'full' | 'beyond' | undefined
+}
+
+/** Why another way is tried. */
+interface Refusal {
+  readonly refused: SyncFailure
+  readonly hasLostCursor: boolean
+}
 
 const RESTARTS = 2
-const CURSOR_LOST = new Set(['expiredCursor', 'invalidCursor'])
-// 501 is RFC 7644's status for an unsupported operation; some directories answer 400 instead.
-const REFUSALS = new Set([400, 501])
 /** For directories that return members on request only (RFC 7643, 7: `returned`), as Keycloak does. */
 export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
 
-/** Why another way is tried: a rejection, a failing server, or a page that is too large. */
-type Refusal = Answer | SyncFailure
-type Outcome = { readonly end: Walk } | { readonly refused: Refusal }
+/** Failures after which another way to list may work: servers reject parameters, and break off large pages. */
+const MOVES_ON: ReadonlySet<Failure> = new Set(['directory_invalid_response', 'directory_too_large'])
+const STARTS_ANEW: ReadonlySet<Failure> = new Set(['directory_failing', 'directory_unreachable'])
 
 /**
  * Walks over all groups and passes each page to `take`, some groups several times. `more` is added to each query.
@@ -47,23 +63,23 @@ type Outcome = { readonly end: Walk } | { readonly refused: Refusal }
  */
 export async function walkGroups(options: WalkOptions, take: TakePage, more: Query = {}): Promise<Walk> {
   let repeating: Walk | undefined
-  let refused: Refusal | undefined
+  let failed: SyncFailure | undefined
   for (const way of waysToList(options, more)) {
-    if (!mayHelp(way, repeating?.repeats, refused)) continue
+    if (!mayHelp(way, repeating, failed)) continue
     // Once a way has failed in spite of retries, every other one is tried once.
-    const patience = refused instanceof SyncFailure ? { tries: 1 } : {}
-    const outcome = await walkWithRestarts(options, way, take, patience)
-    if ('refused' in outcome) refused ??= outcome.refused
-    else if (outcome.end.repeats === undefined) return outcome.end
-    else repeating ??= outcome.end
+    const tries = failed !== undefined && STARTS_ANEW.has(failed.failure) ? 1 : options.limits.tries
+    const outcome = await walkWithRestarts(options, way, take, tries)
+    if ('refused' in outcome) failed ??= outcome.refused
+    else if (outcome.repeats === undefined) return outcome
+    else repeating ??= outcome
   }
   if (repeating !== undefined) return repeating
-  throw refused instanceof SyncFailure ? refused : unexpected(refused)
+  throw failed ?? new SyncFailure('internal', 'no way to list groups')
 }
 
 /** The queries of a first page, the best first. */
 function waysToList({ offer, limits, withMembers }: WalkOptions, more: Query): Query[] {
-  const most = Math.min(limits.pageSizes[0] ?? 1, offer.maxPage ?? Infinity)
+  const most = Math.min(limits.pageSizes[0] ?? 1, offer.maxPage)
   const sizes = [most, ...limits.pageSizes.filter((size) => size < most)].map(String)
   const cursor = [...sizes.map((count) => ({ cursor: '', count })), { cursor: '' }]
   const index = [...sizes.map((count) => ({ startIndex: '1', count })), { startIndex: '1' }]
@@ -74,145 +90,172 @@ function waysToList({ offer, limits, withMembers }: WalkOptions, more: Query): Q
 }
 
 // Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help.
-function mayHelp(way: Query, repeats: WalkEnd['repeats'], refused: Refusal | undefined): boolean {
-  const isTooLarge = refused instanceof SyncFailure && refused.failure === 'directory_too_large'
-  if (repeats === 'full' || isTooLarge) return 'count' in way
-  return repeats === undefined || 'cursor' in way
+function mayHelp(way: Query, repeating: Walk | undefined, failed: SyncFailure | undefined): boolean {
+  if (repeating?.repeats === 'beyond') return 'cursor' in way
+  const needsCount = repeating !== undefined || failed?.failure === 'directory_too_large'
+  return !needsCount || 'count' in way
 }
 
-interface Trial {
-  readonly tries?: number
-}
-
-async function walkWithRestarts(
-  options: WalkOptions,
-  way: Query,
-  take: TakePage,
-  patience: Trial,
-): Promise<Outcome> {
+async function walkWithRestarts(options: WalkOptions, way: Query, take: TakePage, tries: number) {
   for (let restarts = 0; ; restarts += 1) {
-    const outcome = await walk(options, way, take, patience)
-    if (!hasLostCursor(outcome) || restarts === RESTARTS) return outcome
+    const outcome = await walk(options, way, take, tries)
+    if (!('refused' in outcome) || !outcome.hasLostCursor || restarts === RESTARTS) return outcome
   }
 }
 
-function hasLostCursor(outcome: Outcome): boolean {
-  if (!('refused' in outcome) || outcome.refused instanceof SyncFailure) return false
-  return CURSOR_LOST.has(scimTypeOf(outcome.refused.body) ?? '')
-}
-
-async function walk(options: WalkOptions, first: Query, take: TakePage, patience: Trial): Promise<Outcome> {
-  const position = new Position(first)
-  const end = (query: Query, page?: Page): Outcome => ({ end: { ...position.end(query, page), way: first } })
-  for (let query = first; position.pages < options.limits.pages;) {
-    const received = await requestNext(options, query, position, patience)
-    if (received === 'end') return end(query)
-    if ('refused' in received) return received
-    const { page } = received
+async function walk(
+  options: WalkOptions,
+  way: Query,
+  take: TakePage,
+  tries: number,
+): Promise<Walk | Refusal> {
+  const position = new Position(way)
+  for (let asked = 0; asked < options.limits.pages; asked += 1) {
+    const { query } = position
+    const received = await (asked === 0 ? requestFirst(options, query, tries) : requestPage(options, query))
+    // Once the total is reached, a failing page is not a missing one.
+    if ('refused' in received) return position.isTotalReached() ? position.end() : movesOn(received, asked)
+    const { page, named = {} } = received
+    // A directory that ignores the parameter returns a first page like any other.
+    const isGuess = 'cursor' in way && !options.offer.cursor && asked === 0
+    if (isGuess && page.nextCursor === undefined) return refuse('no cursor in the reply to a request for one')
     position.take(page)
-    const goesOn = await take(page.groups, page)
+    const goesOn = await take(page)
     options.progress(position.groups, position.total)
-    const next = nextQuery(query, page, position)
-    const isGuess = 'cursor' in first && !options.offer.cursor
-    if (isGuess && next === undefined && position.pages === 1) return { refused: NO_CURSORS }
-    if (next === undefined || goesOn === false || position.isEnd(page)) return end(query, page)
-    position.refuseLoop(next['cursor'])
-    query = next
+    if (goesOn === false || position.isLast(page)) return position.end(page)
+    position.advance(page, named)
   }
   throw new SyncFailure('directory_too_large', `more than ${options.limits.pages} pages of groups`)
 }
 
-// A directory that ignores the parameter returns a first page like any other.
-const NO_CURSORS: Answer = { status: 400, body: undefined }
+/** The refusal, if another way may help: at the first page also if the server fails. */
+function movesOn(refusal: Refusal, asked: number): Refusal {
+  const { failure } = refusal.refused
+  // In the middle, a way that works is not given up for a server that fails.
+  if (MOVES_ON.has(failure) || (asked === 0 && STARTS_ANEW.has(failure))) return refusal
+  throw refusal.refused
+}
 
-type Received = { readonly page: Page } | { readonly refused: Refusal }
+/** The position of a walk, and what it has received. */
+class Position {
+  query: Query
+  total: number | undefined
+  readonly #way: Query
+  // Of this walk alone: in a second walk every group is known.
+  readonly #seen = new Set<string>()
+  readonly #cursors = new Set<string>()
+  #taken = 0
+  #pages = 0
+  #rows = 0
+  #unusable = 0
+  #firstRows = 0
+  #isUnsteady = false
+  #bringsNothing = false
 
-async function requestNext(
-  options: WalkOptions,
-  query: Query,
-  position: Position,
-  patience: Trial,
-): Promise<Received | 'end'> {
-  try {
-    const received = await requestWithMembers(options, query, patience)
-    if (!('refused' in received)) return received
-    if (position.isTotalReached()) return 'end'
-    // In the middle, a way that works is not given up for a server that fails.
-    if (position.pages > 0 && isFault(received.refused)) throw received.refused
-    return received
-  } catch (error) {
-    // Once the total is reached, a failing page is not a missing one.
-    if (position.isTotalReached() && isOfReply(error)) return 'end'
-    throw error
+  constructor(way: Query) {
+    this.query = way
+    this.#way = way
+  }
+
+  get groups(): number {
+    return this.#seen.size
+  }
+
+  take(page: Page): void {
+    const known = this.#seen.size
+    for (const { scimId } of page.groups) this.#seen.add(scimId)
+    this.#bringsNothing = this.#seen.size === known
+    if (page.total !== undefined) {
+      this.#isUnsteady ||= this.total !== undefined && this.total !== page.total
+      this.total = page.total
+    }
+    this.#taken += 1
+    if (this.#taken === 1) this.#firstRows = page.rows
+    else if (this.#bringsNothing) return
+    this.#pages += 1
+    this.#rows += page.rows
+    this.#unusable += page.unusable.length
+  }
+
+  isTotalReached(): boolean {
+    return this.total !== undefined && this.#rows >= this.total
+  }
+
+  /**
+   * Whether the list ends with this page. By index it goes on until a page has nothing new, even past the total, since in
+   * some directories the total is the page size. A short page that reaches the total ends it, since some directories fail
+   * on a page past the end.
+   */
+  isLast({ nextCursor, rows }: Page): boolean {
+    if (nextCursor !== undefined) return false
+    const isShort = rows < Number(this.#way['count'] ?? 0)
+    return !('startIndex' in this.query) || this.#bringsNothing || (isShort && this.isTotalReached())
+  }
+
+  /** By index the next page starts after the rows received, whatever the directory calls them. */
+  advance({ nextCursor }: Page, named: Query): void {
+    const { startIndex: _former, ...rest } = { ...this.query, ...named }
+    if (nextCursor === undefined) this.query = { ...rest, startIndex: String(this.#rows + 1) }
+    else if (this.#cursors.has(nextCursor)) {
+      throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
+    } else {
+      this.#cursors.add(nextCursor)
+      this.query = { ...rest, cursor: nextCursor }
+    }
+  }
+
+  end(last?: Page): Walk {
+    const isByIndex = 'startIndex' in this.query
+    const isRepeated = isByIndex && this.#taken === 2 && this.#bringsNothing && (last?.rows ?? 0) > 0
+    const isFull = this.#firstRows === Number(this.#way['count'] ?? 0)
+    return {
+      way: this.#way,
+      total: this.total,
+      pages: this.#pages,
+      rows: this.#rows,
+      groups: this.groups,
+      unusable: this.#unusable,
+      isUnsteady: this.#isUnsteady,
+      isEndStated: 'cursor' in this.query,
+      repeats: isRepeated ? (isFull ? 'full' : 'beyond') : undefined,
+    }
   }
 }
 
-/** If the first page has no members, they are requested by name once; the walk keeps the way that returns some. */
-async function requestWithMembers(options: WalkOptions, query: Query, patience: Trial): Promise<Received> {
-  const { withMembers, memory } = options
-  const received = await requestPage(
-    options,
-    memory.membersOnRequest === true ? { ...query, ...ON_REQUEST } : query,
-    patience,
-  )
-  if ('refused' in received || !withMembers || memory.membersOnRequest !== undefined) return received
-  if (received.page.groups.length === 0) return received
-  memory.membersOnRequest = false
-  if (hasMembers(received.page)) return received
-  const byName = await requestPage(options, { ...query, ...ON_REQUEST }, { tries: 1 }).catch(onlyOfReply)
-  if (byName === undefined || 'refused' in byName || !hasMembers(byName.page)) return received
-  memory.membersOnRequest = true
-  return byName
+type Received = { readonly page: Page; readonly named?: Query } | Refusal
+
+/** Requests the first page and, if it has no members, requests them once by name: the walk keeps what returns some. */
+async function requestFirst(options: WalkOptions, query: Query, tries: number): Promise<Received> {
+  const received = await requestPage(options, query, tries)
+  const isBare = 'page' in received && received.page.groups.length > 0 && !hasMembers(received.page)
+  if (!options.withMembers || !isBare) return received
+  const named = await requestPage(options, { ...query, ...ON_REQUEST }, 1)
+  return 'page' in named && hasMembers(named.page) ? { ...named, named: ON_REQUEST } : received
 }
 
 function hasMembers({ groups }: Page): boolean {
-  return groups.some(({ members }) => members !== 'none')
+  return groups.some(({ members }) => members?.length !== 0)
 }
 
-function onlyOfReply(error: unknown): undefined {
-  if (!isOfReply(error)) throw error
-}
-
-function isFault(refused: Refusal): refused is SyncFailure {
-  return refused instanceof SyncFailure && MOVES_ON.has(refused.failure)
-}
-
-/** Failures of a first page after which another way to list may work: proxies give up on large pages, some servers on any count. */
-const MOVES_ON: ReadonlySet<Failure> = new Set(['directory_failing', 'directory_unreachable'])
-
-/**
- * Requests one page of groups.
- * @throws {SyncFailure} if no other way to list can help.
- */
+/** Requests one page of groups. */
 export async function requestPage(
-  { client, warnings }: Pick<WalkOptions, 'client' | 'warnings'>,
+  { client, limits }: Pick<WalkOptions, 'client' | 'limits'>,
   query: Query,
-  patience: Trial = {},
+  tries = limits.tries,
 ): Promise<Received> {
   try {
-    const answer = await client.get('/Groups', query, patience)
-    if (REFUSALS.has(answer.status)) return { refused: answer }
-    if (answer.status !== 200) throw unexpected(answer)
-    return { page: readPage(answer.body, warnings) }
+    const { status, body } = await client.get('/Groups', query, { tries })
+    if (status === 200) return { page: readPage(body) }
+    return { ...refuse(`status ${status}`), hasLostCursor: isCursorLost(body) }
   } catch (error) {
-    if (!(error instanceof SyncFailure)) throw error
-    const isTooLarge = error.failure === 'directory_too_large' && 'count' in query
-    if (isTooLarge || isFault(error)) return { refused: error }
+    if (isOfReply(error)) return { refused: error, hasLostCursor: false }
     throw error
   }
 }
 
-/** The query of the next page; undefined after the last one. */
-function nextQuery(query: Query, { nextCursor }: Page, { rows }: Position): Query | undefined {
-  if (nextCursor !== undefined) {
-    const { startIndex: _dropped, ...rest } = query
-    return { ...rest, cursor: nextCursor }
+function refuse(detail: string): Refusal {
+  return {
+    refused: new SyncFailure('directory_invalid_response', `GET /Groups: ${detail}`),
+    hasLostCursor: false,
   }
-  return 'startIndex' in query ? { ...query, startIndex: String(rows + 1) } : undefined
-}
-
-function unexpected({ status, body }: Answer = NO_CURSORS): SyncFailure {
-  const why = scimTypeOf(body)
-  const detail = `GET /Groups: status ${status}${why === undefined ? '' : ` (${why})`}`
-  return new SyncFailure('directory_invalid_response', detail)
 }

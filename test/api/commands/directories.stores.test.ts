@@ -112,12 +112,9 @@ stores.describeOnce('directories set --token-env', () => {
     expect(message).not.toContain(token)
   })
 
-  it.each(['ACME_SCIM_TOKEN', 'T1', 'acme_scim_token', 'acmeScimToken', 'OKTA_PRODUCTION_DIRECTORY_TOKEN'])(
-    'takes %s',
-    async (name) => {
-      expect(await set(name)).toContain('There is no account')
-    },
-  )
+  it.each(['ACME_SCIM_TOKEN', 'T1', 'OKTA_PRODUCTION_DIRECTORY_TOKEN'])('takes %s', async (name) => {
+    expect(await set(name)).toContain('There is no account')
+  })
 })
 
 stores.describeOnce('directories --help', () => {
@@ -145,15 +142,6 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const run = await directories(settings, ...SET, '--url', url, ...TOKEN, ...more)
     expect(run.stderr).toContain('Connected account "acme"')
     return settings
-  }
-
-  /** The local id of each group, by the directory's id. */
-  async function localIds(settings: StoreSettings): Promise<(scimId: string) => string> {
-    const store = await openStore(settings, new Date())
-    const groups = await store.query('SELECT id, scim_id FROM scim_groups')
-    await store.close()
-    const ids = new Map(groups.map((row) => [String(row['scim_id']), String(row['id'])]))
-    return (scimId) => ids.get(scimId) ?? ''
   }
 
   describe('directories set', () => {
@@ -191,8 +179,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.stderr).toContain('Deletion gate: 9 groups, 50 members, 20 %.')
       expect(await found()).toEqual({
         ...before,
-        url: new URL('http://127.0.0.1:2/b'),
-        updatedAt: expect.any(String),
+        url: 'http://127.0.0.1:2/b',
+        updated_at: expect.any(String),
       })
 
       const more = [
@@ -206,13 +194,15 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       ]
       await directories(settings, 'set', '--account', 'acme', ...more)
       expect(await found()).toMatchObject({
-        url: new URL('https://b.example/'),
-        token: before?.token,
+        url: 'https://b.example/',
+        token_source: before?.token_source,
         members: 'off',
         schedule: null,
-        nextSyncAt: null,
-        gate: { groups: 9, members: 50, percent: 50 },
-        reach: { allowLoopback: false, allowPrivate: false },
+        next_sync_at: null,
+        gate_groups: 9,
+        gate_percent: 50,
+        allow_loopback: 0,
+        allow_private: 0,
       })
     })
 
@@ -299,20 +289,6 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect((await directories(settings, 'list')).stdout).toMatch(/\tsucceeded\t\d{4}-[^\t]+Z\t\n$/)
     })
 
-    it.each(['test', 'sync', 'sync --dry-run'])(
-      'reports once that the directory limits requests: %s',
-      async (words) => {
-        const slowDown = { status: 429, headers: { 'Retry-After': '0' }, body: {} }
-        await using directory = await startDirectory(groupsNamed('1'), {
-          quirk: ({ before }) => (before < 2 ? slowDown : undefined),
-        })
-        const settings = await connected(directory.url)
-        const run = await directories(settings, ...words.split(' '), '--account', 'acme')
-        expect(run.code).toBe(0)
-        expect(run.stderr.match(/slow down/g)).toHaveLength(1)
-      },
-    )
-
     it('takes the token from a private file', async () => {
       await using directory = await startDirectory(groupsNamed('1'))
       const file = join(folders.make(), 'token')
@@ -356,38 +332,28 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
         { id: '3', displayName: 'Group 3', members: [{ value: 'new' }] },
         ...groupsNamed('4'),
       )
-      const row = (...columns: string[]) => `${columns.join('\t')}\n`
-      const idOf = await localIds(settings)
-      const expected =
-        row('change', 'scim_id', 'display_name', 'members', 'id') +
-        row('update', '1', 'Group 1 -> New name', '1 -> 0 (1 leave: user-of-1)', idOf('1')) +
-        row('update', '3', 'Group 3', '1 -> 1 (1 leave: user-of-3)', idOf('3')) +
-        row('create', '4', 'Group 4', '0 -> 1', '') +
-        row('delete', '2', 'Group 2', '', idOf('2'))
       for (let times = 0; times < 2; times += 1) {
-        expect(await sync(settings, '--dry-run')).toMatchObject({ code: 0, stdout: expected })
+        const run = await sync(settings, '--dry-run')
+        expect(run.code).toBe(0)
+        expect(JSON.parse(run.stdout)).toEqual({
+          groups_added: { count: 1, names: ['Group 4'] },
+          groups_renamed: { count: 1, names: ['Group 1 -> New name'] },
+          groups_deleted: { count: 1, names: ['Group 2'] },
+          members_joined: { count: 2, names: ['Group 3: new', 'Group 4: user-of-4'] },
+          members_left: { count: 2, names: ['New name: user-of-1', 'Group 3: user-of-3'] },
+          warnings: [],
+        })
       }
       const store = await openStore(settings, new Date())
       expect(await store.query('SELECT 1 AS job FROM scim_sync_jobs')).toHaveLength(1)
       await store.close()
     })
 
-    it('--dry-run shows the restored id of a group, and the warnings', async () => {
-      await using directory = await startDirectory(groupsNamed('1', '2'))
-      const settings = await connected(directory.url)
-      await sync(settings)
-      const idOf = await localIds(settings)
-      directory.groups.splice(1, 1)
-      await sync(settings)
-      directory.groups.push({
-        id: '2',
-        displayName: 'Group 2',
-        members: [{ value: '' }, { value: 'user-of-2' }],
-      })
-      const run = await sync(settings, '--dry-run')
-      expect(run.stdout).toContain(`\nrestore\t2\tGroup 2\t`)
-      expect(run.stdout).toContain(`\t${idOf('2')}\n`)
-      expect(run.stderr).toContain('1 group with members that have no usable id')
+    it('--dry-run shows the warnings', async () => {
+      const members = [{ value: '' }, { value: 'ann' }]
+      await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
+      const run = await sync(await connected(directory.url), '--dry-run')
+      expect(run.stdout).toContain('1 group with members that have no usable id')
     })
 
     it("removes as much as the connection's gate allows", async () => {
@@ -406,7 +372,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await sync(settings)
       directory.groups.splice(0, 15)
       const dry = await sync(settings, '--dry-run')
-      expect(dry.stdout.match(/^delete\t/gm)).toHaveLength(15)
+      expect(JSON.parse(dry.stdout)).toMatchObject({ groups_deleted: { count: 15 } })
       expect(dry.stderr).toContain(FAILURES.deletion_threshold_exceeded)
       expect((await sync(settings)).code).toBe(1)
       expect(JSON.parse((await sync(settings, '--allow-deletions')).stdout)).toMatchObject({
@@ -449,7 +415,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
     it.each([
       ['per_group', undefined, 'members of the first, requested by its id: 1\n'],
-      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, requested by its id: none\n'],
+      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, requested by its id: 0\n'],
       ['per_group', 404, 'members of the first, requested by its id: it cannot be read\n'],
       ['off', undefined, ''],
     ])('requests members as a sync would: %s, reply %j', async (members, reply, output) => {
@@ -506,8 +472,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     it('erases nothing while a sync is running', async () => {
       const settings = await connected('http://127.0.0.1:1/')
       const store = await openStore(settings, new Date())
-      const { accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}
-      await requestJob(store, accountId, new Date())
+      const { account_id: accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}
+      await requestJob(store, accountId, { now: new Date() })
       await store.close()
       const run = await erase(settings)
       expect(run.code).toBe(2)

@@ -9,15 +9,15 @@ import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { useAccounts } from '../../support/scim/directory-case.ts'
 import { groupsNamed, manyGroups, startDirectory, usualReply } from '../../support/scim/faulty-directory.ts'
 import { DIRECTORY_TOKEN } from '../../support/scim/faulty-directory.ts'
-import { startSyncApi, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
+import { startSyncApi } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 const { connect } = useAccounts()
 
-const NOTHING = { allowLoopback: false, allowPrivate: false }
-const PRIVATE = { allowLoopback: false, allowPrivate: true }
-const LOOPBACK = { allowLoopback: true, allowPrivate: false }
+const NOTHING = { allow_loopback: 0, allow_private: 0 }
+const PRIVATE = { allow_loopback: 0, allow_private: 1 }
+const LOOPBACK = { allow_loopback: 1, allow_private: 0 }
 
 describe('an address', () => {
   it.each([
@@ -121,7 +121,7 @@ async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
   return {
     requests,
     url: directory.url,
-    oauth: { url: new URL(`http://127.0.0.1:${port}/token`), clientId: 'a client:1' },
+    oauth: { token_url: `http://127.0.0.1:${port}/token`, client_id: 'a client:1' },
     async [Symbol.asyncDispose]() {
       server.close()
       server.closeAllConnections()
@@ -135,7 +135,7 @@ describe('a token from a token address', () => {
 
   async function sync({ url, oauth }: Awaited<ReturnType<typeof startOAuth>>) {
     await using service = await startSyncApi({ DATA_DIR: folders.make() }, { token: SECRET })
-    const acme = await service.connect(url, { oauth, token: { kind: 'env', source: TOKEN_VARIABLE } })
+    const acme = await service.connect(url, oauth)
     const job = await acme.sync()
     const stored = JSON.stringify(await service.store.query('SELECT * FROM scim_connections'))
     return { job, written: service.lines.join('') + stored }

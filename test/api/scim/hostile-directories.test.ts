@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
-import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/limits.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import {
   manyGroups,

@@ -111,7 +111,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it('fails without a request if its token is missing', async () => {
     await using directory = await startDirectory([])
     await using service = await startSyncApi(await fresh())
-    const acme = await service.connect(directory.url, { token: { kind: 'env', source: 'ANOTHER_VARIABLE' } })
+    const acme = await service.connect(directory.url, { token_source: 'ANOTHER_VARIABLE' })
     expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
     expect(directory.asked).toEqual([])
   })
@@ -138,7 +138,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect((await acme.groups()).total_count).toBe(0)
   })
 
-  it('stops reading once another process has ended it as abandoned', async () => {
+  it('stops reading once another process has ended it as interrupted', async () => {
     const { quirk, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     await using service = await startSyncApi(await fresh())
@@ -155,7 +155,7 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(await (await fetch(`${service.origin}/metrics`)).text()).not.toMatch(/^scim_jobs_total{/m)
   })
 
-  it('writes nothing if another process has ended it as abandoned', async () => {
+  it('writes nothing if another process has ended it as interrupted', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
     // No renewal before the end, which would find out sooner.
@@ -288,7 +288,7 @@ describe.each(stores.kinds)('GET /scim/sync-jobs on $name', ({ fresh }) => {
   it('shows a scheduled sync that failed', async () => {
     await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
     await using service = await startSyncApi(await fresh())
-    const acme = await service.connect(directory.url, { schedule: '0 0 1 1 *', nextSyncAt: DUE })
+    const acme = await service.connect(directory.url, { schedule: '0 0 1 1 *', next_sync_at: DUE })
     const { data } = await until(async () => {
       const jobs = await acme.jobs()
       return jobs.data[0]?.status === 'failed' && jobs
@@ -310,7 +310,7 @@ describe.each(stores.kinds)('NOTICE_WEBHOOK on $name', ({ fresh }) => {
     await using service = await startSyncApi(await fresh(), { settings: { NOTICE_WEBHOOK: origin } })
     const asked = await service.connect(directory.url, { account: 'asked' })
     await asked.sync()
-    const acme = await service.connect(directory.url, { schedule: '0 0 1 1 *', nextSyncAt: DUE })
+    const acme = await service.connect(directory.url, { schedule: '0 0 1 1 *', next_sync_at: DUE })
     const scheduled = async (number: number) => {
       await service.store.query('UPDATE scim_connections SET next_sync_at = $1 WHERE schedule IS NOT NULL', [
         DUE,
@@ -366,11 +366,11 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     const acme = await first.connect(directory.url, {
       schedule: '0 * * * *',
       // Three times were missed; they give one job.
-      nextSyncAt: '2026-11-20T10:00:00.000Z',
+      next_sync_at: '2026-11-20T10:00:00.000Z',
     })
     await until(async () => (await acme.groups()).total_count === 1)
     const connection = await findConnectionByName(second.store, 'acme')
-    expect(connection?.nextSyncAt).toBe('2026-11-20T13:00:00.000Z')
+    expect(connection?.next_sync_at).toBe('2026-11-20T13:00:00.000Z')
     const jobs = await second.store.query('SELECT status FROM scim_sync_jobs')
     expect(jobs.map((row) => row['status'])).toEqual(['succeeded'])
   })
@@ -380,8 +380,12 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     const now = new Date('2026-11-20T12:30:00Z')
     await using service = await startSyncApi(await fresh(), { clock: () => now })
     const nextSyncAt = '2026-11-20T14:00:00.000Z'
-    await service.connect(directory.url, { account: 'broken', schedule: '0 * * * *', nextSyncAt })
-    const acme = await service.connect(directory.url, { schedule: '0 * * * *', nextSyncAt })
+    await service.connect(directory.url, {
+      account: 'broken',
+      schedule: '0 * * * *',
+      next_sync_at: nextSyncAt,
+    })
+    const acme = await service.connect(directory.url, { schedule: '0 * * * *', next_sync_at: nextSyncAt })
     await service.store.query(
       "UPDATE scim_connections SET schedule = 'never' WHERE account_id IN (SELECT id FROM accounts WHERE name = 'broken')",
     )
@@ -395,12 +399,12 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     await using service = await startSyncApi(await fresh(), { clock: () => now })
     const acme = await service.connect(directory.url, {
       schedule: '0 * * * *',
-      nextSyncAt: '2026-11-20T13:00:00.000Z',
+      next_sync_at: '2026-11-20T13:00:00.000Z',
     })
     await service.connect(directory.url, {
       account: 'other',
       schedule: '* * * * *',
-      nextSyncAt: now.toISOString(),
+      next_sync_at: now.toISOString(),
     })
     await until(async () => (await service.store.query('SELECT 1 AS x FROM scim_groups')).length > 0)
     expect((await acme.groups()).total_count).toBe(0)

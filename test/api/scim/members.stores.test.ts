@@ -1,5 +1,5 @@
 /** CONTRACT 5: a group or member is removed only when the directory's answer proves it. */
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
 import { useAccounts } from '../../support/scim/directory-case.ts'
@@ -19,7 +19,7 @@ import { findConnectionByName } from '../../../api/scim/connections.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
-const { connect, warningsOf } = useAccounts()
+const { connect } = useAccounts()
 
 const person = (value: string) => ({ value, type: 'User', display: `User ${value}` })
 
@@ -127,7 +127,6 @@ describe('a list that ignores count', () => {
     const { warnings } = await acme.changes(job.id)
     expect(warnings.join()).toContain('may be capped')
     expect(warnings.join()).toContain('5 groups not in the list')
-    await vi.waitFor(() => expect(warningsOf(job.id)).toContain('may be capped'))
   })
 
   it('deletes a group that is answered with 404', async () => {
@@ -209,7 +208,7 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh }) => 
     await using directory = await startDirectory(groupsNamed('1'))
     await using service = await startSyncApi(await fresh(), { settings: { SCIM_CONCURRENT_SYNCS: '1' } })
     const acme = await service.connect(directory.url)
-    const { accountId = '' } = (await findConnectionByName(service.store, 'acme')) ?? {}
+    const { account_id: accountId = '' } = (await findConnectionByName(service.store, 'acme')) ?? {}
     const time = new Date().toISOString()
     await service.store.query(
       `INSERT INTO scim_sync_jobs (id, account_id, status, created_at, started_at, runner, lease_until)

@@ -5,9 +5,9 @@ import { z } from 'zod'
 import { createKey } from '../../../api/accounts/keys/key-store.ts'
 import { createLog } from '../../../api/process/log.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { DEFAULT_GATE, findConnectionByName, putConnection } from '../../../api/scim/connections.ts'
-import { SYNC_LIMITS } from '../../../api/scim/limits.ts'
-import { LEASE_MS, syncNow } from '../../../api/scim/run-job.ts'
+import { SYNC_LIMITS } from '../../../api/scim/client.ts'
+import { findConnectionByName, NEW_CONNECTION, putConnection } from '../../../api/scim/connections.ts'
+import { LEASE_MS, syncNow } from '../../../api/scim/jobs.ts'
 import type { Queries, Store } from '../../../api/store/store.ts'
 import { reportMeasured, timed } from '../measure.ts'
 
@@ -104,18 +104,10 @@ function watchWaits(store: Store) {
 async function connect(store: Store, url: string): Promise<string> {
   const known = await findConnectionByName(store, ACCOUNT)
   if (known === undefined) await createKey(store, { account: ACCOUNT, kind: 'management', now: new Date() })
-  const connection = {
-    url: new URL(url),
-    token: { kind: 'env', source: TOKEN.variable },
-    oauth: null,
-    members: 'inline',
-    reach: { allowLoopback: true, allowPrivate: false },
-    gate: DEFAULT_GATE,
-    schedule: null,
-    nextSyncAt: null,
-  } as const
+  const token = { token_kind: 'env', token_source: TOKEN.variable } as const
+  const connection = { ...NEW_CONNECTION, url, ...token, allow_loopback: 1 }
   await putConnection(store, ACCOUNT, connection, new Date())
-  return (await findConnectionByName(store, ACCOUNT))?.accountId ?? ''
+  return (await findConnectionByName(store, ACCOUNT))?.account_id ?? ''
 }
 
 /** The same store, counting the written rows of groups and members. */

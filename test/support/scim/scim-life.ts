@@ -73,7 +73,7 @@ export async function liveThrough(directory: LivingDirectory, store: StoreSettin
   expect((await acme.groups()).total_count).toBe(GROUPS)
   const connection = await findConnectionByName(service.store, 'acme')
   const leave = { token: directory.token, allowDeletions: true }
-  const job = await syncByCommand(service.store, connection?.accountId ?? '', leave)
+  const job = await syncByCommand(service.store, connection?.account_id ?? '', leave)
   expect(job).toMatchObject({ status: 'succeeded' })
   expect((await acme.groups()).total_count).toBe(10)
 

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { DEFAULT_GATE, putConnection, type ConnectionWanted } from '../../../api/scim/connections.ts'
-import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/limits.ts'
+import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
+import { NEW_CONNECTION, putConnection, type ConnectionSettings } from '../../../api/scim/connections.ts'
 import type { HttpLimits } from '../../../api/http/server/http-server.ts'
-import { syncNow, type JobDependencies } from '../../../api/scim/run-job.ts'
+import { syncNow, type JobDependencies } from '../../../api/scim/jobs.ts'
 import { memoryLog, startApi, until, type Api } from '../api.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
@@ -75,16 +75,13 @@ const QUICK = {
 } satisfies Partial<JobDependencies>
 
 /** A connection to a directory on this machine. */
-export function connectionTo(url: string, more: Partial<ConnectionWanted> = {}): ConnectionWanted {
+export function connectionTo(url: string, more: Partial<ConnectionSettings> = {}): ConnectionSettings {
   return {
-    url: new URL(url),
-    token: { kind: 'env', source: TOKEN_VARIABLE },
-    oauth: null,
-    members: 'inline',
-    reach: { allowLoopback: true, allowPrivate: false },
-    gate: DEFAULT_GATE,
-    schedule: null,
-    nextSyncAt: null,
+    ...NEW_CONNECTION,
+    url,
+    token_kind: 'env',
+    token_source: TOKEN_VARIABLE,
+    allow_loopback: 1,
     ...more,
   }
 }
@@ -115,7 +112,7 @@ export async function startSyncApi(
     /** Connects an account to the directory; returns its administrator. */
     async connect(
       url: string,
-      { account = 'acme', ...more }: Partial<ConnectionWanted> & { account?: string } = {},
+      { account = 'acme', ...more }: Partial<ConnectionSettings> & { account?: string } = {},
     ) {
       const key = await api.makeKey('management', account)
       await putConnection(api.store, account, connectionTo(url, more), new Date())

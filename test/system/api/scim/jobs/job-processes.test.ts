@@ -32,14 +32,14 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const store = await openStore(settings, new Date())
     const key = await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
     await putConnection(store, 'acme', connectionTo(url), new Date())
-    const accountId = (await findConnectionByName(store, 'acme'))?.accountId ?? ''
+    const accountId = (await findConnectionByName(store, 'acme'))?.account_id ?? ''
     return { settings, store, key, accountId }
   }
 
   it('runs jobs after a start that were queued before', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, key, accountId } = await connected(directory.url)
-    const job = await requestJob(store, accountId, new Date())
+    const job = await requestJob(store, accountId, { now: new Date() })
     await store.close()
     await using service = await startSyncApi(settings)
     const acme = service.administrator(key)
@@ -52,10 +52,10 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const { settings, store, key, accountId } = await connected(directory.url)
     const otherKey = await createKey(store, { account: 'other', kind: 'management', now: new Date() })
     await putConnection(store, 'other', connectionTo(directory.url), new Date())
-    const other = (await findConnectionByName(store, 'other'))?.accountId ?? ''
+    const other = (await findConnectionByName(store, 'other'))?.account_id ?? ''
     const queued = [
-      await requestJob(store, accountId, new Date()),
-      await requestJob(store, other, new Date()),
+      await requestJob(store, accountId, { now: new Date() }),
+      await requestJob(store, other, { now: new Date() }),
     ]
     await store.close()
     await using service = await startSyncApi(settings, {
@@ -77,7 +77,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
   it('ends the job of a dead process as interrupted, and a new one can begin', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, accountId } = await connected(directory.url)
-    await requestJob(store, accountId, new Date())
+    await requestJob(store, accountId, { now: new Date() })
     const lost = await takeNextJob(store, 'a process that is gone', { now: new Date(), leaseMs: 0 })
     await store.close()
     await using service = await startSyncApi(settings)
