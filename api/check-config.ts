@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
-import { failureText } from '../pipeline/program/program.ts'
+import { failureText, keepFilesPrivate } from '../pipeline/program/program.ts'
 import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
 import { EXIT_USAGE, note } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
@@ -35,6 +35,7 @@ export async function runEntry(
   start: (settings: Settings, log: Log) => Promise<void>,
 ): Promise<void> {
   try {
+    keepFilesPrivate()
     takeNoArguments(usage)
     const faults = await check(process.env)
     if (faults.length > 0) throw new OperatorError(faults.join('\n'))

@@ -1,4 +1,5 @@
 /** The running service: opens store, snapshots and HTTP server in order, and closes them in reverse. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import { localUrl } from '../pipeline/program/settings.ts'
 import { createApp } from './http/app.ts'
@@ -17,7 +18,6 @@ import { createMetricsRegistry } from './process/metrics.ts'
 import { createWebhook } from './process/webhook.ts'
 import { createKeyLimits } from './accounts/limits/key-limits.ts'
 import { createRateLimiter } from './accounts/limits/rate-limiter.ts'
-import { warnOfNewStore } from './store/new-store.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/request-store.ts'
 import type { Route } from './http/route.ts'
@@ -30,6 +30,9 @@ import type { Store } from './store/store.ts'
 import { listView } from './web/list-page.ts'
 import { parseList } from './web/parameters.ts'
 import { createViews, type Views } from './web/views.ts'
+
+/** Milliseconds for syncs to record that they were interrupted. */
+const SYNC_STOP_MS = 10_000
 
 export interface Service {
   /** Its own address, `http://host:port`. */
@@ -79,7 +82,6 @@ async function open(
   const bodies = createBodies()
   const base = { metrics, clock, schedule: cronSchedule(settings.NIGHTLY_SCHEDULE) }
   const { snapshots, views } = await openDataset(settings, { ...base, log, bodies, opened })
-  await warnOfNewStore(store, snapshots.catalogue.ids(), log)
   const requestStore = createRequestStore(store, log)
   const limiter = createRateLimiter(requestStore)
   const keyLimits = createKeyLimits(limiter, clock, log)
@@ -90,12 +92,19 @@ async function open(
   const syncJobs = startSyncJobs(shared, sync)
   const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
   const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
-  const served = { store: requestStore, readiness, snapshots, views, bodies, chat, syncJobs }
+  const boundedJobs: SyncJobs = {
+    ...syncJobs,
+    request: (accountId) => requestStore.bounded(syncJobs.request(accountId)),
+  }
+  const served = { store: requestStore, readiness, snapshots, views, bodies, chat, syncJobs: boundedJobs }
   const routes = createRoutes({ ...served, ...base, limiter, publicUrl, port })
   const app = createApp({ routes, store: requestStore, clock, log, stallMs: limits.stallMs, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
-  // Syncs are interrupted at once: they would only be cut after the requests in flight.
-  opened.defer(async () => void (await Promise.all([server.close(), syncJobs.close()])))
+  // Syncs are interrupted at once: they would only be cut after the requests in flight. A silent database may hold one.
+  opened.defer(async () => {
+    const interrupted = Promise.race([syncJobs.close(), sleep(SYNC_STOP_MS, undefined, { ref: false })])
+    await Promise.all([server.close(), interrupted])
+  })
   syncJobs.begin()
   log.info({ origin: server.origin }, 'listening')
   return {
@@ -105,10 +114,7 @@ async function open(
     reload: () => chat.models.reload(),
     async close() {
       await readiness.stop()
-      // The wait for a silent database ends after the time of a request.
-      const giveUp = setTimeout(() => store.abandon(), limits.stopMs)
       await opened.disposeAsync()
-      clearTimeout(giveUp)
       log.info('stopped')
     },
   }

@@ -19,13 +19,12 @@ const LIMITS = {
   idle_in_transaction_session_timeout: 60_000,
 } as const satisfies PoolConfig
 
-// Time for a server to close; a silent one never does, and its sockets would keep the process alive.
-const HANG_UP_MS = 1000
+// Time for a server to answer and to close; a silent one never does, and its sockets would keep the process alive.
+const CLOSE_MS = 1000
 
-// The advisory lock of this service: an arbitrary number.
-const TRANSACTION_LOCK = 7_305_201
-const BEGIN = 'BEGIN'
-const BEGIN_ALONE = `BEGIN; SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`
+// The advisory lock of this service: an arbitrary number. READ COMMITTED: each statement sees what the previous holder of
+// the lock has written.
+const BEGIN_ALONE = 'BEGIN; SELECT pg_advisory_xact_lock(7305201)'
 
 // As in SQLite, counts and sums are numbers.
 const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
@@ -36,60 +35,35 @@ const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, 
 
 /** Connects to the database at `url`, `postgres://…`, at the first query; replaces lost connections. */
 export function openPostgres(url: string): Store {
-  const sockets = createSockets()
+  const sockets = new Set<Socket>()
   const pool = new Pool({
     ...LIMITS,
-    stream: () => sockets.make(),
+    stream: () => {
+      const socket = new Socket()
+      sockets.add(socket)
+      return socket.once('close', () => sockets.delete(socket))
+    },
     connectionString: url,
     application_name: 'app-rankings',
     keepAlive: true,
-    types: { getTypeParser: parserOf },
+    types: { getTypeParser: (oid) => PARSERS.get(oid) ?? types.getTypeParser(oid) },
   })
   // An idle connection that breaks has left the pool; the next query opens another, or fails.
   pool.on('error', ignore)
-  const queries = postgresQueries(pool)
   // Transactions exclude one another anyway, so waiting ones need no connection.
   const enqueue = createSerialQueue()
 
   return {
-    ...queries,
-    transaction: (work) => enqueue(() => runTransaction(pool, BEGIN_ALONE, work)),
-    longTransaction: (work) => runTransaction(pool, BEGIN, work),
-    abandon: () => sockets.destroy(),
+    ...postgresQueries(pool),
+    transaction: (work) => enqueue(() => runTransaction(pool, work)),
     async close() {
-      await enqueue(() => pool.end())
-      await Promise.race([sockets.closed(), sleep(HANG_UP_MS, undefined, { ref: false })])
-      sockets.destroy()
+      const closed = enqueue(() => pool.end()).then(() =>
+        Promise.all(Array.from(sockets, (socket) => once(socket, 'close'))),
+      )
+      await Promise.race([closed.catch(ignore), sleep(CLOSE_MS, undefined, { ref: false })])
+      for (const socket of sockets) socket.destroy(new Error('The connection to the database was closed'))
     },
   }
-}
-
-// The sockets of a pool, which drops closing ones from its own list.
-function createSockets() {
-  const open = new Set<Socket>()
-  let destroyed = false
-
-  return {
-    make(): Socket {
-      const socket = new Socket()
-      open.add(socket)
-      socket.once('close', () => open.delete(socket))
-      // Later, since the pool must first add its listeners.
-      if (destroyed) setImmediate(() => destroy(socket))
-      return socket
-    },
-    async closed(): Promise<void> {
-      await Promise.all(Array.from(open, (socket) => once(socket, 'close').catch(ignore)))
-    },
-    destroy(): void {
-      destroyed = true
-      for (const socket of open) destroy(socket)
-    },
-  }
-}
-
-function destroy(socket: Socket): void {
-  socket.destroy(new Error('The connection to the database was closed'))
 }
 
 function postgresQueries(connection: Pool | PoolClient): Queries {
@@ -106,43 +80,28 @@ function postgresQueries(connection: Pool | PoolClient): Queries {
 
 async function runTransaction<Result>(
   pool: Pool,
-  begin: string,
   work: (queries: Queries) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
   // A connection that breaks between the queries of `work` fails the next query, not the process.
   client.on('error', ignore)
-  let broken = false
+  let isWhole = false
   try {
-    // READ COMMITTED: each statement sees what the previous holder of the lock has written.
-    await client.query(begin)
+    await client.query(BEGIN_ALONE)
     const result = await work(postgresQueries(client))
-    await commit(client)
+    const { command } = await client.query('COMMIT')
+    isWhole = command === 'COMMIT'
+    // After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
+    if (!isWhole) throw new Error('The transaction was rolled back: one of its statements had failed')
     return result
-  } catch (error) {
-    broken = await client.query('ROLLBACK').then(
-      () => false,
-      () => true,
-    )
-    throw error
   } finally {
     client.off('error', ignore)
-    client.release(broken)
+    // The server rolls back what a closed connection began. A ROLLBACK would wait for a silent server once more.
+    client.release(!isWhole)
   }
 }
 
 function ignore(): void {}
-
-// After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
-async function commit(client: PoolClient): Promise<void> {
-  const { command } = await client.query('COMMIT')
-  if (command !== 'COMMIT')
-    throw new Error('The transaction was rolled back: one of its statements had failed')
-}
-
-function parserOf(oid: number): (text: string) => unknown {
-  return PARSERS.get(oid) ?? types.getTypeParser(oid)
-}
 
 function exactNumber(text: string): number {
   const number = Number(text)

@@ -8,12 +8,23 @@ const RETRY_AFTER_SECONDS = 2
 /** What most requests need of it. */
 export type RequestStore = Pick<Queries, 'query'>
 
+export interface BoundedStore extends Store {
+  /** Bounds the wait for further work on the store. */
+  bounded<Result>(pending: Promise<Result>): Promise<Result>
+}
+
 /** Bounds every wait for `store`; a failure is logged once until the store answers again. */
-export function createRequestStore(store: Store, log: Log): Store {
+export function createRequestStore(store: Store, log: Log): BoundedStore {
   let isFailing = false
   async function bounded<Result>(pending: Promise<Result>): Promise<Result> {
+    const { promise: tooLate, reject } = Promise.withResolvers<never>()
+    // A setTimeout, since aborting timers/promises costs more than the query.
+    const timer = setTimeout(
+      () => reject(new Error(`The store has not answered for ${REQUEST_WAIT_MS} ms`)),
+      REQUEST_WAIT_MS,
+    )
     try {
-      const result = await withinWait(pending)
+      const result = await Promise.race([pending, tooLate])
       if (isFailing) log.info('the store answers again')
       isFailing = false
       return result
@@ -23,10 +34,13 @@ export function createRequestStore(store: Store, log: Log): Store {
       if (!isFailing) log.error({ err: error }, 'the store does not answer; requests that need it get 503')
       isFailing = true
       throw unavailable()
+    } finally {
+      clearTimeout(timer)
     }
   }
   return {
     ...store,
+    bounded,
     query: (sql, values) => bounded(store.query(sql, values)),
     transaction: (work) => bounded(store.transaction(work)),
   }
@@ -38,18 +52,4 @@ function unavailable(): ApiError {
     `Keys, limits and groups are temporarily unavailable; try again in ${RETRY_AFTER_SECONDS} seconds`,
     { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
   )
-}
-
-// A setTimeout, since aborting timers/promises costs more than the query.
-async function withinWait<Result>(pending: Promise<Result>): Promise<Result> {
-  const { promise: tooLate, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(new Error(`The store has not answered for ${REQUEST_WAIT_MS} ms`)),
-    REQUEST_WAIT_MS,
-  )
-  try {
-    return await Promise.race([pending, tooLate])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -8,23 +8,22 @@ import type { Queries, Store } from './store.ts'
 
 const FOLDER = new URL('migrations/', import.meta.url)
 
-/** The table of applied migrations. */
-const LEDGER = 'migrations'
-
-const CREATE_LEDGER = `
-  CREATE TABLE IF NOT EXISTS ${LEDGER} (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)`
-const APPLIED = `SELECT name FROM ${LEDGER} ORDER BY name`
-const RECORD = `INSERT INTO ${LEDGER} (name, applied_at) VALUES ($1, $2)`
+const CREATE_LEDGER =
+  'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)'
+const APPLIED = 'SELECT name FROM migrations ORDER BY name'
+const RECORD = 'INSERT INTO migrations (name, applied_at) VALUES ($1, $2)'
 
 /**
- * Applies the missing files of `migrations/` in order. One transaction, so that processes that start together take
- * turns.
+ * Applies the files of `migrations/` after the last applied one, in order. One transaction, so that processes that start
+ * together take turns.
  */
 export async function updateSchema(store: Store, now: Date): Promise<void> {
+  const files = readdirSync(FOLDER).filter((file) => file.endsWith('.sql'))
   await store.transaction(async (queries) => {
     await queries.script(CREATE_LEDGER)
-    const applied = await appliedMigrations(queries)
-    for (const name of migrationFiles().filter((file) => !applied.includes(file))) {
+    const last = (await appliedMigrations(queries)).at(-1) ?? ''
+    // The first file makes the tables of version 1.0.0, whose own migrations had the numbers up to it.
+    for (const name of files.filter((file) => numberOf(file) > numberOf(last)).toSorted()) {
       await queries.script(readFileSync(new URL(name, FOLDER), 'utf8'))
       await queries.query(RECORD, [name, now.toISOString()])
     }
@@ -39,9 +38,6 @@ export async function appliedMigrations(queries: Queries): Promise<readonly stri
     .map(({ name }) => name)
 }
 
-/** The names of all migrations, in order. */
-function migrationFiles(): readonly string[] {
-  return readdirSync(FOLDER)
-    .filter((file) => file.endsWith('.sql'))
-    .toSorted()
+function numberOf(name: string): number {
+  return Number.parseInt(name, 10) || 0
 }

@@ -1,5 +1,4 @@
 /** The store in one SQLite file, through Node's built-in SQLite: one connection reads, the other writes. */
-import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,9 +10,6 @@ const TRANSACTION_WAIT_MS = 10_000
 const PAUSE_MS = 2
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
-
-/** How long single statements rely on the last check that the file is still the one that was opened. */
-const FILE_CHECK_MS = 1000
 
 /** Opens or creates the SQLite file at `path`. */
 export async function openSqlite(path: string): Promise<Store> {
@@ -33,41 +29,34 @@ export async function openSqlite(path: string): Promise<Store> {
 
 function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Store {
   const [read, write] = [createRunStatement(reader), createRunStatement(writer)]
-  const refuseReplaced = createFileCheck(path)
   // A transaction awaits its work, and the connection must not run anything else meanwhile.
   const enqueue = createSerialQueue()
   const inTransaction: Queries = {
     query: async (sql, values = []) => write(sql, values),
     script: async (sql) => writer.exec(sql),
   }
-  const transaction: Store['transaction'] = (work) =>
-    enqueue(async () => {
-      refuseReplaced(0)
-      await whenFree(writer, TRANSACTION_WAIT_MS, () => writer.exec('BEGIN IMMEDIATE'))
-      try {
-        const result = await work(inTransaction)
-        writer.exec('COMMIT')
-        await syncLog(path)
-        restartLog(writer)
-        return result
-      } catch (error) {
-        if (writer.isTransaction) writer.exec('ROLLBACK')
-        throw error
-      }
-    })
   return {
     async query(sql, values = []) {
-      refuseReplaced(FILE_CHECK_MS)
       // In WAL mode a reader never waits for a writer, in this process or another.
       if (/^\s*SELECT\b/i.test(sql)) return read(sql, values)
       const deadline = performance.now() + REQUEST_WAIT_MS
       return await enqueue(() => whenFree(writer, deadline - performance.now(), () => write(sql, values)))
     },
     script: (sql) => enqueue(() => whenFree(writer, TRANSACTION_WAIT_MS, () => writer.exec(sql))),
-    transaction,
-    longTransaction: transaction,
-    // No network to wait for.
-    abandon: () => undefined,
+    transaction: (work) =>
+      enqueue(async () => {
+        await whenFree(writer, TRANSACTION_WAIT_MS, () => writer.exec('BEGIN IMMEDIATE'))
+        try {
+          const result = await work(inTransaction)
+          writer.exec('COMMIT')
+          await syncLog(path)
+          restartLog(writer)
+          return result
+        } catch (error) {
+          if (writer.isTransaction) writer.exec('ROLLBACK')
+          throw error
+        }
+      }),
     close: () =>
       enqueue(async () => {
         reader.close()
@@ -82,30 +71,11 @@ async function syncLog(path: string): Promise<void> {
   await log.sync()
 }
 
-/** A check that fails once the file was replaced: the connections would go on with a file that nobody else sees. */
-function createFileCheck(path: string): (knownForMs: number) => void {
-  const identity = () => {
-    const file = statSync(path, { throwIfNoEntry: false })
-    return file && `${file.dev} ${file.ino}`
-  }
-  const opened = identity()
-  let checkedAt = performance.now()
-  return (knownForMs) => {
-    if (performance.now() - checkedAt < knownForMs) return
-    if (identity() !== opened) {
-      throw new Error(`${path} was replaced or deleted while it was open: restart the service`)
-    }
-    checkedAt = performance.now()
-  }
-}
-
 /** Runs one statement to its end. */
 type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
 
 interface Prepared {
   readonly statement: StatementSync
-  /** Whether it returns rows; reading them from a write would slow it down. */
-  readonly givesRows: boolean
   /** The value index at each placeholder: 1 for `$1`. */
   readonly places: readonly number[]
 }
@@ -115,23 +85,19 @@ function createRunStatement(database: DatabaseSync): RunStatement {
   return (sql, values) => {
     const prepared = known.get(sql) ?? prepare(database, sql)
     known.set(sql, prepared)
-    const { statement, givesRows, places } = prepared
+    const { statement, places } = prepared
     const count = Math.max(0, ...places)
     if (values.length !== count) {
       throw new RangeError(`A statement with ${count} parameters was given ${values.length} values: ${sql}`)
     }
-    const bound = places.map((place) => values[place - 1] ?? null)
-    if (givesRows) return statement.all(...bound)
-    statement.run(...bound)
-    return []
+    return statement.all(...places.map((place) => values[place - 1] ?? null))
   }
 }
 
 // Bound by position: SQLite's search for parameter names is slow in statements with hundreds of them.
 function prepare(database: DatabaseSync, sql: string): Prepared {
   const statement = database.prepare(sql.replaceAll(/\$\d+/g, '?'))
-  const places = Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number))
-  return { statement, givesRows: statement.columns().length > 0, places }
+  return { statement, places: Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number)) }
 }
 
 /**
@@ -149,10 +115,10 @@ async function whenFree<Result>(
     try {
       return statement()
     } catch (error) {
-      const isFull = isOfKind(error, SQLITE_FULL)
-      const mayHelp = isOfKind(error, SQLITE_BUSY) || (isFull && !madeSpace)
+      const kind = kindOf(error)
+      const mayHelp = kind === SQLITE_BUSY || (kind === SQLITE_FULL && !madeSpace)
       if (!mayHelp || performance.now() >= deadline) throw error
-      madeSpace = isFull && restartLog(database)
+      madeSpace = kind === SQLITE_FULL && restartLog(database)
       if (!madeSpace) await sleep(PAUSE_MS)
     }
   }
@@ -171,8 +137,8 @@ function restartLog(database: DatabaseSync): boolean {
   }
 }
 
-function isOfKind(error: unknown, kind: number): boolean {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false
-  // The low byte is the kind of error; the rest is a detail, such as "busy: being recovered".
-  return (error.errcode & 0xff) === kind
+/** The kind of an error of SQLite: the low byte of its code. The rest is a detail, such as "busy: being recovered". */
+function kindOf(error: unknown): number | undefined {
+  const isCoded = error instanceof Error && 'errcode' in error && typeof error.errcode === 'number'
+  return isCoded ? Number(error.errcode) & 0xff : undefined
 }

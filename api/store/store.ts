@@ -30,13 +30,6 @@ export interface Store extends Queries {
    * `queries`, since the store itself may wait for its end.
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
-  /**
-   * The same for long work: in PostgreSQL other transactions run meanwhile. At its end `work` has to write the rows it
-   * relies on; that fails or waits if others changed them.
-   */
-  longTransaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
-  /** Breaks the connections: pending and later queries fail at once. */
-  abandon(): void
-  /** Waits for pending queries and closes the connections. */
+  /** Waits for pending queries, but not for a silent database, and closes the connections. */
   close(): Promise<void>
 }

@@ -1,11 +1,8 @@
 /**
  * Stops a program on a machine that cannot run it, with one line about what is missing. Every entry imports this file
- * first, and so makes files private. npm scripts also run it alone before: an older Node.js reads no TypeScript, hence plain JavaScript.
+ * first. npm scripts also run it alone before: an older Node.js reads no TypeScript, hence plain JavaScript.
  */
 import { readFileSync } from 'node:fs'
-
-// What the programs write is private to their user: raw usage, keys, the warehouse. The stage publish opens the snapshots.
-process.umask(0o077)
 
 const { optionalDependencies } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),

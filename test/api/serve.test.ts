@@ -39,18 +39,6 @@ describe('a service that stops', () => {
     await api.close()
     expect(vi.getTimerCount()).toBe(0)
   })
-
-  it('abandons a store that does not close', async () => {
-    const api = await startApi(folders.make(), { limits: { stopMs: 0 } })
-    const { promise: givenUp, resolve } = Promise.withResolvers<void>()
-    const close = api.store.close.bind(api.store)
-    vi.spyOn(api.store, 'abandon').mockImplementation(resolve)
-    vi.spyOn(api.store, 'close').mockImplementation(async () => {
-      await givenUp
-      await close()
-    })
-    await api.close()
-  })
 })
 
 it('closes its resources if it cannot listen', async () => {

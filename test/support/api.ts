@@ -166,9 +166,12 @@ export function tryIt(welcome: string): Promise<Response> {
   return fetch(address, { headers: { authorization } })
 }
 
-/** Creates an inference key with `npm run keys`. */
-export async function makeKey(environment: Readonly<Record<string, string>>): Promise<string> {
-  const args = ['create', '--account', 'a', '--kind', 'inference']
+/** Creates a key with `npm run keys`. */
+export async function makeKey(
+  environment: Readonly<Record<string, string>>,
+  kind: KeyKind = 'inference',
+): Promise<string> {
+  const args = ['create', '--account', 'a', '--kind', kind]
   return (await startProgram('commands/keys.ts', args, environment).ended).stdout.trim()
 }
 

@@ -1,6 +1,6 @@
 /** A PostgreSQL server for one test file: a temporary cluster on a free port, without fsync. */
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { chownSync, globSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, globSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -23,6 +23,10 @@ export interface Postgres {
   stop(): Promise<void>
   /** Starts it again on the same port, with its data. */
   start(): Promise<void>
+  /** Stops every process of the server, as a debugger or a frozen machine does (SIGSTOP). */
+  suspend(): void
+  /** Lets them go on. */
+  resume(): void
   /** Stops the server and removes its files. */
   remove(): Promise<void>
 }
@@ -76,10 +80,19 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     server = undefined
   }
 
+  /** Signals the server and the processes of its connections. */
+  function signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    const pid = server?.pid ?? 0
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+    for (const each of [pid, ...children.map(Number)]) process.kill(each, name)
+  }
+
   await start()
   return {
     start,
     stop,
+    suspend: () => signal('SIGSTOP'),
+    resume: () => signal('SIGCONT'),
     async createDatabase() {
       databases += 1
       await ask(address('postgres'), `CREATE DATABASE test_${databases}`)

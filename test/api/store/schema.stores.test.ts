@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, readdirSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
@@ -12,7 +11,8 @@ import { asEnvironment, TestStores, type StoreKind } from '../../support/stores.
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-const files = readdirSync(join(REPOSITORY, 'api', 'store', 'migrations')).toSorted()
+const FOLDER = new URL('../../../api/store/migrations/', import.meta.url)
+const files = readdirSync(FOLDER).toSorted()
 
 const COLUMNS = {
   SQLite: `
@@ -35,6 +35,27 @@ describe.each(stores.kinds)('updateSchema on $name', ({ fresh, name }) => {
     await updateSchema(store, new Date())
     expect(await columns(store, name)).toEqual(before)
     expect(await appliedMigrations(store)).toEqual(files)
+    await store.close()
+  })
+
+  it('brings a store of version 1.0.0 up to date, with its accounts and quotas', async () => {
+    const settings = await fresh()
+    const store = await openStore(settings, new Date())
+    const tables = ['scim_members', 'scim_groups', 'scim_member_lists', 'scim_sync_jobs', 'scim_connections']
+    const all = [...tables, 'quotas', 'api_keys', 'accounts', 'migrations']
+    const before = await columns(store, name)
+    await store.script(all.map((table) => `DROP TABLE ${table};`).join(' '))
+    await store.script(readFileSync(new URL('0006_tables.sql', FOLDER), 'utf8'))
+    await store.script(`
+      CREATE TABLE apps (app_id BIGINT PRIMARY KEY);
+      CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL);
+      INSERT INTO migrations VALUES ('0005_app_ids.sql', ''), ('0006_scim_details.sql', '');
+      INSERT INTO accounts VALUES ('a', 'Account', '');
+      INSERT INTO quotas VALUES ('per-day', 'a', '2026-11-21T00:00:00.000Z', 7)`)
+    await updateSchema(store, new Date())
+    expect(await columns(store, name)).toEqual(before)
+    const [row] = await store.query('SELECT name, used FROM accounts JOIN quotas ON subject = id')
+    expect({ ...row }).toEqual({ name: 'Account', used: 7 })
     await store.close()
   })
 

@@ -4,7 +4,7 @@ import { OperatorError } from '../../../../api/http/errors.ts'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import { openPostgres } from '../../../../api/store/postgres-store.ts'
 import { startMutableProxy } from '../../../support/mutable-proxy.ts'
-import { makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
+import { envelopeSchema, makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
@@ -159,21 +159,6 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
     await store.close()
   })
 
-  it('fails pending and later queries at once when it is abandoned', async () => {
-    const { url } = await database()
-    await using proxy = await startMutableProxy(url)
-    const store = openPostgres(proxy.url)
-    await store.query('SELECT 1')
-    proxy.mute()
-    // More than there are connections.
-    const asked = Array.from({ length: 25 }, () => store.query('SELECT 1').then(() => 'answered', String))
-    store.abandon()
-    // The query timeout would end them too.
-    for (const outcome of await Promise.all(asked)) expect(outcome).toMatch(/was closed/)
-    await expect(store.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow()
-    await store.close()
-  })
-
   it('does not block the end of the API', async () => {
     const { DATA_DIR, url } = await database()
     await using proxy = await startMutableProxy(url)
@@ -184,27 +169,14 @@ describe.skipIf(bin === undefined)('a database that falls silent', () => {
   })
 })
 
-describe.skipIf(bin === undefined)('a long transaction', () => {
-  it('lets others run meanwhile, in its own process and in another', async () => {
-    const { url } = await database()
-    const [first, second] = [openPostgres(url), openPostgres(url)]
-    await first.longTransaction(async (queries) => {
-      await queries.script('CREATE TABLE counter (n INTEGER NOT NULL)')
-      for (const store of [first, second]) {
-        expect(await store.transaction((others) => others.query('SELECT 1 AS one'))).toEqual([{ one: 1 }])
-      }
-    })
-    expect(await second.query('SELECT n FROM counter')).toEqual([])
-    await Promise.all([first.close(), second.close()])
-  })
-})
-
 /** The API in its own process over these settings, once it listens. */
 async function startServing(settings: StoreSettings) {
   const { origin, child, ended } = await startServer(asEnvironment(settings))
+  const send = (method: string, path: string, key: string) =>
+    fetch(`${origin}${path}`, { method, headers: { Authorization: `Bearer ${key}` } })
   return {
-    get: (key: string) =>
-      fetch(`${origin}/api/v1/datasets/app-rankings`, { headers: { Authorization: `Bearer ${key}` } }),
+    get: (key: string) => send('GET', '/api/v1/datasets/app-rankings', key),
+    send,
     async stop() {
       child.kill('SIGTERM')
       return await ended
@@ -247,6 +219,33 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     const started = await Promise.all([start(), start()])
     expect(started.filter(({ welcome }) => welcome.includes('sk-inference-'))).toHaveLength(1)
     for (const { ending } of started) expect(ending).toMatchObject({ code: 0 })
+  })
+
+  it('answer 503 within two seconds while the server is stopped, and go on once it continues', async () => {
+    const settings = await database()
+    await publishOne(settings.DATA_DIR)
+    const api = await startServing(settings)
+    const [key, manager] = [
+      await makeKey(asEnvironment(settings)),
+      await makeKey(asEnvironment(settings), 'management'),
+    ]
+    expect((await api.get(key)).status).toBe(200)
+    server.suspend()
+    const began = performance.now()
+    const asked = [
+      api.get(key),
+      api.send('GET', '/api/v1/scim/groups', manager),
+      api.send('POST', '/api/v1/scim/sync-jobs', manager),
+    ]
+    for (const reply of await Promise.all(asked)) {
+      expect(reply.status).toBe(503)
+      expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
+      envelopeSchema.parse(await reply.json())
+    }
+    expect(performance.now() - began).toBeLessThan(3500)
+    server.resume()
+    await until(async () => (await api.get(key)).status === 200)
+    await api.stop()
   })
 
   it('answer 503 while the server is away and recover by themselves', async () => {

@@ -1,8 +1,34 @@
--- Directory sync: the accounts' connections, the sync jobs, and the synced groups. Flags are 0 or 1; times are ISO 8601
--- UTC with milliseconds, as text.
+-- The tables of version 1.0.0. Times are ISO 8601 UTC with milliseconds, as text; flags are 0 or 1.
 
--- token_source is the name of an environment variable or the path of a file; the token is not stored. schedule is a
--- cron expression in UTC, next_sync_at its next time.
+CREATE TABLE accounts (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  created_at TEXT NOT NULL
+);
+
+-- key_hash is the SHA-256 of the key, which is not stored. key_end is its last four characters, for the owner to
+-- recognise it.
+CREATE TABLE api_keys (
+  id TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES accounts (id),
+  kind TEXT NOT NULL CHECK (kind IN ('inference', 'management')),
+  key_hash TEXT NOT NULL UNIQUE,
+  key_end TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  revoked_at TEXT
+);
+
+CREATE TABLE quotas (
+  policy TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  window_ends TEXT NOT NULL,
+  used INTEGER NOT NULL,
+  PRIMARY KEY (policy, subject)
+);
+
+-- The directory of an account. token_source is the name of an environment variable or the path of a file; the token is
+-- not stored. schedule is a cron expression in UTC, next_sync_at its next time. This many groups and members may be
+-- removed, and beyond them this percentage; null is the default.
 CREATE TABLE scim_connections (
   account_id TEXT PRIMARY KEY REFERENCES accounts (id),
   url TEXT NOT NULL,
@@ -13,11 +39,14 @@ CREATE TABLE scim_connections (
   allow_private INTEGER NOT NULL,
   schedule TEXT,
   next_sync_at TEXT,
-  updated_at TEXT NOT NULL
+  updated_at TEXT NOT NULL,
+  gate_groups INTEGER,
+  gate_members INTEGER,
+  gate_percent INTEGER
 );
 
--- runner is the process of the job, heartbeat a number that it increments while it lives. failure is the cause, by its
--- name in api/scim/failures.ts.
+-- runner is the process of the job. failure is the cause, by its name in api/scim/failures.ts. scheduled is 1 for a job
+-- that the connection's schedule started.
 CREATE TABLE scim_sync_jobs (
   id TEXT PRIMARY KEY,
   account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -29,7 +58,8 @@ CREATE TABLE scim_sync_jobs (
   started_at TEXT,
   finished_at TEXT,
   runner TEXT,
-  heartbeat INTEGER NOT NULL
+  heartbeat INTEGER NOT NULL,
+  scheduled INTEGER NOT NULL DEFAULT 0
 );
 
 -- One job per account at a time.
@@ -54,10 +84,8 @@ CREATE TABLE scim_groups (
   deleted_at TEXT,
   UNIQUE (account_id, scim_id)
 );
-
 CREATE INDEX scim_present_groups ON scim_groups (account_id, created_at, id) WHERE deleted_at IS NULL;
 
--- member_id is the directory's id of a user or a group, type its type.
 CREATE TABLE scim_members (
   group_id TEXT NOT NULL REFERENCES scim_groups (id),
   member_id TEXT NOT NULL,
