@@ -19,8 +19,7 @@ export function adaptSchema({
   // A type with null alone has no name in typed languages.
   if (made.type === 'null') Object.assign(made, { type: ['string', 'null'] })
   if (zodSchema instanceof z.ZodNullable) allowNull(made)
-  const isOwn = zodSchema._zod.def.type === 'string'
-  if (isOwn && SELF_DESCRIBING.has(made.format ?? '')) delete made.pattern
+  if (zodSchema instanceof z.ZodStringFormat && SELF_DESCRIBING.has(made.format ?? '')) delete made.pattern
 }
 
 /** Adds `null` to the types: client generators handle that better than a union of two schemas. */
