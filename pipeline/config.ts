@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
 import { localUrl, publicUrlSchema, scheduleSchema, webAddressSchema } from './program/settings.ts'
 import { UsageError } from './program/program.ts'
-import { CLUSTER_FORM, clusterOf, parseClusterAddress } from './sources/cluster/address.ts'
+import { CLUSTER_FORM, clusterOf, parseClusterAddress } from './sources/cluster-address.ts'
 
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7

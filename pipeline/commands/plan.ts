@@ -52,7 +52,7 @@ export async function plan(
 /** The days that a run would pull from the cluster first; undefined if there is none. */
 async function listPulls({ config, now, progress }: Dependencies): Promise<readonly string[] | undefined> {
   if (config.usageSource === undefined) return undefined
-  const { changedDays } = await import('../sources/cluster/pull.ts')
+  const { changedDays } = await import('../sources/cluster.ts')
   return await changedDays({
     address: config.usageSource,
     rawFolder: join(config.dataDir, RAW_FOLDER),

@@ -129,7 +129,7 @@ async function pull({
 }: Run): Promise<StageResult['facts']> {
   if (config.usageSource === undefined) return {}
   // Loads the HTTP client only for installations with a cluster.
-  const { pullCluster } = await import('../sources/cluster/pull.ts')
+  const { pullCluster } = await import('../sources/cluster.ts')
   const days = await pullCluster(connection, {
     address: config.usageSource,
     rawFolder,

@@ -1,7 +1,7 @@
 /** CONTRACT 10: the form of USAGE_SOURCE. */
 import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
-import { parseClusterAddress } from '../../../pipeline/sources/cluster/address.ts'
+import { parseClusterAddress } from '../../../pipeline/sources/cluster-address.ts'
 
 describe('USAGE_SOURCE', () => {
   it('an address states host, credentials, database, table and cluster', () => {

@@ -282,7 +282,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
       ['a shard does not answer', 'usage_rows&cluster=broken', 'run again when every shard answers'],
       ['a limit of the profile would cut the result', 'many', "raise the limit in the user's profile"],
       ['there is no such table', 'nowhere', 'see data/clickhouse.sql'],
-      ['a column has a wrong type', 'wrong', 'prompt_tokens is of type String'],
+      ['a column is missing', 'wrong', 'has no column completion_tokens'],
       ['too many rows may be invalid', 'odd', 'SELECT * FROM'],
     ])('%s', async (_case, table, remedy) => {
       await cluster.run('DROP TABLE IF EXISTS many SYNC')
@@ -290,7 +290,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
       await cluster.run(plainRows('many', 5_000))
       await cluster.run('DROP TABLE IF EXISTS wrong SYNC')
       await cluster.run(
-        `CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens String, completion_tokens Int64)
+        `CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens Int64)
         ENGINE = MergeTree PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
       )
       await cluster.run('DROP TABLE IF EXISTS odd SYNC')

@@ -1,63 +1,45 @@
-/** Parses the address of a ClickHouse cluster in USAGE_SOURCE. */
+/** USAGE_SOURCE: the address of a ClickHouse cluster. */
 import { z } from 'zod'
 
 /** The form of USAGE_SOURCE, for messages. */
 export const CLUSTER_FORM =
   'clickhouse://user:password@host:port/database?table=usage&cluster=NAME (port of the HTTP interface; tls=1 for https)'
 
-/** The table of raw usage on a ClickHouse cluster, and its address. */
-export type ClusterAddress = {
-  /** `http://host:port` or `https://host:port`. */
-  readonly url: string
-  readonly user: string
-  readonly password: string
-  readonly database: string
-  readonly table: string
-  /** Set where the table is on each shard of a cluster, without a Distributed table over it. */
-  readonly cluster: string | undefined
-}
+const CLICKHOUSE_PORT = '8123'
 
-/** A name, which is quoted in every statement. */
-const clickHouseName = z.string().regex(/^[^\p{Cc}]+$/u)
-
+const name = z.string().regex(/^[^\p{Cc}]+$/u)
 const addressSchema = z.object({
-  protocol: z.literal('clickhouse:'),
-  host: z.string().min(1),
+  /** `http://host:port` or `https://host:port`. */
+  url: z.url(),
   user: z.string(),
   password: z.string(),
-  database: clickHouseName,
-  parameters: z.strictObject({
-    table: clickHouseName,
-    cluster: clickHouseName.optional(),
-    tls: z.enum(['0', '1']).optional(),
-  }),
+  database: name,
+  table: name,
+  /** Set where the table is on each shard of a cluster, without a Distributed table over it. */
+  cluster: name.optional(),
+})
+const parameterSchema = z.strictObject({
+  table: z.string(),
+  cluster: z.string().optional(),
+  tls: z.enum(['0', '1']).optional(),
 })
 
-const CLICKHOUSE_PORT = 8123
+/** The table of raw usage on a ClickHouse cluster, and its address. */
+export type ClusterAddress = z.infer<typeof addressSchema>
 
 /** Parses an address of USAGE_SOURCE; undefined for any other text. */
 export function parseClusterAddress(address: string): ClusterAddress | undefined {
   const url = URL.parse(address)
-  if (url === null) return undefined
-  const parts = addressSchema.safeParse({
-    protocol: url.protocol,
-    host: url.hostname,
+  const parameters = parameterSchema.safeParse(Object.fromEntries(url?.searchParams ?? []))
+  if (url?.protocol !== 'clickhouse:' || !parameters.success) return undefined
+  const { tls, ...rest } = parameters.data
+  return addressSchema.safeParse({
+    url: `${tls === '1' ? 'https' : 'http'}://${url.hostname}:${url.port || CLICKHOUSE_PORT}`,
     user: percentDecoded(url.username),
     password: percentDecoded(url.password),
     database: percentDecoded(url.pathname.slice(1)),
-    parameters: Object.fromEntries(url.searchParams),
-  })
-  if (!parts.success) return undefined
-  const { host, user, password, database, parameters } = parts.data
-  const scheme = parameters.tls === '1' ? 'https' : 'http'
-  return {
-    url: `${scheme}://${host}:${url.port || CLICKHOUSE_PORT}`,
-    user,
-    password,
-    database,
-    table: parameters.table,
-    cluster: parameters.cluster,
-  }
+    ...rest,
+  }).data
 }
 
 /** Undefined for a `%` without two hex digits: a password must write it as %25. */
