@@ -1,11 +1,83 @@
-/** One chat request from its arrival to its record. */
+/** One chat request from its arrival to its record, and its attempts at providers. */
+import type { Caller } from '../http/call.ts'
 import type { NamedApp } from './app.ts'
-import type { Attempt } from './attempt.ts'
-import type { Candidate } from './candidates.ts'
-import { AttemptFailure } from './failure.ts'
+import type { Provider } from './configuration.ts'
+import { AttemptFailure } from './failures.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
 import type { Usage } from './usage.ts'
-import type { Caller } from '../http/call.ts'
+
+/** A model, by its name in the configuration, and one of its providers. */
+export interface Candidate {
+  readonly model: string
+  readonly provider: Provider
+}
+
+/** One try at one provider, with its deadlines. */
+export class Attempt {
+  readonly candidate: Candidate
+  /** HTTP status of the provider; null without a reply. */
+  status: number | null = null
+  readonly #controller = new AbortController()
+  readonly #began = performance.now()
+  readonly #total: NodeJS.Timeout
+  #silence: NodeJS.Timeout | undefined
+  /** Until when keep-alives extend the deadline. */
+  #extendedUntil = Infinity
+  #isSuspended = false
+
+  /** Begins the attempt; `leftMs` is the remaining time of the request. */
+  constructor(candidate: Candidate, leftMs: number) {
+    this.candidate = candidate
+    const { total_ms: totalMs } = candidate.provider.timeouts
+    const late = leftMs < totalMs ? 'outOfTime' : 'timeout'
+    const end = () => this.abort(new AttemptFailure(this.#isSuspended ? 'notRead' : late))
+    this.#total = setTimeout(end, Math.min(totalMs, leftMs))
+  }
+
+  /** Aborts the attempt; its reason is the failure. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(failure: AttemptFailure): void {
+    this.#controller.abort(failure)
+  }
+
+  /**
+   * From here on a stream may be silent for `ms`: until its first token, or between two parts. Keep-alives extend that,
+   * to `atMostMs` in all.
+   */
+  expectWithin(ms: number, atMostMs = Infinity): void {
+    clearTimeout(this.#silence)
+    this.#isSuspended = false
+    this.#extendedUntil = performance.now() + atMostMs - ms
+    this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout')), ms)
+  }
+
+  /** The stream went on. */
+  progressed(): void {
+    if (performance.now() < this.#extendedUntil) this.#silence?.refresh()
+  }
+
+  /** The stream is not being read, since the client is slow: silence is not the provider's. */
+  suspend(): void {
+    clearTimeout(this.#silence)
+    this.#isSuspended = true
+  }
+
+  /** Ends the attempt; returns its record. */
+  end(failure?: AttemptFailure): AttemptRecord {
+    clearTimeout(this.#total)
+    clearTimeout(this.#silence)
+    return {
+      model: this.candidate.model,
+      provider: this.candidate.provider.name,
+      status: failure?.facts.status ?? this.status,
+      error_type: failure?.errorType ?? null,
+      duration_ms: Math.round(performance.now() - this.#began),
+    }
+  }
+}
 
 interface CallFacts {
   readonly requestId: string
@@ -30,34 +102,24 @@ export interface Ending {
 export const STATUS_DISCONNECTED = 499
 
 export class ChatCall {
-  readonly requestId: string
-  readonly caller: Caller
-  readonly arrivedAt: Date
-  readonly app: NamedApp
+  readonly facts: CallFacts
   readonly attempts: AttemptRecord[] = []
   isStream = false
+  /** Whether the client disconnected: then no further attempt is made. */
+  isDisconnected = false
   readonly #began = performance.now()
   #current: Attempt | undefined
   #firstTokenMs: number | null = null
-  #isDisconnected = false
   #isCancelled = false
   #isRecorded = false
 
-  constructor({ requestId, caller, arrivedAt, app }: CallFacts) {
-    this.requestId = requestId
-    this.arrivedAt = arrivedAt
-    this.app = app
-    this.caller = caller
+  constructor(facts: CallFacts) {
+    this.facts = facts
   }
 
   /** Milliseconds since it arrived. */
   get elapsedMs(): number {
     return Math.round(performance.now() - this.#began)
-  }
-
-  /** Whether the client disconnected: then no further attempt is made. */
-  get isDisconnected(): boolean {
-    return this.#isDisconnected
   }
 
   get isCancelled(): boolean {
@@ -67,10 +129,6 @@ export class ChatCall {
   /** Whether the reply of the attempt in progress is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
     return this.#current?.candidate.provider.on_leave === 'finish'
-  }
-
-  disconnected(): void {
-    this.#isDisconnected = true
   }
 
   /** Ends the attempt in progress; no other follows. */
@@ -100,16 +158,20 @@ export class ChatCall {
   finish(ending: Ending): UsageRecord | undefined {
     if (this.#isRecorded) return undefined
     this.#isRecorded = true
-    const { served, usage } = ending
+    const { served } = ending
+    const { requestId, arrivedAt, caller, app } = this.facts
     return {
-      ts: this.arrivedAt.toISOString(),
-      request_id: this.requestId,
-      ...recordedApp(this.app),
-      ...tokensOf(usage),
+      ts: arrivedAt.toISOString(),
+      request_id: requestId,
+      // The nightly run derives the id from the address or name.
+      ...(app.app === null
+        ? { app_id: app.id }
+        : { app: app.app, app_title: app.title, app_categories: app.categories }),
+      ...tokensOf(ending.usage),
       requests: served === undefined ? 0 : 1,
       model: served?.model ?? null,
       provider: served?.provider.name ?? null,
-      account_id: this.caller.accountId,
+      account_id: caller.accountId,
       stream: this.isStream,
       status: ending.status,
       outcome: ending.outcome,
@@ -125,14 +187,9 @@ export class ChatCall {
     if (served === undefined) return 'no provider served the request'
     if (failure === undefined) return 'the provider reported none'
     if (failure.kind !== 'cancelled') return `the provider ${failure.message}`
-    const end = this.#isDisconnected ? 'the client disconnected' : 'the service stopped'
+    const end = this.isDisconnected ? 'the client disconnected' : 'the service stopped'
     return `${end}, and the reply was not read to its end`
   }
-}
-
-/** The nightly run derives the id from the address or name. */
-function recordedApp({ id, app, title, categories }: NamedApp) {
-  return app === null ? { app_id: id } : { app, app_title: title, app_categories: categories }
 }
 
 function tokensOf(usage: Usage | undefined) {

@@ -1,11 +1,18 @@
 /** Rewrites the chunks of a stream for strict clients; usage and finish are held back for the last one. */
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
-import { identityOf, throwIfError, type ReplyIdentity } from './completion.ts'
-import { isDone, namesError, type ProviderEvent } from './events.ts'
-import { finishMembers, isFilter, nativeFinish, withoutFinish } from './finish.ts'
-import { plainMessage } from './message.ts'
-import { failureOf } from './provider-error.ts'
-import { indexOf, ToolCallStream } from './tool-calls.ts'
+import {
+  finishMembers,
+  identityOf,
+  isFilter,
+  nativeFinish,
+  plainMessage,
+  throwIfError,
+  withoutFinish,
+  type ReplyIdentity,
+} from './completion.ts'
+import { failureOf } from './failures.ts'
+import { DONE, type ProviderEvent } from './provider.ts'
+import { indexOf, ToolCalls } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
@@ -27,15 +34,21 @@ interface OpenChoice {
   native: string | undefined
   /** Members beside its finish. */
   more: JsonObject
-  readonly tools: ToolCallStream
+  readonly tools: ToolCalls
+  hasFunctionCall: boolean
 }
 
-/** Reads the stream of one attempt, event by event. */
+/**
+ * Reads the stream of one attempt, event by event.
+ * - A token, a tool call or an empty end makes it an answer; a role or a keep-alive does not.
+ * - It is whole once every choice has finished, or with [DONE] after content.
+ * - Some providers set a finish in every chunk, so a finish beside content may not be the end.
+ * - Id and time are those of the first chunk that has them (Azure's first has none), the same in every chunk.
+ */
 export class ChunkReader {
   /** By index. */
   readonly #choices = new Map<number, OpenChoice>()
   readonly #expected: number
-  /** What identifies the reply: the same in every chunk that was sent. */
   #identity: ReplyIdentity
   #isIdentityFixed = false
   #usage: JsonObject | undefined
@@ -55,47 +68,41 @@ export class ChunkReader {
    * The chunk for the client from one event, without its identity; undefined if there is nothing to send yet.
    * @throws {AttemptFailure} if it is an error or unreadable.
    */
-  read({ event, data }: ProviderEvent): JsonObject | undefined {
-    if (isDone(data)) {
+  read({ data, isError = false }: ProviderEvent): JsonObject | undefined {
+    if (data === DONE) {
       this.#isDone = true
       return undefined
     }
-    const isNamedError = namesError(event)
     // A keep-alive, which other servers send as a comment.
-    if (data === '' && !isNamedError) return undefined
+    if (data === '' && !isError) return undefined
     const value = parseJson(data)
-    if (!isObject(value)) throw failureOf(OK, value ?? data)
-    if (isNamedError) throw failureOf(OK, value)
+    if (!isObject(value) || isError) throw failureOf(OK, value ?? data)
     throwIfError(value)
-    // Azure's first chunk has neither id nor time.
     if (!this.#isIdentityFixed) this.#identity = identityOf(value, this.#identity)
     this.#usage = laterUsage(this.#usage, usageIn(value))
     this.#endedWithContent = false
     const choices = objectsIn(value['choices'])
-      .map((choice, position) => this.#readChoice(choice, position))
+      .map((choice, position) => this.#readChoice(choice, indexOf(choice) ?? position))
       .filter((choice) => choice !== undefined)
     const rest = withoutNulls(value)
     for (const key of REWRITTEN) delete rest[key]
-    if (typeof rest['system_fingerprint'] !== 'string') delete rest['system_fingerprint']
     if (choices.length > 0) return { ...rest, choices }
     this.#more = { ...this.#more, ...rest }
     return undefined
   }
 
-  /** Whether a token, a tool call or an empty end was read: from here on it is an answer. */
+  /** Whether it is an answer from here on. */
   get isMeaningful(): boolean {
     return this.#hasContent || this.#areOver
   }
 
-  /** Whether the provider marked the reply as whole: by the end of every choice, or by [DONE]. */
+  /** Whether the provider marked the reply as whole. */
   get isWhole(): boolean {
-    return this.#areOver || (this.#isDone && this.#hasContent && !this.#isHalfCalled)
+    const isHalfCalled = this.#all.some(({ isOver, tools }) => !isOver && tools.isHalf)
+    return this.#areOver || (this.#isDone && this.#hasContent && !isHalfCalled)
   }
 
-  /**
-   * Milliseconds to wait for the rest once every requested choice is over; undefined before. Some providers set a finish
-   * in every chunk, so one beside content may not be the end.
-   */
+  /** Milliseconds to wait for the rest once every requested choice is over; undefined before. */
   get restMs(): number | undefined {
     if (!this.#areOver || this.#choices.size < this.#expected || this.#endedWithContent) return undefined
     return this.#usage === undefined ? USAGE_MS : END_MS
@@ -103,8 +110,7 @@ export class ChunkReader {
 
   /** Whether the provider's filter held everything back: another model may be less strict. */
   get isFilteredOut(): boolean {
-    if (this.#hasContent || !this.#areOver) return false
-    return [...this.#choices.values()].every(({ native }) => isFilter(native))
+    return !this.#hasContent && this.#areOver && this.#all.every(({ native }) => isFilter(native))
   }
 
   get isDone(): boolean {
@@ -129,68 +135,65 @@ export class ChunkReader {
 
   /** The last chunks: what is left of tool calls, the finish of each choice, and the usage, in a chunk of its own if asked. */
   ending(separateUsage = false): JsonObject[] {
-    const calls = this.#restOfCalls()
-    const choices = [...this.#choices]
-      .toSorted(([a], [b]) => a - b)
-      .map(([index, { hasBegun, native, more, tools }]) => ({
-        ...more,
-        index,
-        delta: hasBegun ? {} : { role: 'assistant', content: '' },
-        ...finishMembers(native, tools.called),
-      }))
+    const open = [...this.#choices].toSorted(([a], [b]) => a - b)
+    const calls = open.flatMap(([index, choice]) => {
+      const parts = choice.tools.finish()
+      if (parts.length === 0) return []
+      return [{ index, delta: begin(choice, { tool_calls: parts }), finish_reason: null }]
+    })
+    const choices = open.map(([index, { hasBegun, native, more, tools, hasFunctionCall }]) => ({
+      ...more,
+      index,
+      delta: hasBegun ? {} : { role: 'assistant', content: '' },
+      ...finishMembers(native, !tools.isEmpty ? 'tool_calls' : hasFunctionCall ? 'function_call' : undefined),
+    }))
     const finish = { ...this.#more, choices }
     const usage = usageReply(this.usage)
     const last = separateUsage ? [finish, { choices: [], usage }] : [{ ...finish, usage }]
-    return calls === undefined ? last : [calls, ...last]
+    return calls.length === 0 ? last : [{ choices: calls }, ...last]
+  }
+
+  get #all(): readonly OpenChoice[] {
+    return [...this.#choices.values()]
   }
 
   get #areOver(): boolean {
-    if (this.#choices.size === 0) return false
-    for (const { isOver } of this.#choices.values()) if (!isOver) return false
-    return true
-  }
-
-  /** Whether a call breaks off within its arguments. */
-  get #isHalfCalled(): boolean {
-    return [...this.#choices.values()].some(({ isOver, tools }) => !isOver && tools.isHalf)
+    return this.#choices.size > 0 && this.#all.every(({ isOver }) => isOver)
   }
 
   /** The choice without its finish; undefined if it holds nothing else. */
-  #readChoice(choice: JsonObject, position: number): JsonObject | undefined {
-    const { delta: sent, message, ...rest } = withoutFinish(choice)
-    const native = nativeFinish(choice)
-    if (isOfOtherOperation(choice)) throw failureOf(OK, choice)
-    const index = indexOf(choice) ?? position
+  #readChoice(choice: JsonObject, index: number): JsonObject | undefined {
+    const { delta: sent, message: whole = sent, ...rest } = withoutFinish(choice)
     const open = this.#open(index)
-    const { delta, isSilent } = readDelta(sent ?? message, open.tools)
-    this.#note(open, native, isSilent)
-    const goesOut = !isEmptyDelta(delta) || rest['logprobs'] !== undefined
-    if (!goesOut && native !== undefined) open.more = rest
+    const native = nativeFinish(choice)
+    if (native !== undefined) Object.assign(open, { native, isOver: true })
+    // The form of another operation: no client reads it.
+    if (whole === undefined && typeof rest['text'] === 'string') throw failureOf(OK, choice)
+    const { delta, isSilent } = readDelta(whole, open)
+    if (!isSilent) this.#noteContent(open)
+    const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
+    if (isEmpty && native !== undefined) open.more = rest
     // A role alone is sent and keeps a client waiting; a tool call with nothing to send is waited for.
-    if (!goesOut && (native !== undefined || !isSilent)) return undefined
+    if (isEmpty && (native !== undefined || !isSilent)) return undefined
     return { ...rest, index, delta: begin(open, delta), finish_reason: null }
   }
 
-  #note(open: OpenChoice, native: string | undefined, isSilent: boolean): void {
-    open.native = native ?? open.native
-    open.isOver ||= native !== undefined
-    if (isSilent) return
+  #noteContent({ isOver }: OpenChoice): void {
     this.#hasContent = true
-    this.#endedWithContent ||= open.isOver
-  }
-
-  #restOfCalls(): JsonObject | undefined {
-    const choices = [...this.#choices]
-      .map(([index, open]) => ({ index, open, calls: open.tools.finish() }))
-      .filter(({ calls }) => !isEmptyDelta(calls))
-      .map(({ index, open, calls }) => ({ index, delta: begin(open, calls), finish_reason: null }))
-    return choices.length === 0 ? undefined : { choices }
+    this.#endedWithContent ||= isOver
   }
 
   #open(index: number): OpenChoice {
     const known = this.#choices.get(index)
     if (known !== undefined) return known
-    const open = { hasBegun: false, isOver: false, native: undefined, more: {}, tools: new ToolCallStream() }
+    const open = {
+      hasBegun: false,
+      isOver: false,
+      native: undefined,
+      more: {},
+      tools: new ToolCalls(),
+      hasFunctionCall: false,
+    }
     this.#choices.set(index, open)
     return open
   }
@@ -210,32 +213,14 @@ export function failedChunk(identity: ReplyIdentity, error: JsonObject): JsonObj
   return { error, ...identified(identity, { choices: FAILED }) }
 }
 
-/** Text in the choice itself: no client of this operation reads it. */
-function isOfOtherOperation({ delta, message, text }: JsonObject): boolean {
-  return typeof text === 'string' && !isObject(delta) && !isObject(message)
-}
-
 /** A delta for the client; a tool call counts as content even while its first part is held back. */
-function readDelta(
-  value: unknown,
-  tools: ToolCallStream,
-): { readonly delta: Record<string, unknown>; readonly isSilent: boolean } {
-  if (!isObject(value)) return { delta: {}, isSilent: true }
-  const { tool_calls: calls, function_call: old, ...delta } = plainMessage(value)
-  if (calls === undefined && old === undefined) return { delta, isSilent: isEmptyDelta(delta) }
-  const isSilent = isEmptyDelta(delta) && isEmpty(calls ?? []) && !isObject(old)
-  addCalls(delta, { tool_calls: tools.read(calls) })
-  if (isObject(old)) addCalls(delta, { function_call: tools.readFunctionCall(old) })
+function readDelta(sent: unknown, open: OpenChoice) {
+  const { tool_calls: calls, ...delta } = plainMessage(isObject(sent) ? sent : {})
+  const isSilent = isEmptyDelta(delta) && objectsIn(calls).length === 0
+  const parts = open.tools.read(calls)
+  if (parts.length > 0) delta['tool_calls'] = parts
+  open.hasFunctionCall ||= isObject(delta['function_call'])
   return { delta, isSilent }
-}
-
-function addCalls(
-  delta: Record<string, unknown>,
-  { tool_calls: calls, function_call: old }: JsonObject,
-): void {
-  const all = [...objectsIn(delta['tool_calls']), ...objectsIn(calls)]
-  if (all.length > 0) delta['tool_calls'] = all
-  if (old !== undefined) delta['function_call'] = old
 }
 
 /** Clients that assemble a message need its role once. */
@@ -245,12 +230,9 @@ function begin(open: OpenChoice, delta: JsonObject): JsonObject {
   return { ...first, ...delta }
 }
 
-/** Only a role and empty texts. */
+/** Only a role, empty texts and empty lists. */
 function isEmptyDelta(delta: JsonObject): boolean {
-  for (const key in delta) if (key !== 'role' && !isEmpty(delta[key])) return false
-  return true
-}
-
-function isEmpty(value: unknown): boolean {
-  return value === '' || (Array.isArray(value) && value.length === 0)
+  return Object.entries(delta).every(
+    ([key, value]) => key === 'role' || value === '' || (Array.isArray(value) && value.length === 0),
+  )
 }

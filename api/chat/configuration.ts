@@ -4,6 +4,7 @@ import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { OperatorError } from '../http/errors.ts'
+import type { Log } from '../process/log.ts'
 import { Breaker } from './breaker.ts'
 
 export interface Configuration {
@@ -146,6 +147,45 @@ const fileSchema = z.strictObject({
   ),
   limits: limitsSchema.prefault({}),
 })
+
+/** The current configuration; an operator can reload the file. */
+export interface Models {
+  /** Undefined without MODELS_FILE. */
+  current(): Configuration | undefined
+  /** Reads the file again. If it is invalid, the current configuration stays, and the log has the reason. */
+  reload(): Promise<void>
+}
+
+/**
+ * Opens the configuration at `path`.
+ * @throws {OperatorError} if it is invalid.
+ */
+export async function openModels(
+  path: string | undefined,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<Models> {
+  async function read(): Promise<Configuration | undefined> {
+    if (path === undefined) return undefined
+    const configuration = await readConfiguration(path, environment)
+    for (const warning of configuration.warnings) log.warn(warning)
+    log.info({ models: configuration.models.size }, 'models configured')
+    return configuration
+  }
+
+  let configuration = await read()
+  return {
+    current: () => configuration,
+    async reload() {
+      try {
+        configuration = await read()
+      } catch (error) {
+        if (!(error instanceof OperatorError)) throw error
+        log.error({ err: error }, 'models not reloaded; the current configuration stays')
+      }
+    },
+  }
+}
 
 /**
  * Reads the configuration; keys and secret headers come from `environment`.

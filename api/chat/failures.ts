@@ -1,211 +1,363 @@
 /**
- * The meaning of providers' errors, as a table: the first matching row gives the kind. A status alone means little: one
- * provider rejects a bad key with 400, another an empty account with 429.
+ * Why a provider did not serve a request: the kinds of failure with their consequences, and the meaning of providers'
+ * errors as a table.
  */
-import type { FailureKind } from './failure.ts'
+import { isObject, objectsIn, type JsonObject } from '../untrusted/json.ts'
 
-/** A row matches if all its conditions do. */
-interface FailureRow {
-  readonly kind: FailureKind
-  /** One of these HTTP statuses. */
-  readonly status?: readonly number[]
-  /** One of these words as code, type, status or reason of the error, in lower case. */
-  readonly word?: readonly string[]
-  /** The provider's message. */
-  readonly message?: RegExp
+/** Stable names of failures, for clients and records; the SDKs know these words. */
+export type ErrorType =
+  | 'content_policy_violation'
+  | 'context_length_exceeded'
+  | 'invalid_request'
+  | 'payload_too_large'
+  | 'provider_overloaded'
+  | 'provider_unavailable'
+  | 'rate_limit_exceeded'
+  | 'server'
+  | 'timeout'
+
+interface FailureRule {
+  readonly errorType: ErrorType
+  /** Follows the name of the provider. */
+  readonly sentence: string
+  /** Whether the provider rejects the request itself: 400 if every provider does. */
+  readonly refusesRequest?: true
+  /** Whether the failure shows nothing about the provider's health. */
+  readonly harmless?: true
 }
 
-const words = (text: string): readonly string[] => text.trim().split(/\s+/)
+const refusal = (errorType: ErrorType, sentence: string) =>
+  ({ errorType, sentence: `refused the request: ${sentence}`, refusesRequest: true, harmless: true }) as const
 
-/** Any of these expressions, in upper or lower case. */
+const OPERATOR_FAULT = {
+  errorType: 'provider_unavailable',
+  sentence: 'did not accept the request of this service',
+} as const
+
+const RULES = {
+  connection: { errorType: 'provider_unavailable', sentence: 'could not be reached' },
+  timeout: { errorType: 'timeout', sentence: 'did not answer in time' },
+  rateLimited: { errorType: 'rate_limit_exceeded', sentence: 'takes no more requests for now' },
+  overloaded: { errorType: 'provider_overloaded', sentence: 'is overloaded' },
+  failed: { errorType: 'provider_unavailable', sentence: 'failed' },
+  // The provider rejects this service's key, credit or model name: never the caller's fault.
+  operator: OPERATOR_FAULT,
+  // Not a rate limit: waiting does not restore the quota.
+  quota: OPERATOR_FAULT,
+  invalidReply: { errorType: 'provider_unavailable', sentence: 'sent a reply that cannot be used' },
+  cut: { errorType: 'provider_unavailable', sentence: 'ended its reply before it was whole' },
+  malformed: refusal('invalid_request', 'it does not accept or support a part of it'),
+  // Agents look for these words in the message, and shorten their context.
+  tooLong: refusal(
+    'context_length_exceeded',
+    'the prompt is too long, it exceeds the maximum context length (context_length_exceeded)',
+  ),
+  tooLarge: refusal('payload_too_large', 'its body is too large'),
+  filtered: refusal('content_policy_violation', 'its content is not allowed'),
+  outOfTime: {
+    errorType: 'timeout',
+    sentence: 'did not answer in the time that the request had left',
+    harmless: true,
+  },
+  // Found once the reply has begun: no other provider is tried.
+  notRead: {
+    errorType: 'timeout',
+    sentence: 'was cut off, since the caller did not read its reply',
+    harmless: true,
+  },
+  // The client disconnected, or the service stops.
+  cancelled: { errorType: 'server', sentence: 'was cancelled', harmless: true },
+} as const satisfies Readonly<Record<string, FailureRule>>
+
+type FailureKind = keyof typeof RULES
+
+interface FailureFacts {
+  /** HTTP status of the provider, if there is one. */
+  readonly status?: number | undefined
+  /** The provider's Retry-After in seconds. */
+  readonly retryAfterSeconds?: number | undefined
+  /** The provider's short code for it. */
+  readonly code?: string | undefined
+  /** The member of the request that the provider rejects. */
+  readonly param?: string | undefined
+  /** The provider's message, for the log alone. */
+  readonly detail?: string | undefined
+  readonly cause?: unknown
+}
+
+/** One provider did not serve the request. The message holds no secret and no text of the provider. */
+export class AttemptFailure extends Error {
+  override readonly name = 'AttemptFailure'
+  readonly kind: FailureKind
+  readonly facts: FailureFacts
+
+  constructor(kind: FailureKind, facts: FailureFacts = {}) {
+    super(RULES[kind].sentence, { cause: facts.cause })
+    this.kind = kind
+    this.facts = facts
+  }
+
+  get rule(): FailureRule {
+    return RULES[this.kind]
+  }
+
+  get errorType(): ErrorType {
+    return this.rule.errorType
+  }
+}
+
+/** A row of the table: an error with one of these statuses and one of these words has this meaning. */
+interface Meaning {
+  readonly kind: FailureKind
+  readonly words: RegExp
+  readonly status?: readonly number[]
+}
+
 const anyOf = (...patterns: readonly string[]): RegExp => new RegExp(patterns.join('|'), 'i')
 
-// OpenAI, DeepSeek, Novita, OpenRouter, LiteLLM, Anthropic, Google, Alibaba, Volcengine, Zhipu, SiliconFlow.
-const CREDIT_WORDS = words(`
-  billing_hard_limit_reached billing_not_active insufficient_balance insufficient_credits not_enough_balance
-  budget_exceeded billing_error billing_disabled arrearage accountoverdueerror allocationquota.freetieronly 1113 30001
-`)
-
-// Anthropic: "Your credit balance is too low"; xAI: "used all available credits or reached its monthly spending
-// limit"; Alibaba: "make sure your account is in good standing"; Gemini: "enable billing"; DeepInfra: "please top up".
-const CREDIT_MESSAGE = anyOf(
-  'balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)',
-  '(?:insufficient|not enough)[ _]*(?:account )?(?:balance|credits?|funds)',
-  '(?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\\b|credit limit',
-  '(?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing',
-  '\\btop(?:ping)?[ -]up\\b|\\barrears?\\b|\\boverdue\\b|in good standing',
-  'exceeded your (?:monthly )?included credits',
-)
-
-// OpenAI, llama.cpp, GitHub Models, LiteLLM, Mistral, Zhipu.
-const LENGTH_WORDS = words(`
-  context_length_exceeded exceed_context_size_error string_above_max_length tokens_limit_reached
-  contextwindowexceedederror context_window_exceeded 3051 1261
-`)
-
-// OpenAI and vLLM: "maximum context length is 8192 tokens"; Anthropic: "prompt is too long: 210000 tokens > 200000
-// maximum"; llama.cpp: "exceeds the available context size"; Gemini: "input token count (…) exceeds the maximum number
-// of tokens allowed"; Bedrock: "Input is too long for requested model"; TGI: "`inputs` must have less than 4096 tokens";
-// SGLang: "is longer than the model's context length"; Alibaba: "Range of input length should be"; LM Studio: "context
-// length of only 4096 tokens"; Cerebras: "Current length is 9000 while limit is"; watsonx: "cannot exceed the total
-// tokens limit"; OpenAI and Groq, with 429: "Request too large for": waiting for the next minute does not help.
-const LENGTH_MESSAGE = anyOf(
-  'maximum (?:context|prompt|input|model|sequence) length|context length of only',
-  'context[ _-]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)',
-  'exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))',
-  'exceeds? (?:the )?max(?:imum)? (?:length|\\w* ?tokens)|exceed max message tokens',
-  'too big compared to KV|too large to process|too many (?:input |prompt )?tokens',
-  '(?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)',
-  '(?:longer|greater) than the (?:model|maximum|context)|range of input length|current length is \\d+ while limit',
-  'must have less than \\d+ tokens|max_new_tokens.{0,10}must be <=|less than max_seq_len',
-  '(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
-)
-const LARGER_THAN_A_MINUTE = anyOf(
-  'request too large for',
-  'tokens must be reduced',
-  'reduce your message size',
-)
-
-// OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Google, Groq, Bedrock.
-const KEY_WORDS = words(`
-  invalid_api_key api_key_invalid wrong_api_key authentication_error invalid_authentication_error unauthenticated
-  permission_error permission_denied service_disabled consumer_suspended account_deactivated organization_restricted
-  unsupported_country_region_territory accessdeniedexception unrecognizedclientexception expiredtokenexception
-`)
-
-// Gemini: "API key not valid", "User location is not supported", both with 400; xAI: "Incorrect API key provided",
-// with 400; DeepSeek: "Authentication Fails".
-const KEY_MESSAGE = anyOf(
-  '(?:api|access|subscription|auth\\w*)[ _-]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)',
-  '(?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\\w+ )?(?:api|access|auth\\w*)[ _-]?(?:key|token)',
-  'authentication (?:fail|required|error)|unauthori[sz]ed|location is not supported',
-  '(?:organi[sz]ation|account|project|team) (?:has been|is|was) (?:restricted|suspended|disabled|deactivated|blocked)',
-)
-
-// OpenAI, Hugging Face, Together, Groq, GitHub Models, Mistral, Azure, Volcengine, Zhipu, SiliconFlow.
-const MODEL_WORDS = words(`
-  model_not_found model_not_available model_not_supported model_decommissioned model_deprecated model_terms_required
-  unknown_model unavailable_model invalid_model deploymentnotfound modelnotopen invalidendpointormodel.notfound
-  1211 1500 20012 30003
-`)
-
-// DeepSeek: "Model Not Exist", with 400; OpenRouter: "is not a valid model ID", "No endpoints found for"; Bedrock: "The
-// provided model identifier is invalid"; LM Studio: "No models loaded"; Gemini: "models/… is not found for API version".
-const MODEL_MESSAGE = anyOf(
-  "\\bmodels?\\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)",
-  '(?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\\b',
-  'not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput',
-  'no endpoints found (?:for|matching)|not supported by any provider',
-)
-
-// OpenAI, Azure, Moonshot, Alibaba, Volcengine, Gemini, Bedrock, Zhipu.
-const CONTENT_WORDS = words(`
-  content_filter responsibleaipolicyviolation content_policy_violation moderation_blocked invalid_prompt
-  data_inspection_failed datainspectionfailed sensitivecontentdetected prohibited_content guardrail_intervened 1301
-`)
-
-// Azure: "content management policy"; OpenRouter: "your input was flagged"; Moonshot: "considered high risk"; DeepSeek:
-// "Content Exists Risk"; Volcengine: "may contain sensitive information"; xAI, with 403: "violates usage guidelines".
-const CONTENT_MESSAGE = anyOf(
-  'content (?:filter|management policy|policy|moderation)|\\bflagged\\b|moderation|content exists risk',
-  'sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content',
-  'safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)',
-)
-
-// OpenAI, Mistral, Azure.
-const SUPPORT_WORDS = words(`
-  unsupported_parameter unsupported_value unknown_parameter extra_forbidden operationnotsupported not_supported
-  unsupported unsupported_feature
-`)
-
-// OpenRouter, with 404: "No endpoints found that support tool use"; llama.cpp, with 500: "requires --jinja", "unsupported".
-const SUPPORT_MESSAGE = anyOf(
-  "unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|endpoints found that support",
-  'only support(?:s|ed)?\\b|requires? --|--jinja|must alternate|not a multimodal|maximum (?:allowed )?(?:number of )?output tokens',
-)
-
-// Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
-const QUOTA_MESSAGE = anyOf(
-  '(?:out of|exceed\\w*|reached|used up).{0,40}\\b(?:quota|usage limits?|allocation)\\b',
-  '\\b(?:quota|usage limits?|daily \\w+ limit)\\b.{0,60}(?:reached|exceeded|exhausted|used up)',
-)
-
-// Anthropic, TGI, Moonshot, Groq, Cerebras, Volcengine, Gemini, llama.cpp, Bedrock, DeepSeek, Zhipu.
-const BUSY_WORDS = words(`
-  overloaded_error overloaded engine_overloaded_error engine_overloaded capacity_exceeded queue_exceeded
-  serveroverloaded unavailable unavailable_error modelnotreadyexception serviceunavailableexception
-  insufficient_system_resource 1305
-`)
-const BUSY_MESSAGE = anyOf(
-  'overloaded|at capacity|capacity exceeded|loading model|model is (?:currently )?loading',
-)
-
-// OpenAI, Anthropic, Moonshot, Azure, Cerebras, Bedrock, Alibaba, Google, Zhipu.
-const LIMIT_WORDS = words(`
-  rate_limit_exceeded rate_limit_error rate_limit_reached_error too_many_requests too_many_requests_error
-  throttlingexception throttling.ratequota limit_requests resource_exhausted 1302
-`)
-
-/** MiniMax answers with 200 and its own number in base_resp. */
-const MINIMAX: readonly FailureRow[] = [
-  { kind: 'rateLimited', status: [200], word: ['1002', '1039'] },
-  { kind: 'operator', status: [200], word: ['1004', '2049', '1008'] },
-  { kind: 'quota', status: [200], word: ['2056'] },
-  { kind: 'filtered', status: [200], word: ['1026', '1027'] },
-  { kind: 'timeout', status: [200], word: ['1001'] },
-]
-
-/** Other meanings of 429 than a rate limit. */
-const TOO_MUCH: readonly FailureRow[] = [
-  { kind: 'tooLong', message: LARGER_THAN_A_MINUTE },
-  { kind: 'quota', word: ['insufficient_quota', 'exceeded_current_quota_error'] }, // OpenAI, Moonshot
-  { kind: 'operator', word: CREDIT_WORDS },
-  { kind: 'overloaded', status: [429], word: BUSY_WORDS },
-  { kind: 'rateLimited', word: LIMIT_WORDS },
-  { kind: 'operator', status: [429], message: CREDIT_MESSAGE },
-  { kind: 'quota', status: [429], message: /check your plan and billing/i },
-  { kind: 'overloaded', status: [429], message: BUSY_MESSAGE },
-  { kind: 'rateLimited', status: [429] },
-]
-
-const BY_WORD: readonly FailureRow[] = [
-  { kind: 'filtered', word: CONTENT_WORDS },
-  { kind: 'tooLong', word: LENGTH_WORDS },
-  { kind: 'operator', word: [...KEY_WORDS, ...MODEL_WORDS] },
-  { kind: 'overloaded', word: BUSY_WORDS },
-  { kind: 'malformed', word: SUPPORT_WORDS },
+/**
+ * In the order of matching; `#` marks a code of the provider. A status alone means little: some reject a bad key with
+ * 400, and an empty account with 429.
+ */
+const MEANINGS: readonly Meaning[] = [
+  // OpenAI, Groq and GitHub Models, with 429 or 413: waiting for the next minute does not help.
+  { kind: 'tooLong', words: anyOf('request too large for|tokens must be reduced|reduce your message size') },
+  { kind: 'quota', words: anyOf('#insufficient quota|#exceeded current quota') },
+  {
+    kind: 'rateLimited',
+    status: [429],
+    words: anyOf('rate.?limit|too many requests|throttl|limit requests|resource exhausted|#1302\\b'),
+  },
+  { kind: 'quota', status: [429], words: anyOf('check your plan and billing') },
+  {
+    kind: 'tooLong',
+    // OpenAI, vLLM, Anthropic, llama.cpp, Gemini, Bedrock, TGI, SGLang, Alibaba, LM Studio, Cerebras, watsonx.
+    words: anyOf(
+      'maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261)\\b',
+      'context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|contextwindowexceeded',
+      'exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))',
+      'exceeds? (?:the )?max(?:imum)? (?:length|\\w* ?tokens)|exceed max message tokens|tokens limit reached',
+      'too big compared to KV|too large to process|too many (?:input |prompt )?tokens|string above max length',
+      '(?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)',
+      '(?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \\d+ while limit',
+      'must have less than \\d+ tokens|max_new_tokens.{0,10}must be <=|less than max_seq_len',
+      '(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
+    ),
+  },
+  {
+    kind: 'operator',
+    // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow, LiteLLM.
+    words: anyOf(
+      'balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\\b',
+      '(?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)',
+      '(?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\\b|credit limit',
+      '(?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing',
+      '\\btop(?:ping)?[ -]up\\b|\\barrear|overdue|in good standing|included credits|budget.{0,10}exceeded|freetieronly',
+    ),
+  },
+  {
+    kind: 'operator',
+    // A key: OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek.
+    words: anyOf(
+      '(?:api|access|subscription|auth\\w*)[ -]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)',
+      '(?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\\w+ )?(?:api|access|auth\\w*)[ -]?(?:key|token)',
+      'authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported',
+      '(?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)',
+      'unsupported country|accessdenied|unrecognizedclient|expiredtoken',
+    ),
+  },
+  {
+    kind: 'filtered',
+    // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
+    words: anyOf(
+      'content (?:filter|management policy|policy|moderation)|\\bflagged\\b|moderation|content exists risk',
+      'sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content',
+      'safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)',
+      'responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\\b)',
+    ),
+  },
+  {
+    kind: 'operator',
+    // A model name: OpenAI, DeepSeek, OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
+    words: anyOf(
+      "\\bmodels?\\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)",
+      '(?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\\b',
+      'not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput',
+      'no endpoints found (?:for|matching)|not supported by any provider|model (?:not supported|terms required)',
+      '#(?:deploymentnotfound|modelnotopen|invalidendpointormodel|(?:1211|1500|20012|30003)\\b)',
+    ),
+  },
+  {
+    kind: 'overloaded',
+    words: anyOf(
+      'overloaded|at capacity|(?:capacity|queue) exceeded|loading model|model is (?:currently )?loading',
+      '#(?:unavailable|modelnotready|serviceunavailable|insufficient system resource|1305\\b)',
+    ),
+  },
   // The model wrote a tool call or JSON that does not parse (Groq, with 400): another provider may do better.
-  { kind: 'failed', word: ['tool_use_failed', 'json_validate_failed', 'network_error', 'abort'] },
-  { kind: 'timeout', word: ['deadline_exceeded', 'gatewaytimeout'] },
+  { kind: 'failed', words: anyOf('#(?:tool use failed|json validate failed|network error|abort)') },
+  { kind: 'timeout', words: anyOf('#(?:deadline exceeded|gatewaytimeout)') },
+  {
+    kind: 'quota',
+    // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
+    status: [200, 400, 402, 403],
+    words: anyOf(
+      '(?:out of|exceed\\w*|reached|used up).{0,40}\\b(?:quota|usage limits?|allocation)\\b',
+      '\\b(?:quota|usage limits?|daily \\w+ limit)\\b.{0,60}(?:reached|exceeded|exhausted|used up)',
+    ),
+  },
+  {
+    kind: 'malformed',
+    // OpenRouter, with 404: "No endpoints found that support tool use"; llama.cpp, with 500: "requires --jinja".
+    status: [200, 404, 405, 500, 501],
+    words: anyOf(
+      "unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|endpoints found that support",
+      'only support(?:s|ed)?\\b|requires? --|--jinja|must alternate|not a multimodal|#2013\\b',
+    ),
+  },
+  { kind: 'rateLimited', words: anyOf('rate.?limit|too many requests|throttl|resource exhausted') },
 ]
 
-const BY_MESSAGE: readonly FailureRow[] = [
-  { kind: 'tooLong', message: LENGTH_MESSAGE },
-  { kind: 'operator', message: CREDIT_MESSAGE },
-  { kind: 'operator', message: KEY_MESSAGE },
-  { kind: 'filtered', message: CONTENT_MESSAGE },
-  { kind: 'operator', message: MODEL_MESSAGE },
-  { kind: 'overloaded', message: BUSY_MESSAGE },
-  { kind: 'quota', status: [200, 400, 402, 403], message: QUOTA_MESSAGE },
-  { kind: 'malformed', status: [404, 405, 500, 501], message: SUPPORT_MESSAGE },
-  { kind: 'rateLimited', message: /rate.?limit|too many requests/i },
-]
+/** Without known words: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic). Other 4xx are the operator's. */
+const BY_STATUS: ReadonlyMap<number, FailureKind> = new Map([
+  ...[400, 415, 422].map((status) => [status, 'malformed'] as const),
+  ...[408, 504, 524].map((status) => [status, 'timeout'] as const),
+  ...[498, 503, 529].map((status) => [status, 'overloaded'] as const),
+  [413, 'tooLarge'],
+  [429, 'rateLimited'],
+])
 
-/** By status alone: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic). */
-const BY_STATUS: readonly FailureRow[] = [
-  { kind: 'malformed', status: [200], word: ['2013'] }, // MiniMax
-  { kind: 'malformed', status: [400, 415, 422] },
-  { kind: 'operator', status: [402, 404, 410] },
-  { kind: 'timeout', status: [408, 504, 524] },
-  { kind: 'tooLarge', status: [413] },
-  { kind: 'overloaded', status: [498, 503, 529] },
-]
+function kindOf(status: number, text: string): FailureKind {
+  const known = MEANINGS.find((one) => one.status?.includes(status) !== false && one.words.test(text))
+  if (known !== undefined) return known.kind
+  if (status < 400) return 'invalidReply'
+  return BY_STATUS.get(status) ?? (status < 500 ? 'operator' : 'failed')
+}
 
-/** The rows, in the order of matching. */
-export const FAILURES: readonly FailureRow[] = [
-  ...MINIMAX,
-  ...TOO_MUCH,
-  ...BY_WORD,
-  ...BY_MESSAGE,
-  ...BY_STATUS,
-]
+const CODE_KEYS = new Set(
+  'code type status reason status_code statusCode error_type error_code __type'.split(' '),
+)
+const MESSAGE_KEYS = new Set(
+  'message Message msg detail error status_msg error_msg error_message raw title'.split(' '),
+)
+const NESTED_KEYS = 'error detail message innererror base_resp metadata details errors'.split(' ')
+const NESTED_LEVELS = 4
+const NESTED_OBJECTS = 8
+const MESSAGE_CHARACTERS = 2000
+const RETRY_SECONDS_AT_MOST = 3600
+
+/** Members that mark data without choices and usage as an error. */
+const ERROR_KEYS =
+  'message Message msg detail code errors error_code error_msg error_message statusCode'.split(' ')
+
+/**
+ * The failure behind an error of a provider.
+ * @param status HTTP status of the reply.
+ * @param body its body as parsed JSON, otherwise as text.
+ * @param retryAfterMs the wait in milliseconds from the headers.
+ */
+export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
+  const members = typeof body === 'string' ? [['message', textOfPage(body)] as const] : [...membersOf(body)]
+  const found = members.filter(([key, value]) => CODE_KEYS.has(key) && /^[\w.:#-]{1,80}$/.test(String(value)))
+  const words = found.map(([, value]) => String(value).replaceAll('_', ' '))
+  const message = messageIn(members)
+  const meant = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
+  const waitMs = retryAfterMs ?? waitIn(members, message)
+  return new AttemptFailure(kindOf(meant, [...words.map((word) => `#${word}`), message].join(' ')), {
+    status: meant,
+    retryAfterSeconds:
+      waitMs === undefined ? undefined : Math.min(Math.ceil(waitMs / 1000), RETRY_SECONDS_AT_MOST),
+    code: nameIn(members, 'code'),
+    param: nameIn(members, 'param'),
+    detail: message === '' ? undefined : message,
+  })
+}
+
+/** Whether data of a stream, or a whole reply, is an error instead of an answer. */
+export function isError(value: JsonObject): boolean {
+  const { error, base_resp: minimax, choices, usage } = value
+  if (isErrorValue(error) || (isObject(minimax) && isErrorValue(minimax['status_code']))) return true
+  if (objectsIn(choices).length > 0 || isObject(usage)) return false
+  return ERROR_KEYS.some((key) => isErrorValue(value[key]))
+}
+
+const KEY_CHARACTERS = 6
+const LOGGED_CHARACTERS = 200
+/** Keys of any provider: after a known prefix, partly starred, or a long run of letters and digits. */
+const KEYS =
+  /\b(?:bearer\s+\S+|(?:sk|pk|key|gsk|xai|hf|nvapi|AIza)[-_*]?[\w*.-]{6,}|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{24,})|\S*\*{3,}\S*/gi
+
+/** A provider's message for the log: short, without the values of `headers` and without any other likely key. */
+export function redacted(message: string, headers: Readonly<Record<string, string>>): string {
+  const secrets = Object.values(headers)
+    .flatMap((value) => [value, value.replace(/^\w+ +/, '')])
+    .filter((value) => value.length >= KEY_CHARACTERS)
+  const known = secrets.reduce((text, secret) => text.replaceAll(secret, '[key]'), message)
+  return known.replaceAll(KEYS, '[key]').slice(0, LOGGED_CHARACTERS)
+}
+
+/** The members that describe an error, outer ones first: it stands alone, in a list, or inside of another object. */
+function* membersOf(body: unknown, levels = NESTED_LEVELS): Generator<readonly [string, unknown]> {
+  if (levels === 0) return
+  for (const object of objectsIn(Array.isArray(body) ? body : [body]).slice(0, NESTED_OBJECTS)) {
+    yield* Object.entries(object)
+    for (const key of NESTED_KEYS) yield* membersOf(object[key], levels - 1)
+  }
+}
+
+type Members = readonly (readonly [key: string, value: unknown])[]
+
+function messageIn(members: Members): string {
+  const texts = members.filter(([key, value]) => MESSAGE_KEYS.has(key) && typeof value === 'string')
+  const text = texts.map(([, value]) => value).join(' ')
+  return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
+}
+
+function textOfPage(html: string): string {
+  return html.replaceAll(/<[^>]*>/g, ' ')
+}
+
+/** A short name that clients may see: keys have more digits, and messages have spaces. */
+function nameIn(members: Members, wanted: string): string | undefined {
+  for (const [key, value] of members) {
+    if (key !== wanted || typeof value !== 'string') continue
+    if (/^[a-z_](?!(?:.*\d){5})[\w.[\]-]{1,63}$/i.test(value)) return value
+  }
+  return undefined
+}
+
+/** Some providers send every error member with every reply, empty or 0 without an error. */
+function isErrorValue(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && value !== false && Number(value) !== 0
+}
+
+function isErrorStatus(number: number): boolean {
+  return Number.isInteger(number) && number >= 400 && number <= 599
+}
+
+/**
+ * The wait in milliseconds: Gemini has it as a member, others in words, such as "Please try again in 1m2.5s", "retry
+ * after 20 seconds" or "please wait 40000 seconds".
+ */
+function waitIn(members: Members, message: string): number | undefined {
+  for (const [key, value] of members) {
+    if (key === 'retryDelay' || key === 'retry_after') return millisecondsOf(`${String(value)}s`)
+  }
+  const [, stated] =
+    /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(message) ??
+    []
+  return stated === undefined ? undefined : millisecondsOf(stated)
+}
+
+const UNITS_MS = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+
+/** A duration such as `37s`, `1m2.5s`, `450ms` or `20 seconds`; undefined for any other text. */
+function millisecondsOf(text: string): number | undefined {
+  const parts = [...text.toLowerCase().matchAll(/([\d.]+) ?(ms|[hms])/g)]
+  const sum = parts.reduce((ms, [, number, unit]) => ms + Number(number) * msOf(unit), 0)
+  return Number.isFinite(sum) && sum > 0 ? sum : undefined
+}
+
+function msOf(unit: string | undefined): number {
+  return unit === 'h' || unit === 'm' || unit === 's' ? UNITS_MS[unit] : UNITS_MS.ms
+}

@@ -1,15 +1,80 @@
-/** Tries one provider after another until one serves the request. */
-import type { Log } from '../process/log.ts'
+/** Which providers are tried for a request, in which order, and the error if none serves it. */
 import { ApiError } from '../http/errors.ts'
-import { Attempt } from './attempt.ts'
-import type { ChatCall } from './call.ts'
-import type { Candidate } from './candidates.ts'
-import type { AttemptFailure, ErrorType } from './failure.ts'
+import { MODELS_PATH } from '../paths.ts'
+import type { Log } from '../process/log.ts'
+import { shorten } from '../untrusted/shorten.ts'
+import { Attempt, type Candidate, type ChatCall } from './call.ts'
+import type { Configuration, Provider } from './configuration.ts'
+import { redacted, type AttemptFailure, type ErrorType } from './failures.ts'
 import type { ChatMetrics } from './metrics.ts'
-import { isName } from './provider-error.ts'
 import { asFailure } from './provider.ts'
 import type { AttemptRecord } from './records.ts'
-import { redact } from './redact.ts'
+import { invalidRequest, type ChatRequest, type Preferences } from './request.ts'
+
+/** Retry-After in seconds when an operator has to act first. */
+const OPERATOR_SECONDS = 60
+/** Delays clients that retry by themselves, some for an hour. */
+const RETRY_AFTER_SECONDS = 5
+
+/**
+ * The providers of the requested models, model after model. Models that are not configured are skipped.
+ * @throws {ApiError} 400 if no model is configured or the preferences exclude every provider, 503 without an available
+ *   provider.
+ */
+export function candidatesFor(
+  { models: names, fallbacks, preferences }: ChatRequest,
+  configuration: Configuration | undefined,
+): readonly Candidate[] {
+  if (configuration === undefined) {
+    throw unavailable('No models are configured: set MODELS_FILE to a routing configuration and start again')
+  }
+  const { models, limits } = configuration
+  if (fallbacks > limits.models_per_request) {
+    throw invalidRequest(`models: ${fallbacks} were sent, at most ${limits.models_per_request} are allowed`)
+  }
+  const known = names.filter((name) => models.has(name))
+  if (known.length === 0) {
+    const unknown = names.map((name) => `"${shorten(name)}"`).join(', ')
+    throw invalidRequest(`Unknown model: ${unknown}; ${MODELS_PATH} lists the models`)
+  }
+  const available = known.map((model) => [model, models.get(model) ?? []] as const)
+  const all = available.flatMap(([, providers]) => providers)
+  if (all.length === 0) {
+    throw unavailable('No provider of the model is available: the operator has to set their keys')
+  }
+  const candidates = available.flatMap(([model, providers]) =>
+    preferred(providers, preferences).map((provider) => ({ model, provider })),
+  )
+  if (candidates.length > 0) return candidates
+  const left = [...new Set(all.map(({ name }) => name))].join(', ')
+  throw invalidRequest(`provider: its preferences exclude every provider of the model; available: ${left}`)
+}
+
+/** The providers of one model by the caller's preferences, then those with an open breaker last. */
+function preferred(
+  providers: readonly Provider[],
+  { order, only, ignore, allow_fallbacks: allowsFallbacks }: Preferences,
+): readonly Provider[] {
+  const allowed = providers.filter(
+    (one) => (only === undefined || isIn(only, one)) && !isIn(ignore ?? [], one),
+  )
+  const first = (order ?? []).flatMap((name) => allowed.filter((one) => isIn([name], one)))
+  const rest = allowed.filter((one) => !first.includes(one))
+  if (!allowsFallbacks) return order === undefined ? rest.slice(0, 1) : first
+  const now = performance.now()
+  return [...first, ...rest].toSorted((a, b) => Number(a.breaker.isLast(now)) - Number(b.breaker.isLast(now)))
+}
+
+function isIn(names: readonly string[], { name }: Provider): boolean {
+  return names.includes(name.toLowerCase())
+}
+
+function unavailable(message: string): ApiError {
+  return new ApiError(503, message, {
+    metadata: { error_type: 'provider_unavailable' },
+    headers: { 'Retry-After': String(OPERATOR_SECONDS) },
+  })
+}
 
 /** A request with its candidates. */
 export interface RoutedCall {
@@ -22,79 +87,76 @@ export interface RoutedCall {
 /** Makes an attempt: resolves once the provider serves, or throws. `isLastModel`: no other model is left. */
 type Serve<Served> = (attempt: Attempt, isLastModel: boolean) => Promise<Served>
 
-export interface Fallback {
-  /**
-   * The first attempt that serves; the caller ends it with `ended`.
-   * @throws {ApiError} if none does.
-   */
-  firstServing<Served>(routed: RoutedCall, serve: Serve<Served>): Promise<readonly [Attempt, Served]>
-  /** Ends an attempt that served; `failure` if it was cut. */
-  ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void
-}
-
-interface FallbackOptions {
-  readonly metrics: ChatMetrics
-  readonly log: Log
-}
-
-export function createFallback({ metrics, log }: FallbackOptions): Fallback {
-  function ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = call.ended(attempt, failure)
-    metrics.attemptFinished(record)
-    if (failure === undefined || failure.kind === 'cancelled') return record
-    const { breaker } = attempt.candidate.provider
-    if (failure.rule.harmless !== true) breaker.failed(performance.now(), failure.facts.retryAfterSeconds)
-    log.warn({ request_id: call.requestId, ...logged(attempt, failure, record) }, 'provider did not serve')
-    return record
-  }
-
-  return {
-    ended,
-    async firstServing({ call, candidates, totalMs }, serve) {
-      const failed: FailedAttempt[] = []
-      for (const [place, candidate] of candidates.entries()) {
-        if (call.isDisconnected || call.isCancelled || call.elapsedMs >= totalMs) break
-        const last = failed.at(-1)
-        if (last !== undefined) metrics.fellBack(last.record)
-        candidate.provider.breaker.began(performance.now())
-        const attempt = new Attempt(candidate, totalMs - call.elapsedMs)
-        call.began(attempt)
-        try {
-          const isLastModel = candidates.slice(place).every(({ model }) => model === candidate.model)
-          const served = await serve(attempt, isLastModel)
-          candidate.provider.breaker.succeeded()
-          return [attempt, served]
-        } catch (error) {
-          const failure = asFailure(error, attempt.signal)
-          failed.push({ failure, record: ended(call, attempt, failure) })
-        }
-      }
-      throw notServed(failed)
-    },
-  }
-}
-
-/** The log fields of a failure. */
-function logged(
-  { candidate }: Attempt,
-  { kind, facts: { code, detail, cause } }: AttemptFailure,
-  { model, provider, status, duration_ms: ms }: AttemptRecord,
-) {
-  const facts = { model, provider, kind, status, code, ms }
-  return {
-    ...facts,
-    ...(detail !== undefined && { detail: redact(detail, candidate.provider.headers) }),
-    ...(cause !== undefined && { err: cause }),
-  }
-}
-
 interface FailedAttempt {
   readonly failure: AttemptFailure
   readonly record: AttemptRecord
 }
 
-/** Delays clients that retry by themselves, some for an hour. */
-const RETRY_AFTER_SECONDS = 5
+/** Tries one provider after another until one serves the request. */
+export class Fallback {
+  readonly #metrics: ChatMetrics
+  readonly #log: Log
+
+  constructor(metrics: ChatMetrics, log: Log) {
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  /**
+   * The first attempt that serves; the caller ends it with `ended`.
+   * @throws {ApiError} if none does.
+   */
+  async firstServing<Served>(
+    { call, candidates, totalMs }: RoutedCall,
+    serve: Serve<Served>,
+  ): Promise<readonly [Attempt, Served]> {
+    const failed: FailedAttempt[] = []
+    for (const [place, candidate] of candidates.entries()) {
+      if (call.isDisconnected || call.isCancelled || call.elapsedMs >= totalMs) break
+      const last = failed.at(-1)
+      if (last !== undefined) this.#metrics.fellBack(last.record)
+      candidate.provider.breaker.began(performance.now())
+      const attempt = new Attempt(candidate, totalMs - call.elapsedMs)
+      call.began(attempt)
+      try {
+        const isLastModel = candidates.slice(place).every(({ model }) => model === candidate.model)
+        const served = await serve(attempt, isLastModel)
+        candidate.provider.breaker.succeeded()
+        return [attempt, served]
+      } catch (error) {
+        const failure = asFailure(error, attempt.signal)
+        failed.push({ failure, record: this.ended(call, attempt, failure) })
+      }
+    }
+    throw notServed(failed)
+  }
+
+  /** Ends an attempt; `failure` if it did not serve, or was cut. */
+  ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
+    const record = call.ended(attempt, failure)
+    this.#metrics.attemptFinished(record)
+    if (failure === undefined || failure.kind === 'cancelled') return record
+    const { breaker, headers } = attempt.candidate.provider
+    const { code, detail, cause, retryAfterSeconds } = failure.facts
+    if (failure.rule.harmless !== true) breaker.failed(performance.now(), retryAfterSeconds)
+    const { model, provider, status, duration_ms: ms } = record
+    this.#log.warn(
+      {
+        request_id: call.facts.requestId,
+        model,
+        provider,
+        kind: failure.kind,
+        status,
+        code,
+        ms,
+        ...(detail !== undefined && { detail: redacted(detail, headers) }),
+        ...(cause !== undefined && { err: cause }),
+      },
+      'provider did not serve',
+    )
+    return record
+  }
+}
 
 /** The most useful error for the caller comes first: agents shorten their context and retry. */
 const REFUSALS: readonly ErrorType[] = [
@@ -110,15 +172,14 @@ const REFUSALS: readonly ErrorType[] = [
  */
 function notServed(attempts: readonly FailedAttempt[]): ApiError {
   if (attempts.length === 0) return noTimeLeft()
-  const status = statusOf(attempts)
-  const errorType = errorTypeOf(status, attempts)
+  const failures = attempts.map(({ failure }) => failure)
+  const status = statusOf(failures)
   const sentences = attempts.map(
     ({ failure, record }) => `${record.provider} (${record.model}) ${failure.message}`,
   )
   return new ApiError(status, `No provider served the request: ${sentences.join('; ')}`, {
     metadata: {
-      error_type: errorType,
-      ...(status === 400 && refusedPart(errorType, attempts)),
+      ...(status === 400 ? refusalOf(failures) : { error_type: errorTypeOf(failures) }),
       provider_name: attempts.at(-1)?.record.provider ?? null,
       previous_errors: attempts.map(({ failure, record }) => ({
         model: record.model,
@@ -127,7 +188,7 @@ function notServed(attempts: readonly FailedAttempt[]): ApiError {
         error_type: failure.errorType,
       })),
     },
-    headers: retryHeaders(status, attempts),
+    headers: retryHeaders(status, failures),
   })
 }
 
@@ -139,34 +200,38 @@ function noTimeLeft(): ApiError {
   return new ApiError(408, message, { metadata })
 }
 
-function statusOf(attempts: readonly FailedAttempt[]): 400 | 408 | 429 | 502 {
-  if (attempts.every(({ failure }) => failure.rule.refusesRequest)) return 400
-  if (attempts.every(({ failure }) => failure.kind === 'rateLimited')) return 429
-  return attempts.every(({ failure }) => failure.errorType === 'timeout') ? 408 : 502
+type Failures = readonly AttemptFailure[]
+
+function statusOf(failures: Failures): 400 | 408 | 429 | 502 {
+  if (failures.every(({ rule }) => rule.refusesRequest)) return 400
+  if (failures.every(({ kind }) => kind === 'rateLimited')) return 429
+  return failures.every(({ errorType }) => errorType === 'timeout') ? 408 : 502
 }
 
-function errorTypeOf(status: 400 | 408 | 429 | 502, attempts: readonly FailedAttempt[]): ErrorType {
-  const types = attempts.map(({ failure }) => failure.errorType)
-  if (status === 400) return REFUSALS.find((type) => types.includes(type)) ?? 'invalid_request'
-  if (status === 429) return 'rate_limit_exceeded'
-  if (status === 408) return 'timeout'
-  return types.every((type) => type === 'server') ? 'server' : 'provider_unavailable'
+/** The type that all failures share, if it is one of these. */
+function errorTypeOf(failures: Failures): ErrorType {
+  const shared = ['rate_limit_exceeded', 'timeout', 'server'] as const
+  const found = shared.find((type) => failures.every(({ errorType }) => errorType === type))
+  return found ?? 'provider_unavailable'
 }
 
-/** The provider's own code, and the parameter that it rejects. */
-function refusedPart(errorType: ErrorType, attempts: readonly FailedAttempt[]) {
-  const { code, param } = attempts.find(({ failure }) => failure.errorType === errorType)?.failure.facts ?? {}
-  return { ...(param !== undefined && { param }), ...(isName(code) && { code }) }
+/** The type of the most useful refusal, with the provider's own code and the parameter that it rejects. */
+function refusalOf(failures: Failures) {
+  const byUse = REFUSALS.flatMap((type) => failures.filter(({ errorType }) => errorType === type))
+  const { code, param } = byUse[0]?.facts ?? {}
+  return {
+    error_type: byUse[0]?.errorType,
+    ...(param !== undefined && { param }),
+    ...(code !== undefined && { code }),
+  }
 }
 
 /** OpenAI's clients read X-Should-Retry to decide whether to resend a request. */
-function retryHeaders(status: number, attempts: readonly FailedAttempt[]): Record<string, string> {
-  const areUsedUp = attempts.every(({ failure }) => failure.kind === 'quota')
+function retryHeaders(status: number, failures: Failures): Record<string, string> {
+  const areUsedUp = failures.every(({ kind }) => kind === 'quota')
   if (status === 400 || areUsedUp) return { 'X-Should-Retry': 'false' }
   if (status === 408) return {}
-  const delays = attempts
-    .map(({ failure }) => failure.facts.retryAfterSeconds)
-    .filter((one) => one !== undefined)
+  const delays = failures.map(({ facts }) => facts.retryAfterSeconds).filter((one) => one !== undefined)
   const seconds = status === 429 && delays.length > 0 ? Math.max(1, Math.min(...delays)) : RETRY_AFTER_SECONDS
   return { 'Retry-After': String(seconds) }
 }

@@ -1,6 +1,6 @@
 /** Metrics of the chat route. Labels hold names of the configuration and closed sets: never what a client sent. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { Configuration } from './configuration.ts'
+import type { Models } from './configuration.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
 
 const CANDIDATE = ['model', 'provider'] as const
@@ -21,90 +21,18 @@ export interface ChatMetrics {
   fellBack(from: AttemptRecord): void
 }
 
+/** What the gauges show with each scrape. */
 interface Observed {
-  readonly models: () => Configuration | undefined
-  /** How many usage records wait for a disk. */
-  readonly waiting: () => number
+  readonly models: Pick<Models, 'current'>
+  readonly records: { readonly waiting: number }
 }
 
 /** Keeps the chat metrics in `registry`. */
-export function createChatMetrics(registry: Registry, { models, waiting }: Observed): ChatMetrics {
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Counter({ name, help, labelNames, registers: [registry] })
+export function createChatMetrics(registry: Registry, observed: Observed): ChatMetrics {
+  showState(registry, observed)
+  const { requests, tokens, usageMissing, unattributed, attempts, fallbacks } = createCounters(registry)
   const histogram = (name: string, help: string) =>
     new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers: [registry] })
-  const attempts = counter(
-    'chat_attempts_total',
-    'Attempts at a provider, by outcome: served, or the error type.',
-    [...CANDIDATE, 'outcome'],
-  )
-  const attemptSeconds = histogram(
-    'chat_attempt_duration_seconds',
-    'Time from the start of an attempt to its end.',
-  )
-  const fallbacks = counter(
-    'chat_fallbacks_total',
-    'How often a request left this provider of this model for the next candidate.',
-    CANDIDATE,
-  )
-  showState(registry, models, waiting)
-  return {
-    requestFinished: observeRequests(counter, histogram),
-    attemptFinished({ model, provider, error_type, duration_ms }) {
-      attempts.inc({ model, provider, outcome: error_type ?? 'served' })
-      attemptSeconds.observe({ model, provider }, duration_ms / 1000)
-    },
-    fellBack: ({ model, provider }) => fallbacks.inc({ model, provider }),
-  }
-}
-
-/** The gauges, read with each scrape. */
-function showState(registry: Registry, models: Observed['models'], waiting: () => number): void {
-  const breakers: Gauge<'model' | 'provider'> = new Gauge({
-    name: 'chat_breaker_open',
-    help: '1 while the provider is tried after the others of this model because it failed, 0 otherwise.',
-    labelNames: CANDIDATE,
-    registers: [registry],
-    collect() {
-      breakers.reset()
-      for (const [model, providers] of models()?.models ?? []) {
-        for (const { name, breaker } of providers) {
-          breakers.set({ model, provider: name }, breaker.isOpen ? 1 : 0)
-        }
-      }
-    },
-  })
-  const records: Gauge = new Gauge({
-    name: 'usage_records_waiting',
-    help: 'Usage records that wait in memory for a full or failing disk.',
-    registers: [registry],
-    collect: () => records.set(waiting()),
-  })
-}
-
-type MakeCounter = <Label extends string>(
-  name: string,
-  help: string,
-  labelNames: readonly Label[],
-) => Counter<Label>
-type MakeHistogram = (name: string, help: string) => Histogram<'model' | 'provider'>
-
-function observeRequests(counter: MakeCounter, histogram: MakeHistogram): (record: UsageRecord) => void {
-  const requests = counter(
-    'chat_requests_total',
-    'Requests by provider, outcome and the status sent to the caller.',
-    [...CANDIDATE, 'outcome', 'status', 'stream'],
-  )
-  const tokens = counter('chat_tokens_total', 'Tokens as the serving provider counted them.', [
-    ...CANDIDATE,
-    'kind',
-  ])
-  const usageMissing = counter(
-    'chat_usage_missing_total',
-    'Served requests without tokens reported by the provider.',
-    CANDIDATE,
-  )
-  const unattributed = counter('chat_requests_unattributed_total', 'Requests without an app.', [])
   const firstToken = histogram(
     'chat_first_token_seconds',
     'Time from the arrival of a request to its first meaningful token.',
@@ -113,15 +41,80 @@ function observeRequests(counter: MakeCounter, histogram: MakeHistogram): (recor
     'chat_request_duration_seconds',
     'Time from the arrival of a request to its end.',
   )
-  return (record) => {
-    const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
-    const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
-    requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
-    if (record.app === undefined) unattributed.inc()
-    tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
-    tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-    if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
-    duration.observe(candidate, record.duration_ms / 1000)
-    if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
+  const attemptDuration = histogram(
+    'chat_attempt_duration_seconds',
+    'Time from the start of an attempt to its end.',
+  )
+  return {
+    requestFinished(record) {
+      const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
+      const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
+      requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
+      if (record.app === undefined) unattributed.inc()
+      tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
+      tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
+      if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
+      duration.observe(candidate, record.duration_ms / 1000)
+      if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
+    },
+    attemptFinished({ model, provider, error_type, duration_ms }) {
+      attempts.inc({ model, provider, outcome: error_type ?? 'served' })
+      attemptDuration.observe({ model, provider }, duration_ms / 1000)
+    },
+    fellBack: ({ model, provider }) => fallbacks.inc({ model, provider }),
   }
+}
+
+function createCounters(registry: Registry) {
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] })
+  return {
+    requests: counter(
+      'chat_requests_total',
+      'Requests by provider, outcome and the status sent to the caller.',
+      [...CANDIDATE, 'outcome', 'status', 'stream'],
+    ),
+    tokens: counter('chat_tokens_total', 'Tokens as the serving provider counted them.', [
+      ...CANDIDATE,
+      'kind',
+    ]),
+    usageMissing: counter(
+      'chat_usage_missing_total',
+      'Served requests without tokens reported by the provider.',
+      CANDIDATE,
+    ),
+    unattributed: counter('chat_requests_unattributed_total', 'Requests without an app.', []),
+    attempts: counter(
+      'chat_attempts_total',
+      'Attempts at a provider, by outcome: served, or the error type.',
+      [...CANDIDATE, 'outcome'],
+    ),
+    fallbacks: counter(
+      'chat_fallbacks_total',
+      'How often a request left this provider of this model for the next candidate.',
+      CANDIDATE,
+    ),
+  }
+}
+
+/** The gauges, read with each scrape. */
+function showState(registry: Registry, { models, records }: Observed): void {
+  const breakers: Gauge<'model' | 'provider'> = new Gauge({
+    name: 'chat_breaker_open',
+    help: '1 while the provider is tried after the others of this model because it failed, 0 otherwise.',
+    labelNames: CANDIDATE,
+    registers: [registry],
+    collect() {
+      breakers.reset()
+      for (const [model, providers] of models.current()?.models ?? [])
+        for (const { name, breaker } of providers)
+          breakers.set({ model, provider: name }, breaker.isOpen ? 1 : 0)
+    },
+  })
+  const waiting: Gauge = new Gauge({
+    name: 'usage_records_waiting',
+    help: 'Usage records that wait in memory for a full or failing disk.',
+    registers: [registry],
+    collect: () => waiting.set(records.waiting),
+  })
 }

@@ -1,13 +1,10 @@
 /** The OpenAPI description of chat (CONTRACT 6). */
 import { z } from 'zod'
-import { errorEnvelopeSchema } from '../http/errors.ts'
-import type { Operation, Tag } from '../openapi/operation.ts'
-import { MODELS_PATH } from '../paths.ts'
+import { ENVELOPE, type Operation, type Tag } from '../openapi/operation.ts'
 import { modelListSchema, modelSchema } from './model-list.ts'
 import { chatRequestSchema } from './request.ts'
 
 const TAG = 'chat' satisfies Tag
-const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 
 const usageSchema = z.looseObject({
   prompt_tokens: z.int(),
@@ -36,9 +33,6 @@ const completionSchema = z.looseObject({
   usage: usageSchema.describe('Counted by the provider; zeros if it reported none.'),
 })
 
-const part = (name: string, description: string) =>
-  ({ name, in: 'path', description, schema: { type: 'string' } }) as const
-
 const MODEL_REPLIES = {
   200: { description: 'The model.', content: { 'application/json': modelSchema } },
   404: { description: 'No such model is configured.', content: ENVELOPE },
@@ -64,7 +58,7 @@ export const CHAT_OPERATIONS = {
         headers: ['X-App-Id'],
         content: {
           'application/json': completionSchema.meta({ id: 'ChatCompletion' }),
-          'text/event-stream': 'text',
+          'text/event-stream': z.string(),
         },
       },
       400: {
@@ -92,20 +86,22 @@ export const CHAT_OPERATIONS = {
     tag: TAG,
     summary: 'List the configured models',
     replies: { 200: { description: 'The models.', content: { 'application/json': modelListSchema } } },
-    examples: [{ path: MODELS_PATH, withoutKey: true }],
   },
   model: {
     id: 'getModel',
     tag: TAG,
     summary: 'Show a configured model',
-    parameters: [part('author', 'The author of the model.'), part('slug', 'Its name.')],
+    path: {
+      author: z.string().describe('The author of the model.'),
+      slug: z.string().describe('Its name.'),
+    },
     replies: MODEL_REPLIES,
   },
   modelByName: {
     id: 'getModelByName',
     tag: TAG,
     summary: 'Show a model by its name in one piece',
-    parameters: [part('id', '`author/slug`, with its slash encoded.')],
+    path: { id: z.string().describe('`author/slug`, with its slash encoded.') },
     replies: MODEL_REPLIES,
   },
 } as const satisfies Readonly<Record<string, Operation>>

@@ -1,20 +1,21 @@
 /**
- * The client that posts completions to providers. A request carries its provider's headers and none of the caller's.
- * Redirects are not followed. Of the reply, only status, body, coding and retry times are read.
+ * The client that posts completions to providers, and the forms of their replies. A request carries its provider's
+ * headers and none of the caller's. Redirects are not followed. Of the reply, only status, body, coding and retry times
+ * are read.
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { pipeline, type Duplex, type Readable } from 'node:stream'
 import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
+import { createParser } from 'eventsource-parser'
 import { retryAfterMs } from '../http/protocol/retry-after.ts'
 import { codeOf } from '../process/system-errors.ts'
-import { parseJson } from '../untrusted/json.ts'
+import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
-import { AttemptFailure } from './failure.ts'
-import { failureOf } from './provider-error.ts'
+import { AttemptFailure, failureOf } from './failures.ts'
 
 /** Maximum bytes of a whole completion. */
-export const REPLY_BYTES = 64 * 1024 * 1024
+const REPLY_BYTES = 64 * 1024 * 1024
 const ERROR_BYTES = 64 * 1024
 const CONNECT_MS = 10_000
 
@@ -44,10 +45,19 @@ export function createProviderClient(environment: NodeJS.ProcessEnv): ProviderCl
   const options = { keepAlive: true, proxyEnv: environment }
   const agents = { http: new http.Agent(options), https: new https.Agent(options) }
 
-  function begin(provider: Provider): ClientRequest {
+  function begin({ url, headers: own }: Provider): ClientRequest {
     const [request, agent] =
-      provider.url.protocol === 'https:' ? [https.request, agents.https] : [http.request, agents.http]
-    return request(provider.url, { method: 'POST', agent, headers: headersOf(provider) })
+      url.protocol === 'https:' ? [https.request, agents.https] : [http.request, agents.http]
+    const headers = {
+      // Some firewalls reject requests without it.
+      'user-agent': 'app-rankings-chat',
+      ...own,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      // Otherwise a provider may choose any coding, and some proxies do.
+      'accept-encoding': 'identity',
+    }
+    return request(url, { method: 'POST', agent, headers })
   }
 
   async function send(provider: Provider, body: string, signal: AbortSignal): Promise<IncomingMessage> {
@@ -57,22 +67,21 @@ export function createProviderClient(environment: NodeJS.ProcessEnv): ProviderCl
       try {
         return await replyTo(request, body, signal)
       } catch (error) {
-        const isStale = request.reusedSocket && performance.now() - began < STALE_MS && isReset(error)
+        const isReset = ['ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')
+        const isStale = request.reusedSocket && performance.now() - began < STALE_MS && isReset
         // On a new connection the provider may have received the request, and would bill it twice.
-        if (!isStale || signal.aborted) throw error
+        if (!isStale || signal.aborted) throw asFailure(error, signal)
       }
     }
   }
 
   return {
     async post(provider, body, signal) {
-      const reply = await send(provider, body, signal).catch((error: unknown) => {
-        throw asFailure(error, signal)
-      })
+      const reply = await send(provider, body, signal)
       const { statusCode: status = 0, headers } = reply
       const decodedBody = decoded(reply, headers['content-encoding'])
       if (status >= 200 && status < 300) return { status, body: decodedBody }
-      const text = await readText(decodedBody, ERROR_BYTES, signal).catch(() => '')
+      const text = await readText(decodedBody, signal, ERROR_BYTES).catch(() => '')
       throw failureOf(status, parseJson(text) ?? text, waitMs(headers))
     },
     close() {
@@ -82,25 +91,16 @@ export function createProviderClient(environment: NodeJS.ProcessEnv): ProviderCl
   }
 }
 
-function headersOf({ headers }: Provider): Readonly<Record<string, string>> {
-  return {
-    // Some firewalls reject requests without it.
-    'user-agent': 'app-rankings-chat',
-    ...headers,
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    // Otherwise a provider may choose any coding, and some proxies do.
-    'accept-encoding': 'identity',
-  }
-}
-
 /** Sends the request; an abort also ends a reply that has begun. */
 async function replyTo(request: ClientRequest, body: string, signal: AbortSignal): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  let reply: IncomingMessage | undefined
+  const abort = () => (reply ?? request).destroy(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
   request.on('error', reject)
-  request.once('response', (reply) => {
-    signal.addEventListener('abort', () => reply.destroy(toError(signal.reason)), { once: true })
-    resolve(reply)
+  request.once('response', (response) => {
+    reply = response
+    resolve(response)
   })
   request.once('socket', (socket) => {
     if (!socket.connecting) return
@@ -108,20 +108,9 @@ async function replyTo(request: ClientRequest, body: string, signal: AbortSignal
     const timer = setTimeout(late, CONNECT_MS)
     socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
   })
-  const abort = () => request.destroy(toError(signal.reason))
-  signal.addEventListener('abort', abort, { once: true })
   if (signal.aborted) abort()
   else request.end(body)
   return await promise
-}
-
-function toError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason))
-}
-
-function isReset(error: unknown): boolean {
-  const code = codeOf(error)
-  return code === 'ECONNRESET' || code === 'EPIPE'
 }
 
 /** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second. */
@@ -136,7 +125,6 @@ function decimal(header: string | string[] | undefined, unit: number): number | 
 
 const DECODERS: Readonly<Record<string, () => Duplex>> = {
   gzip: createUnzip,
-  'x-gzip': createUnzip,
   deflate: createUnzip,
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
@@ -149,7 +137,7 @@ function decoded(body: Readable, header = 'identity'): Readable {
   const decoder = DECODERS[coding]?.()
   // The resulting stream reports a broken body.
   if (decoder !== undefined) return pipeline(body, decoder, () => undefined)
-  return body.destroy(new AttemptFailure('invalidReply', { code: 'unknown_content_encoding' }))
+  return body.destroy(new AttemptFailure('invalidReply'))
 }
 
 /** The failure behind an error of the connection: the expired deadline, if there is one. */
@@ -169,7 +157,7 @@ export function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
  * The whole body as text.
  * @throws {AttemptFailure} if it breaks off, or exceeds `limit` bytes.
  */
-export async function readText(body: Readable, limit: number, signal: AbortSignal): Promise<string> {
+export async function readText(body: Readable, signal: AbortSignal, limit = REPLY_BYTES): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[]>()
   const parts: Buffer[] = []
   let bytes = 0
@@ -177,7 +165,7 @@ export async function readText(body: Readable, limit: number, signal: AbortSigna
   body.on('data', (part: Buffer) => {
     bytes += part.length
     if (bytes <= limit) parts.push(part)
-    else body.destroy(new AttemptFailure('invalidReply', { code: 'reply_too_large' }))
+    else body.destroy(new AttemptFailure('invalidReply'))
   })
   body.once('end', () => resolve(parts))
   body.once('error', reject)
@@ -187,4 +175,86 @@ export async function readText(body: Readable, limit: number, signal: AbortSigna
   } catch (error) {
     throw asCut(error, signal)
   }
+}
+
+/** One event of a reply. */
+export interface ProviderEvent {
+  readonly data: string
+  /** Whether its name marks its data as an error. */
+  readonly isError?: boolean
+}
+
+/** The data of the last event of a stream. */
+export const DONE = '[DONE]'
+
+/** Maximum characters of one event: image models send a whole image in base64. */
+const EVENT_CHARACTERS = 16 * 1024 * 1024
+
+/** Such a body is not a stream of events, whatever its content type. */
+const JSON_BEGINS = /^\s*[[{]/
+
+/**
+ * The events in `body`, grouped by read; an empty group for a comment, which is a keep-alive. The body stays open when
+ * reading stops.
+ */
+export async function* readEvents(body: Readable): AsyncGenerator<readonly ProviderEvent[], void> {
+  const parser = createEventParser()
+  const decoder = new TextDecoder()
+  let buffered = ''
+  let form: 'unknown' | 'events' | 'json' = 'unknown'
+  for await (const part of body.iterator({ destroyOnReturn: false })) {
+    const text = decoder.decode(part, { stream: true })
+    if (form === 'unknown' && text.trim() !== '') form = JSON_BEGINS.test(text) ? 'json' : 'events'
+    if (form === 'events') yield parser.read(text)
+    else buffered += text
+    if (buffered.length > REPLY_BYTES) throw new AttemptFailure('invalidReply')
+  }
+  yield form === 'json' ? eventsOfJson(buffered) : parser.end()
+}
+
+/** The events of a whole body. */
+export function eventsOf(text: string): readonly ProviderEvent[] {
+  if (JSON_BEGINS.test(text)) return eventsOfJson(text)
+  const parser = createEventParser()
+  return [...parser.read(text), ...parser.end()]
+}
+
+/** One JSON value, a list of them, or one a line. */
+function eventsOfJson(text: string): readonly ProviderEvent[] {
+  const value = parseJson(text)
+  if (value === undefined) return linesOf(text) ?? [{ data: text }]
+  const values = Array.isArray(value) && value.length > 0 ? value : [value]
+  return [...values.map((one) => ({ data: JSON.stringify(one) })), { data: DONE }]
+}
+
+/** The events of a text with one value a line and no blank lines between; undefined for any other form. */
+function linesOf(text: string): readonly ProviderEvent[] | undefined {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const areEvents = lines.every((line) => line.trim() === DONE || isObject(parseJson(line)))
+  return areEvents ? lines.map((data) => ({ data: data.trim() })) : undefined
+}
+
+/** A parser of server-sent events that returns the events of its input. */
+function createEventParser() {
+  let events: ProviderEvent[] = []
+  let isTooLarge = false
+  const parser = createParser({
+    maxBufferSize: EVENT_CHARACTERS,
+    onEvent({ event, data }) {
+      const lines = data.includes('\n') && parseJson(data) === undefined ? linesOf(data) : undefined
+      events.push(...(lines ?? [{ data: data.trim(), isError: event === 'error' }]))
+    },
+    onError({ type, field, value = '' }) {
+      if (type === 'max-buffer-size-exceeded') isTooLarge = true
+      // llama.cpp marks an error by a field of its own.
+      else if (field === 'error') events.push({ data: value, isError: true })
+    },
+  })
+  function read(text: string): readonly ProviderEvent[] {
+    parser.feed(text)
+    if (isTooLarge) throw new AttemptFailure('invalidReply')
+    return events.splice(0)
+  }
+  // Some servers omit the blank line after the last event.
+  return { read, end: () => read('\n\n') }
 }

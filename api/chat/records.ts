@@ -8,8 +8,8 @@ import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Log } from '../process/log.ts'
+import { createSerialQueue } from '../process/serial-queue.ts'
 
 /** One attempt at a provider. */
 export interface AttemptRecord {
@@ -71,75 +71,88 @@ const LOG_MS = 1000
 const WAITING_BYTES = 64 * 1024 * 1024
 /** The current hour, and earlier ones of requests that take long. */
 const OPEN_FILES = 3
-const TRIES = 5
 
-/** Lines of one hour, `YYYY-MM-DDTHH`. */
-interface Lines {
+/** A record as it is written. */
+interface Line {
+  /** When its request arrived, `YYYY-MM-DDTHH`: its file. */
   readonly hour: string
-  readonly lines: string[]
+  readonly text: string
 }
 
-/** The writer; folders and files are created with their first record. */
+interface OpenFile {
+  readonly path: string
+  readonly handle: FileHandle
+  readonly inode: number
+  /** Bytes in whole lines. */
+  size: number
+  isDirty: boolean
+}
+
+/**
+ * The writer. Each hour of a day has its file, `date=YYYY-MM-DD/chat-….ndjson`; only this process appends to it. Others
+ * may read, move or remove it at any time; it ends with a whole line, unless the process dies within a write.
+ */
 export class UsageRecords {
-  readonly #files: HourFiles
+  readonly #folder: string
   readonly #log: Log
   readonly #enqueue = createSerialQueue()
+  /** By hour. */
+  readonly #files = new Map<string, OpenFile>()
+  /** In the names of files: differs for each process, and after a file was moved away or could not be repaired. */
+  #suffix = makeSuffix()
   /** The next write: records that arrive during a write share it. */
-  #next: { readonly lines: Lines[]; readonly written: Promise<void> } | undefined
-  #waiting: Lines[] = []
+  #next: { readonly lines: Line[]; readonly written: Promise<void> } | undefined
+  #waiting: Line[] = []
   #waitingBytes = 0
   #isFailing = false
   #syncFault: string | undefined
   readonly #timers: readonly NodeJS.Timeout[]
 
   constructor(dataDir: string, log: Log) {
-    this.#files = new HourFiles(join(dataDir, 'raw', 'usage'))
+    this.#folder = join(dataDir, 'raw', 'usage')
     this.#log = log
     this.#timers = [
       setInterval(() => void this.#enqueue(() => this.#writeWaiting()), RETRY_MS).unref(),
-      setInterval(() => void this.#sync(), SYNC_MS).unref(),
+      setInterval(() => void this.#syncAll(), SYNC_MS).unref(),
     ]
   }
 
   /** Resolves once the record is written, or is in the log and waits for another try. Never rejects. */
   async write(record: UsageRecord): Promise<void> {
     this.#next ??= this.#startWrite()
-    add(this.#next.lines, record.ts.slice(0, 13), `${JSON.stringify(record)}\n`)
+    this.#next.lines.push({ hour: record.ts.slice(0, 13), text: `${JSON.stringify(record)}\n` })
     await this.#next.written
   }
 
   /** Number of records that wait. */
   get waiting(): number {
-    return this.#waiting.reduce((sum, { lines }) => sum + lines.length, 0)
+    return this.#waiting.length
   }
 
   /** Tries once more to write what waits, and closes the files. No record may follow. */
   async close(): Promise<void> {
     this.#timers.forEach(clearInterval)
-    await this.#enqueue(() => this.#writeWaiting())
-    await this.#sync()
-    await this.#files.close()
+    await this.#enqueue(async () => {
+      await this.#writeWaiting()
+      await this.#closeAll([...this.#files.keys()])
+    })
   }
 
   #startWrite() {
-    const lines: Lines[] = []
+    const lines: Line[] = []
     const written = this.#enqueue(async () => {
       this.#next = undefined
-      for (const one of lines) await this.#files.append(one).catch((error: unknown) => this.#keep(one, error))
+      for (const line of await this.#append(lines)) this.#keep(line)
       if (this.#isFailing) await this.#logged()
     })
     return { lines, written }
   }
 
-  #keep({ hour, lines }: Lines, error: unknown): void {
-    if (!this.#isFailing) this.#log.error({ err: error }, 'usage records cannot be written; trying again')
-    this.#isFailing = true
-    for (const line of lines) {
-      this.#log.error({ usage_record: JSON.parse(line) }, NOT_WRITTEN)
-      if (this.#waitingBytes + line.length > WAITING_BYTES) continue
-      this.#waitingBytes += line.length
-      add(this.#waiting, hour, line)
-    }
+  #keep(line: Line): void {
+    this.#log.error({ usage_record: JSON.parse(line.text) }, NOT_WRITTEN)
+    if (this.#waitingBytes + line.text.length > WAITING_BYTES) return
+    this.#waitingBytes += line.text.length
+    this.#waiting.push(line)
   }
 
   /** Resolves once the log has its lines, or after a while if it fails as well. */
@@ -153,144 +166,97 @@ export class UsageRecords {
 
   async #writeWaiting(): Promise<void> {
     if (!this.#isFailing) return
-    try {
-      for (; this.#waiting[0] !== undefined; this.#waiting.shift()) await this.#files.append(this.#waiting[0])
-    } catch {
-      // The start of the failure was logged.
-      return
-    }
+    this.#waiting = [...(await this.#append(this.#waiting))]
+    this.#waitingBytes = this.#waiting.reduce((bytes, { text }) => bytes + text.length, 0)
+    if (this.#waiting.length > 0) return
     this.#log.info('usage records are written again')
     this.#isFailing = false
-    this.#waitingBytes = 0
   }
 
-  async #sync(): Promise<void> {
-    await this.#files.sync().catch((error: unknown) => {
-      const fault = String(error)
-      if (fault !== this.#syncFault)
-        this.#log.error({ err: error }, 'usage records may not survive a power cut')
-      this.#syncFault = fault
-    })
-  }
-}
-
-function add(all: Lines[], hour: string, line: string): void {
-  const known = all.find((one) => one.hour === hour)
-  if (known === undefined) all.push({ hour, lines: [line] })
-  else known.lines.push(line)
-}
-
-interface HourFile {
-  readonly path: string
-  readonly handle: FileHandle
-  readonly inode: number
-  /** Bytes in whole lines. */
-  size: number
-  dirty: boolean
-}
-
-/**
- * Files per hour in the folders of days, `date=YYYY-MM-DD/chat-….ndjson`. Only this process appends to them. Others may
- * read, move or remove them at any time; a file ends with a whole line, unless the process dies within a write.
- */
-class HourFiles {
-  readonly #folder: string
-  readonly #files = new Map<string, HourFile>()
-  /** Differs for each process, and after a file was moved away. */
-  #suffix = makeSuffix()
-
-  constructor(folder: string) {
-    this.#folder = folder
+  /** Appends lines, those of each hour in one write; returns those that could not be written. */
+  async #append(lines: readonly Line[]): Promise<readonly Line[]> {
+    const left: Line[] = []
+    for (const [hour, own] of Map.groupBy(lines, (line) => line.hour)) {
+      try {
+        await this.#appendTo(hour, Buffer.from(own.map(({ text }) => text).join('')))
+      } catch (error) {
+        if (!this.#isFailing) this.#log.error({ err: error }, 'usage records cannot be written; trying again')
+        this.#isFailing = true
+        left.push(...own)
+      }
+    }
+    return left
   }
 
   /**
-   * Hands the lines to the operating system in one write, at the end of the hour's file. If that file was moved away, at
-   * the end of a new one.
+   * Hands the bytes to the operating system at the end of the hour's file. If that file was moved away, they may be lost
+   * there, and a new file gets them.
    * @throws if that failed; then no file has them.
    */
-  async append({ hour, lines }: Lines): Promise<void> {
-    const bytes = Buffer.from(lines.join(''))
-    for (let tries = 1; tries <= TRIES; tries += 1) if (await this.#tryToAppend(hour, bytes)) return
-    throw new Error(`The usage files of ${hour} are moved away again and again`)
-  }
-
-  /** Makes written lines survive a power cut. */
-  async sync(): Promise<void> {
-    await Promise.all([...this.#files.values()].map(syncFile))
-  }
-
-  async close(): Promise<void> {
-    for (const [hour, { handle }] of this.#files) {
-      this.#files.delete(hour)
-      await handle.close().catch(() => undefined)
-    }
-  }
-
-  /** Appends; false if the file was moved away, since then the bytes may be lost. */
-  async #tryToAppend(hour: string, bytes: Buffer): Promise<boolean> {
+  async #appendTo(hour: string, bytes: Buffer, isRepeated = false): Promise<void> {
     const file = this.#files.get(hour) ?? (await this.#open(hour))
     try {
       // Asynchronous on purpose: requests that end during a write share the next one.
       const { bytesWritten } = await file.handle.write(bytes)
       if (bytesWritten < bytes.length) throw new Error(`${bytesWritten} of ${bytes.length} bytes fitted`)
-      if (statSync(file.path, { throwIfNoEntry: false })?.ino === file.inode) {
-        file.size += bytes.length
-        file.dirty = true
-        return true
-      }
+      if (!isInPlace(file)) throw new Error(`${file.path} was moved away`)
+      file.size += bytes.length
+      file.isDirty = true
     } catch (error) {
-      await this.#restore(hour, file)
-      throw error
+      // No line may follow half a line.
+      await file.handle.truncate(file.size).catch(() => undefined)
+      this.#suffix = makeSuffix()
+      await this.#closeAll([hour])
+      if (isRepeated || isInPlace(file)) throw error
+      await this.#appendTo(hour, bytes, true)
     }
-    await this.#restore(hour, file)
-    this.#suffix = makeSuffix()
-    return false
   }
 
-  async #open(hour: string): Promise<HourFile> {
-    for (const oldest of [...this.#files.keys()].toSorted().slice(0, 1 - OPEN_FILES)) {
-      const file = this.#files.get(oldest)
-      this.#files.delete(oldest)
-      if (file !== undefined) await closeFile(file)
-    }
+  async #open(hour: string): Promise<OpenFile> {
+    await this.#closeAll([...this.#files.keys()].toSorted().slice(0, 1 - OPEN_FILES))
     const folder = join(this.#folder, `date=${hour.slice(0, 10)}`)
     const path = join(folder, `chat-${hour.replaceAll('-', '')}Z-${this.#suffix}.ndjson`)
     await mkdir(folder, { recursive: true })
     const handle = await open(path, 'a')
     const { ino: inode, size } = await handle.stat()
-    const file = { path, handle, inode, size, dirty: false }
+    const file = { path, handle, inode, size, isDirty: false }
     this.#files.set(hour, file)
     return file
   }
 
-  /** Truncates what a failed write left, and closes the file. */
-  async #restore(hour: string, { handle, size }: HourFile): Promise<void> {
-    this.#files.delete(hour)
+  /** Makes written lines survive a power cut. */
+  async #syncAll(): Promise<void> {
+    for (const file of this.#files.values()) await this.#sync(file)
+  }
+
+  async #sync(file: OpenFile): Promise<void> {
+    if (!file.isDirty) return
+    file.isDirty = false
     try {
-      await handle.truncate(size)
-    } catch {
-      // No line may follow half a line.
-      this.#suffix = makeSuffix()
-    } finally {
-      await handle.close().catch(() => undefined)
+      await file.handle.datasync()
+    } catch (error) {
+      const fault = String(error)
+      if (fault !== this.#syncFault)
+        this.#log.error({ err: error }, 'usage records may not survive a power cut')
+      this.#syncFault = fault
+    }
+  }
+
+  async #closeAll(hours: readonly string[]): Promise<void> {
+    for (const hour of hours) {
+      const file = this.#files.get(hour)
+      this.#files.delete(hour)
+      if (file === undefined) continue
+      await this.#sync(file)
+      await file.handle.close().catch(() => undefined)
     }
   }
 }
 
+function isInPlace({ path, inode }: OpenFile): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.ino === inode
+}
+
 function makeSuffix(): string {
   return `${process.pid}-${randomBytes(4).toString('hex')}`
-}
-
-async function syncFile(file: HourFile): Promise<void> {
-  if (!file.dirty) return
-  file.dirty = false
-  await file.handle.datasync()
-}
-
-async function closeFile(file: HourFile): Promise<void> {
-  try {
-    await syncFile(file)
-  } finally {
-    await file.handle.close()
-  }
 }

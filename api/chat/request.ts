@@ -62,7 +62,7 @@ const messageSchema = anyMessage
       context.addIssue({ code: 'custom', path: [...path], message: fault, continue: false })
     }
   })
-  .meta({ anyOf: [...SHAPES, anyMessage].map((shape) => jsonSchema(shape, 'input')) })
+  .meta({ anyOf: [...SHAPES, anyMessage].map((shape) => jsonSchema(shape)) })
 
 const functionSchema = z.looseObject({
   name: z.string().min(1),

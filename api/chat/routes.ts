@@ -1,16 +1,12 @@
 /** Chat over HTTP (CONTRACT 6): completions and the list of models. */
 import type { Handler } from '../http/call.ts'
-import { jsonReader, unroundedBody } from '../http/protocol/json-body.ts'
-import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { ApiError } from '../http/errors.ts'
-import { shorten } from '../untrusted/shorten.ts'
-import { findModel, listModels } from './model-list.ts'
 import { sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import { STATUS_DISCONNECTED } from './call.ts'
-import { candidatesFor } from './candidates.ts'
+import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
+import { shorten } from '../untrusted/shorten.ts'
+import { findModel, listModels } from './model-list.ts'
 import { CHAT_OPERATIONS } from './operations.ts'
-import { readChatRequest } from './request.ts'
 import type { Chat } from './service.ts'
 
 export function chatRoutes(chat: Chat): Route[] {
@@ -22,7 +18,7 @@ export function chatRoutes(chat: Chat): Route[] {
       slow: true,
       typedErrors: true,
       operation: CHAT_OPERATIONS.completions,
-      handle: chatCompletions(chat),
+      handle: chat.complete,
     },
     {
       method: 'GET',
@@ -47,36 +43,6 @@ export function chatRoutes(chat: Chat): Route[] {
       handle: showModel(chat),
     },
   ]
-}
-
-function chatCompletions(chat: Chat): Handler {
-  // Read within the handler, so that an unreadable body has a usage record too.
-  const readJson = jsonReader(chat.bodyLimit)
-  return async (request, reply) => {
-    const call = chat.begin(request.headersDistinct, reply)
-    try {
-      await chat.admit(call)
-      const body = await readJson(request, reply)
-      const chatRequest = readChatRequest(body, unroundedBody(request))
-      call.isStream = chatRequest.stream
-      const configuration = chat.models.current()
-      const candidates = candidatesFor(chatRequest, configuration)
-      const routed = { call, candidates, totalMs: configuration?.limits.total_ms ?? 0 }
-      await (chatRequest.stream ? chat.stream : chat.whole)(routed, chatRequest, reply)
-    } catch (error) {
-      const refused = { outcome: 'failed', status: statusOf(error) } as const
-      await chat.finish(
-        call,
-        call.isDisconnected ? { outcome: 'left', status: STATUS_DISCONNECTED } : refused,
-      )
-      throw error
-    }
-  }
-}
-
-function statusOf(error: unknown): number {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined
-  return typeof status === 'number' && status >= 400 && status <= 599 ? status : 500
 }
 
 function showModel(chat: Chat): Handler {

@@ -1,17 +1,19 @@
 /** The chat service: its resources, open while the API runs, and the requests in progress. */
 import type { Registry } from 'prom-client'
 import type { KeyLimits } from '../accounts/limits/key-limits.ts'
-import type { Clock, Reply } from '../http/call.ts'
 import type { Settings } from '../config.ts'
+import type { Clock, Handler, Reply } from '../http/call.ts'
+import { jsonReader, unroundedBody } from '../http/protocol/json-body.ts'
 import type { Log } from '../process/log.ts'
-import { createAnswers, type Answer } from './answer.ts'
+import { createStreamAnswer, createWholeAnswer } from './answer.ts'
 import { namedApp } from './app.ts'
-import { ChatCall, type Ending } from './call.ts'
-import { openModels, type Models } from './models.ts'
-import { createFallback } from './fallback.ts'
+import { ChatCall, STATUS_DISCONNECTED, type Ending } from './call.ts'
+import { openModels, type Models } from './configuration.ts'
+import { candidatesFor, Fallback } from './fallback.ts'
 import { createChatMetrics } from './metrics.ts'
 import { createProviderClient } from './provider.ts'
 import { UsageRecords } from './records.ts'
+import { readChatRequest } from './request.ts'
 
 /** Limits of one request, in milliseconds but for `drains`. */
 export interface ChatLimits {
@@ -30,19 +32,8 @@ export const CHAT_LIMITS: ChatLimits = { silenceMs: 4000, drainMs: 30_000, drain
 
 export interface Chat {
   readonly models: Models
-  /** Maximum bytes of a request body. */
-  readonly bodyLimit: number
-  readonly whole: Answer
-  readonly stream: Answer
-  /** Begins the call of a request. */
-  begin(headers: NodeJS.Dict<string[]>, reply: Reply): ChatCall
-  /**
-   * Counts the call against the limits of its key.
-   * @throws {ApiError} 429 if one is used up.
-   */
-  admit(call: ChatCall): Promise<void>
-  /** Writes the usage record of a call, counts its tokens, and ends it. */
-  finish(call: ChatCall, ending: Ending): Promise<void>
+  /** Answers a request, and writes its usage record. */
+  readonly complete: Handler
   /** Number of usage records that are not yet in a file, since the disk is full or failing. */
   recordsWaiting(): number
   /** Ends calls in progress; callers that wait receive an error. */
@@ -75,42 +66,47 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const { settings, keyLimits, clock, log, environment, limits } = options
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const records = new UsageRecords(settings.DATA_DIR, log)
-  const waiting = () => records.waiting
-  const metrics = createChatMetrics(options.metrics, { models: () => models.current(), waiting })
+  const metrics = createChatMetrics(options.metrics, { models, records })
   const client = createProviderClient(environment)
   const calls = createCallsInProgress(limits)
+  const answering = { client, fallback: new Fallback(metrics, log), finish, silenceMs: limits.silenceMs }
+  const [whole, stream] = [createWholeAnswer(answering), createStreamAnswer(answering)]
+  const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
+  /** Writes the usage record of a call, counts its tokens, and ends it. */
   async function finish(call: ChatCall, ending: Ending): Promise<void> {
     const record = call.finish(ending)
     if (record === undefined) return
     // Not awaited, since a silent store must not hold a reply.
-    void keyLimits.spend(call.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
+    void keyLimits.spend(call.facts.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
     await records.write(record)
     calls.ended(call)
     metrics.requestFinished(record)
   }
 
-  const fallback = createFallback({ metrics, log })
   return {
     models,
-    bodyLimit: settings.CHAT_BODY_MIB * MEBIBYTE,
-    ...createAnswers({ client, fallback, finish, silenceMs: limits.silenceMs }),
-    begin(headers, reply) {
-      const app = namedApp(headers)
-      const { requestId, caller } = reply.locals
-      if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
-      const call = new ChatCall({ requestId, caller, arrivedAt: clock(), app })
-      reply.set('X-App-Id', String(app.id))
-      if (headers[METADATA_HEADER]?.[0] === 'enabled') {
-        const described = { app_id: app.id, found_by: app.foundBy }
-        reply.locals.routerMetadata = () => ({ attempts: call.attempts, app: described })
-      }
+    async complete(request, reply) {
+      const call = beginCall(request.headersDistinct, reply, clock())
       calls.began(call, reply)
-      return call
+      try {
+        await keyLimits.begin(call.facts.caller)
+        // An unreadable body has a usage record too.
+        const body = await readJson(request, reply)
+        const chatRequest = readChatRequest(body, unroundedBody(request))
+        call.isStream = chatRequest.stream
+        const configuration = models.current()
+        const candidates = candidatesFor(chatRequest, configuration)
+        const routed = { call, candidates, totalMs: configuration?.limits.total_ms ?? 0 }
+        await (chatRequest.stream ? stream : whole)(routed, chatRequest, reply)
+      } catch (error) {
+        const refused = { outcome: 'failed', status: statusOf(error) } as const
+        const left = { outcome: 'left', status: STATUS_DISCONNECTED } as const
+        await finish(call, call.isDisconnected ? left : refused)
+        throw error
+      }
     },
-    admit: ({ caller }) => keyLimits.begin(caller),
-    finish,
-    recordsWaiting: waiting,
+    recordsWaiting: () => records.waiting,
     cancel: () => calls.cancel(),
     async close() {
       await calls.close()
@@ -118,6 +114,25 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
       await records.close()
     },
   }
+}
+
+/** The call of a request; its reply names the app. */
+function beginCall(headers: NodeJS.Dict<string[]>, reply: Reply, arrivedAt: Date): ChatCall {
+  const app = namedApp(headers)
+  const { requestId, caller } = reply.locals
+  if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
+  const call = new ChatCall({ requestId, caller, arrivedAt, app })
+  reply.set('X-App-Id', String(app.id))
+  if (headers[METADATA_HEADER]?.[0] === 'enabled') {
+    const described = { app_id: app.id, found_by: app.foundBy }
+    reply.locals.routerMetadata = () => ({ attempts: call.attempts, app: described })
+  }
+  return call
+}
+
+function statusOf(error: unknown): number {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined
+  return typeof status === 'number' && status >= 400 && status <= 599 ? status : 500
 }
 
 /** The requests in progress. If a client disconnects, a reply is cancelled or read to its end, within limits. */
@@ -128,10 +143,12 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
 
   function disconnected(call: ChatCall): void {
     if (!calls.has(call)) return
-    call.disconnected()
+    call.isDisconnected = true
     if (!call.finishesAlone || draining.size >= drains) return call.cancel()
-    const timer = setTimeout(() => call.cancel(), drainMs)
-    draining.set(call, timer)
+    draining.set(
+      call,
+      setTimeout(() => call.cancel(), drainMs),
+    )
   }
 
   function cancel(): void {
@@ -143,7 +160,7 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
     began(call: ChatCall, reply: Reply): void {
       calls.add(call)
       // A client that disconnected during the key look-up sends no further close event.
-      if (reply.closed) return call.disconnected()
+      call.isDisconnected = reply.closed
       reply.once('close', () => {
         if (!reply.writableFinished) disconnected(call)
       })

@@ -1,164 +1,224 @@
 /** Repairs tool calls, so that clients can assemble the calls of any provider. */
-import { isObject, objectsIn, type JsonObject } from '../untrusted/json.ts'
-import { nameIn, OpenCall, textIn } from './tool-call.ts'
+import { randomUUID } from 'node:crypto'
+import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
-/** The tool calls of a whole message, each with type, name, arguments as text, and a unique id. */
-export function wholeCalls(calls: unknown): readonly JsonObject[] {
-  const stream = new ToolCallStream()
-  const parts = objectsIn(calls).flatMap((call, index) => stream.read([{ ...call, index }]))
-  const { tool_calls: rest } = stream.finish()
-  return joinedCalls([], [...parts, ...objectsIn(rest)]).map(({ index: _index, ...call }) => call)
+/** One call, as far as it was read. */
+interface OpenCall {
+  readonly index: number
+  id: string | undefined
+  type: string
+  name: string
+  /** Its arguments, byte for byte as the model wrote them. */
+  text: string
+  /** Whether its first part was sent. */
+  isSent: boolean
+  /** Further members, and further members of its function. */
+  readonly more: Record<string, unknown>
+  readonly moreOfFunction: Record<string, unknown>
 }
 
-/** The deprecated `function_call` of a whole message, with arguments as text. */
-export function wholeFunctionCall(call: JsonObject): unknown {
-  const stream = new ToolCallStream()
-  return stream.readFunctionCall(call) ?? stream.finish()['function_call']
+/** A part of a call as the provider sent it; texts are empty where it has none. */
+interface Part extends Readonly<Pick<OpenCall, 'id' | 'type' | 'name' | 'text' | 'more' | 'moreOfFunction'>> {
+  readonly index: number | undefined
 }
 
-/** Calls with the parts that follow: names and arguments are appended, other members replaced. */
-export function joinedCalls(
-  known: readonly JsonObject[],
-  added: readonly JsonObject[],
-): readonly JsonObject[] {
-  const calls = new Map(known.map((call) => [call['index'], call]))
-  for (const part of added) {
-    const before = calls.get(part['index']) ?? {}
-    const [inner, more] = [before['function'], part['function']]
-    const both: Record<string, unknown> = { ...(isObject(inner) && inner), ...(isObject(more) && more) }
-    const [name, text] = [nameIn(before) + nameIn(part), textIn(before) + textIn(part)]
-    if (name !== '') both['name'] = name
-    if (text !== '') both['arguments'] = text
-    const hasFunction = Object.keys(both).length > 0
-    calls.set(part['index'], { ...before, ...part, ...(hasFunction && { function: both }) })
+function readPart(part: JsonObject): Part {
+  const { id, index: _index, type, function: inner, ...more } = withoutNulls(part)
+  const { name, arguments: sent, ...moreOfFunction } = isObject(inner) ? withoutNulls(inner) : {}
+  return {
+    id: (typeof id === 'string' && id !== '') || typeof id === 'number' ? String(id) : undefined,
+    index: indexOf(part),
+    type: typeof type === 'string' ? type : '',
+    name: typeof name === 'string' ? name : '',
+    text: typeof sent === 'string' ? sent : sent === undefined ? '' : JSON.stringify(sent),
+    more,
+    moreOfFunction,
   }
-  return [...calls.values()]
 }
+
+/** Some providers send `{}` before or after the arguments. */
+const PLACEHOLDER = /^\s*\{\s*\}\s*$/
 
 /**
- * The tool calls of one choice of a stream: each part gets the index of its call, counted from 0 without gaps.
- * Providers send index 0 for every call, omit the index, or repeat id and name in every part.
- * - A new id begins a call, whatever its index. Exception: it has no name and arrives within the arguments of another
- *   call, since some providers make up an id for each part.
- * - A known id begins a call if a whole call is followed by a name and other arguments, or by a name at another index:
- *   some providers give all calls one id.
- * - Whatever the id, a second object or list after a whole one is another call; `{}` before or after them is none.
- * - A part without an index belongs to the last call. Without an id too, a call begins with a different name, or when a
- *   whole value of arguments is followed by another.
+ * The tool calls of one choice, whole or part by part. Each part gets the index of its call, counted from 0 without
+ * gaps. The first part has id, type and name, and waits until the arguments begin: then the name is whole.
+ * - A new id begins a call, whatever its index. Exception: without a name it belongs to the call whose arguments have
+ *   not ended, since some providers make up an id for each part or send it late.
+ * - A known id with a name at an index of its own begins a call: some providers give all calls one id.
+ * - Without an id a part belongs to the call of its index, and without an index to the last one, unless that came in
+ *   the same delta.
+ * - Another name after a whole call begins a call.
+ * - A second object after a whole one is another call. The same arguments again, or `{}`, are none.
+ * - A name may come late, in fragments, or repeated in every part; arguments may be missing, null, or parsed JSON.
  */
-export class ToolCallStream {
+export class ToolCalls {
   readonly #calls: OpenCall[] = []
   readonly #byId = new Map<string, OpenCall>()
   readonly #bySentIndex = new Map<number, OpenCall>()
-  #functionCall: OpenCall | undefined
 
-  /** The finish that a call implies; undefined without a call. */
-  get called(): 'tool_calls' | 'function_call' | undefined {
-    if (this.#calls.length > 0) return 'tool_calls'
-    return this.#functionCall === undefined ? undefined : 'function_call'
+  get isEmpty(): boolean {
+    return this.#calls.length === 0
   }
 
   /** Whether a call breaks off within its arguments. */
   get isHalf(): boolean {
-    return this.#calls.some((call) => call.isHalf) || this.#functionCall?.isHalf === true
+    return this.#calls.some(({ text }) => text.trim() !== '' && parseJson(text) === undefined)
   }
 
-  /** The parts for the client that one delta makes. */
+  /** The parts for the client that the calls of one delta make. */
   read(parts: unknown): JsonObject[] {
     return objectsIn(parts).flatMap((part, position) => this.#readPart(part, position > 0))
   }
 
-  /** The same for a part of the deprecated `function_call`. */
-  readFunctionCall(call: JsonObject): unknown {
-    this.#functionCall ??= new OpenCall(0, undefined)
-    const part = { function: call }
-    return this.#functionCall.take(part, textIn(part))[0]?.['function']
-  }
-
   /** The rest once the choice is over: no more arguments follow. */
-  finish(): JsonObject {
-    const calls = this.#calls.flatMap((call) => call.finish())
-    const old = this.#functionCall?.finish()[0]?.['function']
-    return {
-      ...(calls.length > 0 && { tool_calls: calls }),
-      ...(old !== undefined && { function_call: old }),
+  finish(): JsonObject[] {
+    return this.#calls.flatMap((call) => {
+      const isMissing = call.text.trim() === '' && isFunction(call)
+      if (isMissing) call.text = '{}'
+      if (!call.isSent) return sendFirst(call)
+      return isMissing ? [{ index: call.index, function: { arguments: '{}' } }] : []
+    })
+  }
+
+  /** All calls in the form of a whole message; no part may follow. */
+  whole(): JsonObject[] {
+    this.finish()
+    return this.#calls.map((call) => wholeCall(call))
+  }
+
+  #readPart(sent: JsonObject, isBeside: boolean): JsonObject[] {
+    const part = readPart(sent)
+    const found = this.#callOf(part, isBeside)
+    const call = found ?? this.#begin(part)
+    const before = found === undefined ? this.#sendPrevious() : []
+    call.type ||= part.type
+    Object.assign(call.more, part.more)
+    Object.assign(call.moreOfFunction, part.moreOfFunction)
+    const name = part.name.startsWith(call.name) ? part.name.slice(call.name.length) : part.name
+    call.name += name
+    const { text, rest } = takeText(call, part.text)
+    if (call.isSent) before.push(...furtherPart(call, { ...part, name, text }))
+    else if (!isFunction(call) || (call.name !== '' && hasText(call))) before.push(...sendFirst(call))
+    if (rest === '') return before
+    // What follows a whole value is the next call of the same function.
+    const next = { index: sent['index'], function: { name: call.name, arguments: rest } }
+    this.#begin({ id: undefined, index: part.index })
+    return [...before, ...this.#sendPrevious(), ...this.#readPart(next, false)]
+  }
+
+  /** The call that a part belongs to; undefined if it begins one. */
+  #callOf(part: Part, isBeside: boolean): OpenCall | undefined {
+    const { id, index, name } = part
+    const open = index === undefined ? this.#calls.at(-1) : this.#bySentIndex.get(index)
+    const known = id === undefined ? open : this.#byId.get(id)
+    if (known === undefined) return open === undefined || name !== '' ? undefined : this.#adopt(open, id)
+    if (name === '' || known.name === '' || (name === known.name && !isElsewhere())) return known
+    return isElsewhere() || isWhole(known) ? undefined : known
+
+    function isElsewhere(): boolean {
+      return id === undefined ? isBeside && index === undefined : index !== undefined && open === undefined
     }
   }
 
-  #readPart(part: JsonObject, isBeside: boolean): JsonObject[] {
-    const sentIndex = indexOf(part)
-    const open = sentIndex === undefined ? this.#calls.at(-1) : this.#bySentIndex.get(sentIndex)
-    const id = idOf(part)
-    const known =
-      id === undefined
-        ? this.#withoutId(part, open, isBeside && sentIndex === undefined)
-        : this.#withId(part, id, { open, sentIndex })
-    const { call, before } = known === undefined ? this.#begin(id) : { call: known, before: [] }
-    if (sentIndex !== undefined) this.#bySentIndex.set(sentIndex, call)
-    const sent = textIn(part)
-    const text = (id !== undefined || nameIn(part) === '') && call.repeats(sent) ? '' : sent
-    const second = call.secondValue(text)
-    if (second === undefined) return [...before, ...call.take(part, text)]
-    const whole = call.take(part, text.slice(0, second))
-    const rest = { function: { name: call.name, arguments: text.slice(second) } }
-    const next = this.#begin(undefined)
-    if (sentIndex !== undefined) this.#bySentIndex.set(sentIndex, next.call)
-    return [...before, ...whole, ...next.before, ...next.call.take(rest, text.slice(second))]
+  /** A part without a name, but with a new id, belongs to a call that has not ended. */
+  #adopt(open: OpenCall, id = ''): OpenCall | undefined {
+    if (isWhole(open)) return undefined
+    open.id ??= id
+    this.#byId.set(id, open)
+    return open
   }
 
-  #withId(part: JsonObject, id: string, { open, sentIndex }: Place): OpenCall | undefined {
-    const known = this.#byId.get(id)
-    if (known !== undefined) {
-      const isElsewhere = sentIndex !== undefined && open === undefined
-      return known.isWhole && isOther(known, part, isElsewhere) ? undefined : known
+  #begin({ id, index }: Pick<Part, 'id' | 'index'>): OpenCall {
+    const call: OpenCall = {
+      index: this.#calls.length,
+      id: id === undefined || this.#byId.has(id) ? undefined : id,
+      type: '',
+      name: '',
+      text: '',
+      isSent: false,
+      more: {},
+      moreOfFunction: {},
     }
-    if (open === undefined || nameIn(part) !== '') return undefined
-    // Some providers send the name first and the id later.
-    if (!open.hasOwnId && !open.isSent) {
-      open.adopt(id)
-      this.#byId.set(id, open)
-      return open
-    }
-    return open.isWhole ? undefined : open
-  }
-
-  #withoutId(part: JsonObject, open: OpenCall | undefined, isBeside: boolean): OpenCall | undefined {
-    const name = nameIn(part)
-    if (open === undefined || open.name === '' || name === '') return open
-    if (isBeside) return undefined
-    return open.isWhole && (name !== open.name || textIn(part) !== '') ? undefined : open
-  }
-
-  /** A new call; the previous one is sent first, so that clients see them in order. */
-  #begin(id: string | undefined): { readonly call: OpenCall; readonly before: readonly JsonObject[] } {
-    const before = this.#calls.at(-1)?.flush() ?? []
-    const isTaken = id !== undefined && this.#byId.has(id)
-    const call = new OpenCall(this.#calls.length, isTaken ? undefined : id)
     this.#calls.push(call)
     if (id !== undefined) this.#byId.set(id, call)
-    return { call, before }
+    if (index !== undefined) this.#bySentIndex.set(index, call)
+    return call
+  }
+
+  /** The first part of the call before the last one, so that clients see calls in order. */
+  #sendPrevious(): JsonObject[] {
+    const previous = this.#calls.at(-2)
+    return previous === undefined ? [] : sendFirst(previous)
   }
 }
 
-/** Whether a part with the id of a whole call begins another one; `isElsewhere`: it has an index of its own. */
-function isOther(known: OpenCall, part: JsonObject, isElsewhere: boolean): boolean {
-  const text = textIn(part)
-  return nameIn(part) !== '' && (isElsewhere || (text !== '' && !known.repeats(text)))
+/** Appends arguments; returns what was added, and the rest if another call begins within them. */
+function takeText(call: OpenCall, text: string): { readonly text: string; readonly rest: string } {
+  const end = endOfValue(call.text, text)
+  if (end === undefined) {
+    call.text += text
+    return { text, rest: '' }
+  }
+  const [own, rest] = [text.slice(0, end), text.slice(end)]
+  if (!call.isSent && PLACEHOLDER.test(call.text + own)) {
+    call.text = ''
+    return takeText(call, rest)
+  }
+  const isRepeated = PLACEHOLDER.test(rest) || rest.trim() === (call.text + own).trim()
+  call.text += own
+  return { text: own, rest: isRepeated ? '' : rest }
 }
 
-/** Where a part belongs by its index: the open call there. */
-interface Place {
-  readonly open: OpenCall | undefined
-  readonly sentIndex: number | undefined
+/** The part that follows; nothing if it adds nothing. */
+function furtherPart(call: OpenCall, { name, text, more, moreOfFunction }: Part): JsonObject[] {
+  const inner = { ...moreOfFunction, ...(name !== '' && { name }), ...(text !== '' && { arguments: text }) }
+  const added = { ...more, ...(Object.keys(inner).length > 0 && { function: inner }) }
+  return Object.keys(added).length > 0 ? [{ index: call.index, ...added }] : []
+}
+
+/** The first part of a call with all that is known of it; nothing if it was sent. */
+function sendFirst(call: OpenCall): JsonObject[] {
+  if (call.isSent) return []
+  call.isSent = true
+  return [{ index: call.index, ...wholeCall(call) }]
+}
+
+function wholeCall(call: OpenCall): JsonObject {
+  call.id ??= `call_${randomUUID().replaceAll('-', '')}`
+  const { id, type, name, text, more, moreOfFunction } = call
+  const inner = { ...moreOfFunction, name, arguments: text }
+  return { ...more, id, type: type || 'function', ...(isFunction(call) && { function: inner }) }
+}
+
+function isFunction({ type }: OpenCall): boolean {
+  return type === '' || type === 'function'
+}
+
+/** Whether its arguments have begun, beyond a placeholder. */
+function hasText({ text }: OpenCall): boolean {
+  return text.trim() !== '' && !PLACEHOLDER.test(text)
+}
+
+/** Whether its arguments are a whole value. */
+function isWhole(call: OpenCall): boolean {
+  return hasText(call) && parseJson(call.text) !== undefined
+}
+
+/** How many places within one part are examined: braces in a text of code look alike. */
+const PLACES = 100
+
+/** Where in `text`, which follows `known`, another value begins after a whole one; undefined if it does not. */
+function endOfValue(known: string, text: string): number | undefined {
+  const last = known.trimEnd().slice(-1)
+  for (const { index, 0: between } of `${last}${text}`.matchAll(/\}\s*(?=\{)/g).take(PLACES)) {
+    const end = index + between.length - last.length
+    if (parseJson(known + text.slice(0, end)) !== undefined) return end
+  }
+  return undefined
 }
 
 /** The index of a choice or of a call; undefined if it has none. */
 export function indexOf({ index }: JsonObject): number | undefined {
   const number = typeof index === 'string' && index !== '' ? Number(index) : index
   return typeof number === 'number' && Number.isInteger(number) ? number : undefined
-}
-
-function idOf({ id }: JsonObject): string | undefined {
-  if (typeof id === 'number') return String(id)
-  return typeof id === 'string' && id !== '' ? id : undefined
 }

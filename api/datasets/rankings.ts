@@ -24,7 +24,7 @@ import { RANKINGS_PATH } from '../paths.ts'
 import { FORMAT_NAMES } from './formats.ts'
 import type { Rows, RowsQuery } from './reply.ts'
 import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
-import { daysOf, resolveWindow, type DateWindow } from './window.ts'
+import { daysOf, DEFAULT_WINDOW_DAYS, resolveWindow, type DateWindow } from './window.ts'
 
 const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 50
@@ -33,29 +33,51 @@ export const MAX_OFFSET = 100
 /** The last rank on a page. */
 export const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
 
+const LATEST_DAY = 'the last completed day of the dataset'
+
 const isTime = (text: string) => z.iso.datetime({ offset: true }).safeParse(text).success
 
 /** Every parameter with its check (CONTRACT 4.1). */
 export const PARAMETERS = {
-  category: oneOf(CATEGORIES),
-  subcategory: oneOf(SUBCATEGORIES),
-  sort: { ...oneOf(SORTS), default: SORTS[0] },
-  start_date: { schema: daySchema, allowed: 'a calendar date (UTC) in the form YYYY-MM-DD' },
+  category: oneOf(CATEGORIES, 'Only apps tagged with a subcategory inside this group.'),
+  subcategory: oneOf(
+    SUBCATEGORIES,
+    'Only apps with this tag; it must belong to `category` if both are given.',
+  ),
+  sort: {
+    ...oneOf(SORTS, '`popular` orders by tokens, `trending` by growth over the three preceding windows.'),
+    default: SORTS[0],
+  },
+  start_date: {
+    schema: daySchema.describe(
+      `First day (UTC), inclusive; clamped to ${FLOOR_DATE}. Default: the window is the ${DEFAULT_WINDOW_DAYS} days that end on \`end_date\`.`,
+    ),
+    allowed: 'a calendar date (UTC) in the form YYYY-MM-DD',
+  },
   end_date: {
-    schema: daySchema.refine((day) => day >= FLOOR_DATE),
-    // From 2025 on.
-    pattern: String.raw`^(202[5-9]|20[3-9]\d|2[1-9]\d\d|[3-9]\d{3})-\d\d-\d\d$`,
+    schema: daySchema
+      .refine((day) => day >= FLOOR_DATE)
+      .meta({
+        description: `Last day (UTC), inclusive, from ${FLOOR_DATE} on; clamped to ${LATEST_DAY}. Default: ${LATEST_DAY}.`,
+        // From 2025 on.
+        override: { pattern: String.raw`^(202[5-9]|20[3-9]\d|2[1-9]\d\d|[3-9]\d{3})-\d\d-\d\d$` },
+      }),
     allowed: `a calendar date (UTC) in the form YYYY-MM-DD, on or after ${FLOOR_DATE}`,
   },
-  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT),
-  offset: wholeNumber(0, MAX_OFFSET, 0),
+  limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT, 'Rows of the page.'),
+  offset: wholeNumber(0, MAX_OFFSET, 0, 'Ranked apps to skip.'),
   as_of: {
     // One text for generated clients, not one of two.
-    schema: z.string().refine((text) => isTime(text) || asOfFromId(text) !== undefined),
+    schema: z
+      .string()
+      .refine((text) => isTime(text) || asOfFromId(text) !== undefined)
+      .describe(
+        'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
+      ),
     allowed:
       'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
   },
-  format: oneOf(FORMAT_NAMES),
+  format: oneOf(FORMAT_NAMES, 'Format of the reply; without it `Accept` decides.'),
 } as const satisfies ParameterTable
 
 /** The parameters as sent, validated one by one and against each other. */

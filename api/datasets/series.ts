@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { addDays } from '../../pipeline/contract/calendar.ts'
 import { SERIES_COLUMNS, seriesRowSchema, type SeriesRow } from '../../pipeline/contract/dataset.ts'
 import {
+  asInteger,
   badRequest,
   invalid,
   readParameters,
@@ -33,15 +34,19 @@ const idSchema = z
 /** Every parameter with its check; limit and offset count days. */
 export const SERIES_PARAMETERS = {
   app_id: {
-    schema: z.array(idSchema).max(MAX_APPS),
+    schema: z
+      .array(asInteger(idSchema, { minimum: 0 }))
+      .min(1)
+      .max(MAX_APPS)
+      .describe('The apps by `app_id`; repeat the parameter for each further one.'),
     allowed: `the app_id of a public app, given at most ${MAX_APPS} times`,
     most: MAX_APPS,
     required: true,
   },
   start_date: PARAMETERS.start_date,
   end_date: PARAMETERS.end_date,
-  limit: wholeNumber(1, MAX_DAYS, MAX_DAYS),
-  offset: wholeNumber(0, MAX_OFFSET, 0),
+  limit: wholeNumber(1, MAX_DAYS, MAX_DAYS, 'Days of the page.'),
+  offset: wholeNumber(0, MAX_OFFSET, 0, 'Days of the window to skip.'),
   as_of: PARAMETERS.as_of,
   format: PARAMETERS.format,
 } as const satisfies ParameterTable

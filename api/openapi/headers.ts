@@ -2,7 +2,7 @@
 
 import { POLICIES } from '../accounts/limits/policies.ts'
 
-const text = (description: string) => ({ description, schema: { type: 'string' } })
+const text = (description: string) => ({ description, schema: { type: 'string' as const } })
 
 export const HEADERS = {
   'Accept-Ranges': text('`bytes`: a file can be read in ranges.'),

@@ -1,6 +1,7 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import { errorEnvelopeSchema } from '../http/errors.ts'
+import type { ParameterTable } from '../http/protocol/query-parameters.ts'
 import type { HeaderName } from './headers.ts'
-import type { JsonSchema } from './schema.ts'
 
 /** The groups of operations and their descriptions. */
 export const TAGS = {
@@ -10,29 +11,15 @@ export const TAGS = {
 } as const
 export type Tag = keyof typeof TAGS
 
-/** A parameter of the document. */
-export interface ParameterDescription {
-  readonly name: string
-  readonly in: 'query' | 'path'
-  readonly description: string
-  /** Whether it is required; a path parameter always is. */
-  readonly required?: boolean
-  readonly schema: JsonSchema
-}
+type Content = Readonly<Record<string, z.ZodType>>
 
-/** A reply: its body by media type; `binary` for files. */
+/** A reply: its body by media type. */
 export interface ReplyDescription {
   readonly description: string
   readonly headers?: readonly HeaderName[]
-  readonly content?: Readonly<Record<string, z.ZodType | 'binary' | 'text'>>
-}
-
-/** A request over the bundled sample; its key is suitable for the route. */
-interface ExampleRequest {
-  /** Path and query. */
-  readonly path: string
-  readonly withoutKey?: boolean
-  readonly headers?: Readonly<Record<string, string>>
+  readonly content?: Content
+  /** A short body in JSON. */
+  readonly example?: unknown
 }
 
 /** The description of a route, beyond the route table. */
@@ -41,11 +28,17 @@ export interface Operation {
   readonly tag: Tag
   readonly summary: string
   readonly description?: string
-  readonly parameters?: readonly ParameterDescription[]
+  readonly query?: ParameterTable
+  /** The parameters of the path. */
+  readonly path?: Readonly<Record<string, z.ZodType>>
   /** Schema of a JSON request body. */
   readonly body?: z.ZodType
   /** Replies by status, including this route's own errors; the general ones are added. */
   readonly replies: Readonly<Record<string, ReplyDescription>>
-  /** Requests with real replies as examples, one per status. */
-  readonly examples?: readonly ExampleRequest[]
 }
+
+/** The content of every error (CONTRACT 3). */
+export const ENVELOPE: Content = { 'application/json': errorEnvelopeSchema.meta({ id: 'ErrorEnvelope' }) }
+
+/** The content of a file. */
+export const BINARY = z.string().meta({ format: 'binary' })

@@ -6,7 +6,7 @@ import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
 import { html } from '../web/html.ts'
-import { storedExamples, openApiDocument } from './document.ts'
+import { openApiDocument } from './document.ts'
 
 /** The component renders the document and creates inline styles. */
 const REFERENCE_POLICY = [
@@ -63,7 +63,7 @@ const PAGE = `<!doctype html>\n${
 
 /** The routes of the description; it covers `routes`. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
-  const document = jsonText(openApiDocument(routes, storedExamples()))
+  const document = jsonText(openApiDocument(routes))
   const script = readFileSync(
     createRequire(import.meta.url).resolve('openapi-explorer/dist/browser/openapi-explorer.min.js'),
   )

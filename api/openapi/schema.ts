@@ -1,30 +1,25 @@
-/** Converts zod schemas to JSON Schema in the dialect of OpenAPI 3.1. */
+/** JSON Schema from zod schemas, in the form that generators of typed clients need. */
 import { z } from 'zod'
-
-export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** Formats that make the pattern redundant. */
 const SELF_DESCRIBING = new Set(['date', 'date-time', 'uuid', 'uri'])
 
-/**
- * The schema of requests (`input`) or of replies (`output`, with text converted to numbers). A bigint is an integer in
- * JSON.
- */
-export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: 'any',
-    override: ({ zodSchema, jsonSchema: made }) => {
-      if (zodSchema instanceof z.ZodBigInt) made.type = 'integer'
-      // Generators of typed languages take 32 bits otherwise, and lose the rest without an error.
-      if (made.type === 'integer') made.format = 'int64'
-      // A type with null alone has no name in typed languages.
-      if (made.type === 'null') Object.assign(made, { type: ['string', 'null'] })
-      if (zodSchema instanceof z.ZodNullable) allowNull(made)
-      if (made.format !== undefined && SELF_DESCRIBING.has(made.format)) delete made.pattern
-    },
-  })
-  return rest
+/** Adapts one schema of OpenAPI 3.1. */
+export function adaptSchema({
+  zodSchema,
+  jsonSchema: made,
+}: {
+  readonly zodSchema: z.core.$ZodType
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema
+}): void {
+  // A bigint is an integer in JSON.
+  if (zodSchema instanceof z.ZodBigInt) made.type = 'integer'
+  // Generators of typed languages take 32 bits otherwise, and lose the rest without an error.
+  if (made.type === 'integer') made.format = 'int64'
+  // A type with null alone has no name in typed languages.
+  if (made.type === 'null') Object.assign(made, { type: ['string', 'null'] })
+  if (zodSchema instanceof z.ZodNullable) allowNull(made)
+  if (zodSchema instanceof z.ZodStringFormat && SELF_DESCRIBING.has(made.format ?? '')) delete made.pattern
 }
 
 /** Adds `null` to the types: client generators handle that better than a union of two schemas. */
@@ -35,4 +30,14 @@ function allowNull(made: z.core.JSONSchema.BaseSchema): void {
   const { type } = schema
   Object.assign(made, schema, { type: [type, 'null'] })
   if (schema.enum !== undefined) made.enum = [...schema.enum, null]
+}
+
+/** The schema of requests, for the `meta` of a schema that zod cannot describe itself. */
+export function jsonSchema(schema: z.ZodType): Readonly<Record<string, unknown>> {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: adaptSchema,
+  })
+  return rest
 }

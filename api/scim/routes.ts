@@ -2,7 +2,7 @@
 import type { Request } from 'express'
 import { z } from 'zod'
 import type { Caller, Handler, Reply } from '../http/call.ts'
-import { ApiError, errorEnvelopeSchema } from '../http/errors.ts'
+import { ApiError } from '../http/errors.ts'
 import {
   badRequest,
   readParameters,
@@ -12,7 +12,7 @@ import {
 } from '../http/protocol/query-parameters.ts'
 import { queryString, sendJson } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import type { Operation, ParameterDescription, ReplyDescription } from '../openapi/operation.ts'
+import { ENVELOPE, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Store } from '../store/store.ts'
 import {
@@ -28,13 +28,12 @@ import type { SyncJobs } from './jobs.ts'
 import { reportSchema } from './plan.ts'
 
 const PAGE = {
-  limit: wholeNumber(1, 100, 50),
+  limit: wholeNumber(1, 100, 50, 'Rows of the page.'),
   // Databases count rows in 64 bits, JavaScript exactly in 53.
-  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
+  offset: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0, 'Rows to skip.'),
 } as const satisfies ParameterTable
 
 const POLL_AFTER_SECONDS = 2
-const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 
 /** Our ids are lower-case; UUIDs may be in either case (RFC 9562, section 4). */
 const idSchema = z.uuid().toLowerCase()
@@ -63,31 +62,12 @@ const membersSchema = z.object({
   total_count: count().nullable().describe('Null if the directory never supplied members of the group.'),
 })
 
-const ENVELOPE = { 'application/json': errorEnvelopeSchema }
 const UNKNOWN = { '404': { description: "Unknown, or another account's.", content: ENVELOPE } }
 const WRONG_PAGE = {
   '400': { description: 'Invalid parameters; the message names each.', content: ENVELOPE },
 }
-const PAGE_PARAMETERS: readonly ParameterDescription[] = [
-  {
-    name: 'limit',
-    in: 'query',
-    description: 'Rows of the page.',
-    schema: { type: 'integer', minimum: 1, maximum: 100, default: 50 },
-  },
-  {
-    name: 'offset',
-    in: 'query',
-    description: 'Rows to skip.',
-    schema: { type: 'integer', minimum: 0, default: 0 },
-  },
-]
-
-const idParameter = (description: string): ParameterDescription => {
-  return { name: 'id', in: 'path', description, schema: { type: 'string' } }
-}
-const JOB_ID = idParameter('Identifier of the job.')
-const GROUP_ID = idParameter('Identifier of the group.')
+const JOB_ID = { id: z.string().describe('Identifier of the job.') }
+const GROUP_ID = { id: z.string().describe('Identifier of the group.') }
 
 const reply = (description: string, schema: z.ZodType): ReplyDescription => {
   return { description, content: { 'application/json': schema } }
@@ -146,7 +126,6 @@ export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
 const START: Described = {
   id: 'startScimSyncJob',
   summary: 'Starts a directory sync, or returns the open one',
-  examples: [{ path: SYNC_JOBS_PATH }, { path: SYNC_JOBS_PATH, withoutKey: true }],
   replies: {
     '202': {
       ...reply('The job; `Location` is its address for polling.', jobReplySchema),
@@ -158,22 +137,19 @@ const START: Described = {
 const JOBS: Described = {
   id: 'listScimSyncJobs',
   summary: 'The sync jobs of the account, newest first',
-  parameters: PAGE_PARAMETERS,
-  examples: [{ path: SYNC_JOBS_PATH }],
+  query: PAGE,
   replies: { '200': reply('A page of jobs.', jobsSchema), ...WRONG_PAGE },
 }
 const JOB: Described = {
   id: 'getScimSyncJob',
   summary: 'Reads a sync job',
-  parameters: [JOB_ID],
-  examples: [{ path: `${SYNC_JOBS_PATH}/${UNKNOWN_ID}` }],
+  path: JOB_ID,
   replies: { '200': { ...reply('The job.', jobReplySchema), headers: ['Retry-After'] }, ...UNKNOWN },
 }
 const CHANGES: Described = {
   id: 'getScimSyncJobChanges',
   summary: 'What a sync job changed: counts, the first names of each, and warnings',
-  parameters: [JOB_ID],
-  examples: [{ path: `${SYNC_JOBS_PATH}/${UNKNOWN_ID}/changes` }],
+  path: JOB_ID,
   replies: {
     '200': reply('The changes; none unless the job succeeded.', z.strictObject({ data: reportSchema })),
     ...UNKNOWN,
@@ -182,12 +158,7 @@ const CHANGES: Described = {
 const GROUPS: Described = {
   id: 'listScimGroups',
   summary: 'The synced groups',
-  parameters: PAGE_PARAMETERS,
-  examples: [
-    { path: GROUPS_PATH },
-    { path: `${GROUPS_PATH}?limit=0` },
-    { path: GROUPS_PATH, withoutKey: true },
-  ],
+  query: PAGE,
   replies: {
     '200': reply(
       'A page of groups.',
@@ -199,15 +170,14 @@ const GROUPS: Described = {
 const GROUP: Described = {
   id: 'getScimGroup',
   summary: 'Reads a synced group',
-  parameters: [GROUP_ID],
-  examples: [{ path: `${GROUPS_PATH}/${UNKNOWN_ID}` }],
+  path: GROUP_ID,
   replies: { '200': reply('The group.', z.strictObject({ data: groupRowSchema })), ...UNKNOWN },
 }
 const MEMBERS: Described = {
   id: 'listScimGroupMembers',
   summary: 'The members of a synced group',
-  parameters: [GROUP_ID, ...PAGE_PARAMETERS],
-  examples: [{ path: `${GROUPS_PATH}/${UNKNOWN_ID}/members` }],
+  path: GROUP_ID,
+  query: PAGE,
   replies: { '200': reply('A page of members.', membersSchema), ...WRONG_PAGE, ...UNKNOWN },
 }
 

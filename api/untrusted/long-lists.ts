@@ -11,7 +11,7 @@ export function longList<Output>(element: z.ZodType<Output>) {
   return z
     .custom<readonly Output[]>(Array.isArray, 'Expected a list')
     .superRefine((list, context) => void readElements(element, list, context))
-    .meta({ type: 'array', items: jsonSchema(element, 'input') })
+    .meta({ type: 'array', items: jsonSchema(element) })
 }
 
 /** The elements as their schema reads them; the first faults are added to `context`. */

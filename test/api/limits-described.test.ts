@@ -13,7 +13,7 @@ import { REPOSITORY } from '../support/processes.ts'
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 const documents = read('README.md') + read('api/README.md')
 const [minute, day] = POLICIES.map(({ limit }) => limit)
-const range = ({ integer }: typeof PARAMETERS.limit) => `${integer.minimum} to ${integer.maximum}`
+const range = ({ allowed }: typeof PARAMETERS.limit) => allowed.replace('an integer from ', '')
 
 it.each([
   `${minute} requests a minute per key`,

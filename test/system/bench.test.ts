@@ -10,7 +10,7 @@ import { hasProgram } from '../support/programs.ts'
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
-const WINDOWS = { days: 40, windows: 2, plainEvery: 2, sqliteWindows: 0 }
+const WINDOWS = { days: 40, windows: 2, plainEvery: 2 }
 
 describe.runIf(hasProgram('wrk'))('npm run bench', () => {
   it.each([
@@ -55,7 +55,7 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
         benchServing(print, {
           large: false,
           sizes: {
-            cases: [{ apps: 200, ...WINDOWS, sqliteWindows: 1 }],
+            cases: [{ apps: 200, ...WINDOWS }],
             large: { apps: 2500, ...WINDOWS },
             asked: 4,
             runs: 1,

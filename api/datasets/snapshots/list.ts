@@ -21,10 +21,19 @@ const LICENCE_LINK = `<${LICENCE.url}>; rel="license"`
 
 /** The parameters of the list. */
 export const LIST_PARAMETERS = {
-  state: { ...oneOf(['retained', 'all']), default: 'retained' },
-  date: { schema: daySchema, allowed: 'a calendar date (UTC) in the form YYYY-MM-DD' },
-  limit: wholeNumber(1, 100, 50),
-  offset: wholeNumber(0, 100_000, 0),
+  state: {
+    ...oneOf(
+      ['retained', 'all'],
+      'The retained ones, or all that were ever published: records of pruned or retracted ones are permanent.',
+    ),
+    default: 'retained',
+  },
+  date: {
+    schema: daySchema.describe('Only the one in force on this day (UTC), retained or not.'),
+    allowed: 'a calendar date (UTC) in the form YYYY-MM-DD',
+  },
+  limit: wholeNumber(1, 100, 50, 'Snapshots of the page.'),
+  offset: wholeNumber(0, 100_000, 0, 'Snapshots to skip.'),
 } as const satisfies ParameterTable
 type ListRequest = Values<typeof LIST_PARAMETERS>
 

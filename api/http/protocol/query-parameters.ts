@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { ApiError } from '../errors.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 
-/** One parameter of an operation. */
-export interface Parameter {
+/** One parameter of an operation; its schema has the description for the reference. */
+interface Parameter {
   readonly schema: z.ZodType
   /** The allowed values, for a message after "allowed: ". */
   readonly allowed: string
@@ -14,10 +14,6 @@ export interface Parameter {
   readonly required?: boolean
   /** The constant default value, if there is one. */
   readonly default?: string | number
-  /** A regular expression for the bound of a text, for the description. */
-  readonly pattern?: string
-  /** The bounds of a whole number. */
-  readonly integer?: { readonly minimum: number; readonly maximum: number }
 }
 
 export type ParameterTable = Readonly<Record<string, Parameter>>
@@ -41,18 +37,30 @@ const SHOWN_FAULTS = 20
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
 /** A parameter for a whole number from `minimum` to `maximum`. */
-export function wholeNumber(minimum: number, maximum: number, fallback: number) {
+export function wholeNumber(minimum: number, maximum: number, fallback: number, description: string) {
+  const schema = integerText.pipe(z.number().min(minimum).max(maximum)).describe(description)
   return {
-    schema: integerText.pipe(z.number().min(minimum).max(maximum)),
+    schema: asInteger(schema, { minimum, maximum, default: fallback }),
     allowed: `an integer from ${minimum} to ${maximum}`,
     default: fallback,
-    integer: { minimum, maximum },
   }
 }
 
+/** A schema that reads digits, described as an integer for the reference. */
+export function asInteger<Schema extends z.ZodType>(
+  schema: Schema,
+  keywords: { readonly minimum: number; readonly maximum?: number; readonly default?: number },
+): Schema {
+  const override = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+    delete jsonSchema.pattern
+    Object.assign(jsonSchema, { type: 'integer', format: 'int64', ...keywords })
+  }
+  return schema.meta({ override })
+}
+
 /** A parameter for one of these words. */
-export function oneOf<const Words extends readonly string[]>(words: Words) {
-  return { schema: z.enum(words), allowed: `one of ${words.join(', ')}` }
+export function oneOf<const Words extends readonly string[]>(words: Words, description = '') {
+  return { schema: z.enum(words).describe(description), allowed: `one of ${words.join(', ')}` }
 }
 
 /** Reads the query string (the part after `?`, still encoded). */

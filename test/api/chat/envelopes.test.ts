@@ -107,7 +107,6 @@ const READ: readonly (readonly [string, Behaviour])[] = [
   ['in events without a space', always('text/event-stream', EVENTS.replaceAll('data: ', 'data:'))],
   ['in events of several lines', always('text/event-stream', severalLines(chunksOf(['Hel', 'lo'])))],
   ['in events among comments and other fields', always('text/event-stream', AMONG_OTHERS)],
-  ['with [DONE] in quotes', always('text/event-stream', EVENTS.replace('[DONE]', '"[DONE]"'))],
   ['with data after [DONE]', always('text/event-stream', `${EVENTS}data: {"choices":[]}\n\n`)],
   ['in single bytes', inBytes],
 ]

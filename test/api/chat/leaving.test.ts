@@ -276,7 +276,7 @@ describe('a caller that does not read', () => {
   })
 })
 
-it('a caller that leaves while its key is looked up is recorded as one that left', async () => {
+it('a caller that leaves while its request is counted is recorded as one that left', async () => {
   const chat = await startScriptedChat()
   const looked = Promise.withResolvers<void>()
   // A key with a limit waits for this, since its request is counted.

@@ -237,16 +237,6 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     [call(named('read_file', '{"a":1}'), { type: null })],
     [READ],
   ),
-  'a name beside the id': calls(
-    [{ id: 'c1', name: 'read_file', arguments: '{"a":1}' }],
-    [{ index: 0, id: 'c1', name: 'read_file', arguments: '{"a":1}' }],
-    [READ],
-  ),
-  'one call instead of a list': sends(
-    whole({ content: null, tool_calls: call(named('read_file', '{"a":1}')) }, 'tool_calls'),
-    [part({ tool_calls: call(named('read_file', '{"a":1}')) }), part({}, 'tool_calls'), counted],
-    { calls: [READ], finish: 'tool_calls' },
-  ),
   'a function call of the older form': sends(
     whole({ content: null, function_call: named('read_file', '{"a":1}') }, 'function_call'),
     [
@@ -321,12 +311,6 @@ const REASONING: Readonly<Record<string, ProviderCase>> = {
     { reasoning: 'hm', reasoning_details: DETAILS },
     { ...THOUGHT, reasoning_details: DETAILS },
   ),
-  'reasoning in details alone': thinks(
-    { reasoning_details: DETAILS },
-    { ...THOUGHT, reasoning_details: DETAILS },
-  ),
-  'reasoning as thinking': thinks({ thinking: 'hm' }),
-  'reasoning in blocks': thinks({ thinking_blocks: [{ type: 'thinking', thinking: 'hm', signature: 's' }] }),
 }
 
 /** A case of usage: these members in the last chunk, and in the whole reply. */
@@ -347,11 +331,6 @@ const USAGES: Readonly<Record<string, ProviderCase>> = {
     [part(HELLO), { choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage: USAGE }] }],
     { content: 'Hello' },
   ),
-  'usage in a delta': sends(
-    whole({ ...HELLO, usage: USAGE }, 'stop', { usage: undefined }),
-    [part(HELLO), part({ usage: USAGE }, 'stop')],
-    { content: 'Hello' },
-  ),
   'usage of Groq': counts({ x_groq: { id: 'r', usage: USAGE } }),
   'usage of Gemini': counts({
     usageMetadata: {
@@ -361,14 +340,6 @@ const USAGES: Readonly<Record<string, ProviderCase>> = {
       totalTokenCount: 18,
     },
   }),
-  'usage of Bedrock': counts({ usage: { inputTokens: 11, outputTokens: 7, totalTokens: 18 } }),
-  'usage of Cohere': counts({
-    usage: {
-      billed_units: { input_tokens: 5, output_tokens: 7 },
-      tokens: { input_tokens: 11, output_tokens: 7 },
-    },
-  }),
-  'usage of Ollama': counts({ prompt_eval_count: 11, eval_count: 7 }),
   'usage of Anthropic, with its cache apart': counts({
     usage: { input_tokens: 3, cache_read_input_tokens: 6, cache_creation_input_tokens: 2, output_tokens: 7 },
   }),

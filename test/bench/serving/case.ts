@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import { reportMeasured } from '../measure.ts'
 import { publishFirst } from './publish.ts'
-import { measureSqlite } from './sqlite.ts'
 import { measureWindows } from './windows.ts'
 
 const dataDir = z.string()
@@ -16,7 +15,6 @@ const taskSchema = z.discriminatedUnion('kind', [
     asOf: z.iso.datetime().transform((time) => new Date(time)),
   }),
   z.object({ kind: z.literal('windows'), dataDir, windows: count, plainEvery: count }),
-  z.object({ kind: z.literal('sqlite'), dataDir, count }),
 ])
 export type Task = z.input<typeof taskSchema>
 
@@ -26,8 +24,6 @@ function measure(task: z.output<typeof taskSchema>): Promise<Record<string, numb
       return publishFirst(task.dataDir, task.asOf)
     case 'windows':
       return measureWindows(task.dataDir, task)
-    case 'sqlite':
-      return measureSqlite(task.dataDir, task.count)
   }
 }
 

@@ -14,10 +14,7 @@ import { hasWrk } from '../wrk.ts'
 import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
 
 /** One dataset and its queries. */
-interface Case extends DataSize, WindowCounts {
-  /** Windows of each kind without filter for SQLite; 0 leaves SQLite out. */
-  readonly sqliteWindows: number
-}
+type Case = DataSize & WindowCounts
 
 /** Sizes of the cases. */
 export interface Sizes extends LoadSizes {
@@ -30,10 +27,10 @@ export interface Sizes extends LoadSizes {
 
 const SIZES: Sizes = {
   cases: [
-    { apps: 10_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
-    { apps: 100_000, days: 730, windows: 20, plainEvery: 2, sqliteWindows: 1 },
+    { apps: 10_000, days: 730, windows: 20, plainEvery: 2 },
+    { apps: 100_000, days: 730, windows: 20, plainEvery: 2 },
   ],
-  large: { apps: 1_000_000, days: 730, windows: 12, plainEvery: 4, sqliteWindows: 0 },
+  large: { apps: 1_000_000, days: 730, windows: 12, plainEvery: 4 },
   asked: 50,
   runs: 3,
   connections: 32,
@@ -52,7 +49,6 @@ interface Outcome {
   readonly size: Case
   readonly published: Measured
   readonly windows: Measured
-  readonly sqlite: Measured | undefined
   readonly memory: Memory
 }
 
@@ -86,25 +82,20 @@ async function benchCase(
   )
   const { windows: count, plainEvery } = size
   const windows = await measure({ kind: 'windows', dataDir, windows: count, plainEvery })
-  const sqlite =
-    size.sqliteWindows === 0
-      ? undefined
-      : await measure({ kind: 'sqlite', dataDir, count: size.sqliteWindows })
-  printWindows(print, { size, windows, sqlite })
+  printWindows(print, { size, windows })
   const memory = await measureMemory(dataDir, sizes)
   if (loaded && hasWrk()) await benchLoad(print, dataDir, sizes)
   else if (loaded) print('b, c, d: left out, since wrk is not installed')
-  return { size, published, windows, sqlite, memory }
+  return { size, published, windows, memory }
 }
 
-/** (a) and (f). */
-function printWindows(print: Print, { size, windows, sqlite }: Pick<Outcome, 'size' | 'windows' | 'sqlite'>) {
+/** (a). */
+function printWindows(print: Print, { size, windows }: Pick<Outcome, 'size' | 'windows'>) {
   print(
-    `a, f: ${size.windows} uncached windows of each kind, ${Math.ceil(size.windows / size.plainEvery)} of them asked of plain SQL too; milliseconds; ratios are multiples of our p50`,
+    `a: ${size.windows} uncached windows of each kind, ${Math.ceil(size.windows / size.plainEvery)} of them asked of plain SQL too; milliseconds; ratios are multiples of our p50`,
   )
   const rows = KINDS.map((kind) => {
     const of = (name: string) => figure(windows, `${nameOf(kind)}.${name}`)
-    const other = sqlite?.figures[`${nameOf(kind)}.sqlite`]
     return [
       kind.sort,
       kind.filter,
@@ -116,12 +107,10 @@ function printWindows(print: Print, { size, windows, sqlite }: Pick<Outcome, 'si
       times(of('plain'), of('p50')),
       `${of('fallBacks')} of ${size.windows}`,
       fallBackText(windows, kind),
-      other === undefined ? '' : milliseconds(other),
-      other === undefined ? '' : times(other, of('p50')),
     ]
   })
   const header = ['sort', 'filter', 'window', 'p50', 'p99', 'plain p50', 'plain p99', 'ratio']
-  printTable(print, [...header, 'fallen back', 'their p50 to plain', 'SQLite p50', 'SQLite ratio'], rows)
+  printTable(print, [...header, 'fallen back', 'their p50 to plain'], rows)
 }
 
 function fallBackText({ figures }: Measured, kind: Kind): string {

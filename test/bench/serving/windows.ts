@@ -42,7 +42,7 @@ export function nameOf({ sort, filter, length }: Kind): string {
 }
 
 /** Windows of a kind whose ends are spread over the second half of the data. */
-export function windowsOf(
+function windowsOf(
   { sort, filter, length }: Kind,
   { firstDay, dataThrough, count }: Pick<Snapshot, 'firstDay' | 'dataThrough'> & { readonly count: number },
 ): RankingsQuery[] {
