@@ -9,7 +9,7 @@ import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } fr
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import type { LastRun } from './contract/last-run.ts'
 import { VERSION } from './contract/version.ts'
-import type { Dependencies } from './dependencies.ts'
+import type { Dependencies } from './stages/stage.ts'
 import { BlockedError, DataError, LockedOutError, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './stages/gate.ts'
 import { load } from './stages/load.ts'

@@ -1,8 +1,8 @@
 /** croissant.json: describes the bundle in Croissant 1.1 (mlcommons.org/croissant). */
 import type { FileFacts } from './checksums.ts'
-import { bibtex } from './description.ts'
+import { SUMMARY, TITLE, bibtex } from './description.ts'
 import type { Description } from './description.ts'
-import type { TableFile } from './table-files.ts'
+import type { TableFile } from './tables.ts'
 
 /** The terms of Croissant's own vocabulary; all others belong to schema.org. */
 const TERMS =
@@ -36,7 +36,8 @@ const [PARQUET, DUCKDB] = ['application/x-parquet', 'application/octet-stream']
 
 /**
  * The JSON-LD document. It names the files relative to itself: the folder is read without a network. Each month is a record
- * set of its own, since mlcroissant reads a set of files from a local folder only.
+ * set of its own: mlcroissant 1.1 reads the columns of a file set from a local folder only; of a set contained in files with
+ * addresses it gives the names.
  * @param tables the files of the tables.
  */
 export function croissant(
@@ -44,44 +45,37 @@ export function croissant(
   database: FileFacts,
   tables: readonly TableFile[],
 ): object {
-  const { meta } = description
-  const publisher = { '@type': 'Organization', name: meta.publisher, url: description.homepage }
+  const { meta, homepage } = description
+  const publisher = { '@type': 'Organization', name: meta.publisher, url: homepage }
   const parquet = tables.filter(({ format }) => format === 'parquet')
   return {
     '@context': CONTEXT,
     '@type': 'sc:Dataset',
     'dct:conformsTo': 'http://mlcommons.org/croissant/1.1',
-    name: description.title,
-    description: `${description.summary} ${meta.comparability}`,
-    url: description.homepage,
+    name: TITLE,
+    description: `${SUMMARY} ${meta.comparability}`,
+    url: homepage,
     identifier: description.address,
     license: meta.licence_url,
     creator: publisher,
     publisher,
     creditText: meta.attribution,
     citeAs: bibtex(description),
-    keywords: description.keywords,
+    keywords: ['large language models', 'AI apps', 'token usage', 'rankings'],
     inLanguage: 'en',
     isAccessibleForFree: true,
     datePublished: meta.as_of,
     temporalCoverage: `${meta.first_day}/${meta.data_through}`,
     version: description.version,
-    ...(meta.sources === null ? {} : { isBasedOn: meta.sources }),
+    ...(meta.sources !== null && { isBasedOn: meta.sources }),
     distribution: [fileObject(database, DUCKDB), ...parquet.map((file) => fileObject(file, PARQUET))],
     recordSet: parquet.map(recordSet),
   }
 }
 
 function fileObject({ name, bytes, sha256 }: FileFacts, encodingFormat: string): object {
-  return {
-    '@type': 'cr:FileObject',
-    '@id': name,
-    name,
-    contentUrl: name,
-    contentSize: `${bytes} B`,
-    encodingFormat,
-    sha256,
-  }
+  const size = { contentSize: `${bytes} B`, encodingFormat, sha256 }
+  return { '@type': 'cr:FileObject', '@id': name, name, contentUrl: name, ...size }
 }
 
 /** The rows of a table, or of one month of it. */

@@ -5,24 +5,40 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { snapshotId } from '../contract/calendar.ts'
-import { SNAPSHOTS_PATH } from '../contract/files.ts'
-import { identifier } from '../duckdb/sql-values.ts'
-import { countSchema, queryRows, readRow, readRows } from '../duckdb/statements.ts'
-import { BUNDLED_TABLES } from './tables.ts'
-import type { BundledTable } from './tables.ts'
+import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../contract/files.ts'
+import { countSchema, readRow, readRows } from '../duckdb/statements.ts'
 
-export type Field = {
+/** The formats of a table's files. */
+export const FILE_FORMATS = ['parquet', 'csv'] as const
+
+/** A public table. */
+type BundledTable = {
   readonly name: string
-  /** DuckDB type. */
-  readonly type: string
-  readonly description: string
-  readonly nullable: boolean
+  readonly title: string
+  /** Primary key; never null. */
+  readonly primaryKey?: readonly string[]
 }
 
-export type DescribedTable = BundledTable & {
-  readonly description: string
-  readonly rows: number
-  readonly fields: readonly Field[]
+/** The published tables, the most wanted first. */
+const BUNDLED_TABLES: readonly BundledTable[] = [
+  { name: 'rankings', title: 'Rankings' },
+  { name: 'app_daily', title: 'Usage per day and app', primaryKey: ['day', 'app_id'] },
+  { name: 'model_daily', title: 'Usage per day and model', primaryKey: ['day', 'model_permaslug'] },
+  { name: 'apps', title: 'Apps', primaryKey: ['app_id'] },
+  { name: 'coverage', title: 'Coverage', primaryKey: ['day'] },
+  { name: 'restatements', title: 'Restatements', primaryKey: ['as_of', 'day', 'cause'] },
+]
+
+/** Whether a table has a Parquet file per month, and no other file. */
+export function isMonthly({ name }: Pick<BundledTable, 'name'>): boolean {
+  return MONTHLY_TABLES.some((monthly) => monthly === name)
+}
+
+/** Names of a table's files, or the pattern of its months' names. */
+export function fileNames(table: BundledTable): readonly string[] {
+  return isMonthly(table)
+    ? [`${table.name}/*.parquet`]
+    : FILE_FORMATS.map((format) => `${table.name}.${format}`)
 }
 
 const metaRow = z.object({
@@ -41,23 +57,28 @@ const metaRow = z.object({
   days_restated: countSchema,
   total_requests: z.string(),
   total_tokens: z.string(),
+  /** Rows of each published table. */
+  rows: z.record(z.string(), countSchema),
 })
-
-const rowsRow = z.object({ rows: countSchema })
 
 const columnRow = z.object({
   table_name: z.string(),
   table_comment: z.string(),
-  column_name: z.string(),
-  data_type: z.string(),
-  is_nullable: z.boolean(),
-  comment: z.string(),
+  name: z.string(),
+  /** DuckDB type. */
+  type: z.string(),
+  description: z.string(),
 })
 
+export type Field = z.infer<typeof columnRow>
+
+export type DescribedTable = BundledTable & {
+  readonly description: string
+  readonly rows: number
+  readonly fields: readonly Field[]
+}
+
 export type Description = {
-  readonly title: string
-  readonly summary: string
-  readonly keywords: readonly string[]
   readonly meta: z.infer<typeof metaRow>
   readonly snapshot: string
   /** Semantic version of the schema, with the snapshot as build. */
@@ -68,11 +89,10 @@ export type Description = {
   readonly tables: readonly DescribedTable[]
 }
 
-const TITLE = 'App rankings'
-const SUMMARY =
+export const TITLE = 'App rankings'
+export const SUMMARY =
   'Which apps use large language models, by how much, and which are growing: requests and tokens per UTC day and ' +
   'public app, with popular and trending rankings.'
-const KEYWORDS = ['large language models', 'AI apps', 'token usage', 'rankings']
 
 /**
  * Describes the attached database `snapshot`.
@@ -84,51 +104,26 @@ export async function describeSnapshot(
 ): Promise<Description> {
   const meta = await readRow(connection, 'bundle.sql#meta', metaRow)
   const columns = await readRows(connection, 'bundle.sql#columns', columnRow)
-  const tables: DescribedTable[] = []
-  for (const table of BUNDLED_TABLES) {
-    const own = columns.filter(({ table_name }) => table_name === table.name)
-    // Snapshots of older versions lack some.
-    if (own.length > 0) tables.push(await describeTable(connection, table, own))
-  }
   const snapshot = snapshotId(asOf)
   return {
-    title: TITLE,
-    summary: SUMMARY,
-    keywords: KEYWORDS,
     meta,
     snapshot,
     version: `${meta.version.replace(/^v/, '')}.0.0+${snapshot}`,
     homepage: `${publicUrl}/`,
     address: `${publicUrl}${SNAPSHOTS_PATH}/${snapshot}`,
-    tables,
-  }
-}
-
-async function describeTable(
-  connection: DuckDBConnection,
-  table: BundledTable,
-  columns: readonly z.infer<typeof columnRow>[],
-): Promise<DescribedTable> {
-  const count = `SELECT count(*) AS rows FROM snapshot.${identifier(table.name)}`
-  const [counted] = await queryRows(connection, count, rowsRow)
-  return {
-    ...table,
-    description: columns[0]?.table_comment ?? '',
-    rows: counted?.rows ?? 0,
-    fields: columns.map((column) => ({
-      name: column.column_name,
-      type: column.data_type,
-      description: column.comment,
-      nullable: column.is_nullable,
-    })),
+    tables: BUNDLED_TABLES.map((table) => {
+      const fields = columns.filter(({ table_name }) => table_name === table.name)
+      const description = fields[0]?.table_comment ?? ''
+      return { ...table, description, fields, rows: meta.rows[table.name] ?? 0 }
+    }),
   }
 }
 
 /** The BibTeX entry. */
-export function bibtex({ title, meta, snapshot, address }: Description): string {
+export function bibtex({ meta, snapshot, address }: Description): string {
   return [
     `@misc{app_rankings_${snapshot},`,
-    `  title        = {{${braced(title)}}},`,
+    `  title        = {{${TITLE}}},`,
     `  author       = {{${braced(meta.publisher)}}},`,
     `  year         = {${meta.as_of.slice(0, 4)}},`,
     `  howpublished = {\\url{${address}}},`,

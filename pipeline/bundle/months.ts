@@ -15,8 +15,8 @@ import { queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
 import { measureFile } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
 import type { DescribedTable } from './description.ts'
-import { parquetOptions } from './table-files.ts'
-import type { TableFile } from './table-files.ts'
+import { parquetOptions } from './tables.ts'
+import type { TableFile } from './tables.ts'
 
 const monthRow = z.object({
   month: z.string(),
@@ -27,19 +27,6 @@ const monthRow = z.object({
 
 /** A file does not name its snapshot, since several snapshots share it. */
 const ABOUT = { license: LICENCE.name, license_url: LICENCE.url, comparability: COMPARABILITY_NOTE }
-
-/** The table in the text of the months query. */
-const MONTHS_OF = 'app_daily'
-
-/**
- * The statement that writes a month, without the file name. It sorts the rows: their order and the row groups would
- * otherwise depend on how the table was filled.
- */
-function copyMonth({ name, primaryKey = [] }: DescribedTable): (target: string) => string {
-  const days = 'WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)'
-  const rows = `FROM snapshot.${identifier(name)} ${days} ORDER BY ${primaryKey.map(identifier).join(', ')}`
-  return (target) => `COPY (${rows}) TO ${target} ${parquetOptions(ABOUT)}`
-}
 
 /** A published snapshot. */
 export type Published = {
@@ -59,50 +46,45 @@ export async function writeMonths(
   table: DescribedTable,
   { folder, before }: { readonly folder: string; readonly before: Published | undefined },
 ): Promise<TableFile[]> {
-  const months = await queryRows(
-    connection,
-    sqlFile('bundle.sql#months').replaceAll(MONTHS_OF, table.name),
-    monthRow,
-  )
+  const sql = sqlFile('bundle.sql#months').replaceAll('app_daily', table.name)
   mkdirSync(join(folder, table.name))
-  const copy = copyMonth(table)
   const files: TableFile[] = []
-  for (const { month, content, ...days } of months) {
+  for (const { month, content, ...days } of await queryRows(connection, sql, monthRow)) {
     const name = `${table.name}/month=${month}.parquet`
-    const fingerprint = fingerprintOf(table, [content, copy('')])
+    const fingerprint = fingerprintOf(table, content)
     const reused = before && reuse(before, { folder, name, fingerprint })
     if (reused === undefined) {
-      await connection.run(copy(literal(join(folder, name))), days)
+      await connection.run(copyMonth(table, literal(join(folder, name))), days)
       await returnMemory(connection)
     }
-    files.push({
-      ...(reused ?? measureFile(folder, name)),
-      table,
-      format: 'parquet',
-      month,
-      fingerprint,
-      isReused: reused !== undefined,
-    })
+    const facts = reused ?? measureFile(folder, name)
+    files.push({ ...facts, table, format: 'parquet', month, fingerprint, isReused: reused !== undefined })
   }
   return files
 }
 
+/**
+ * The statement that writes a month. It sorts the rows: their order and the row groups would otherwise depend on how the table
+ * was filled.
+ */
+function copyMonth({ name, primaryKey = [] }: DescribedTable, target: string): string {
+  const days = 'WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)'
+  const rows = `FROM snapshot.${identifier(name)} ${days} ORDER BY ${primaryKey.map(identifier).join(', ')}`
+  return `COPY (${rows}) TO ${target} ${parquetOptions(ABOUT)}`
+}
+
 /** Hash of everything that decides the bytes of a file: rows, types, the statement, and the writer's version. */
-function fingerprintOf({ fields }: DescribedTable, [content, statement]: readonly [string, string]): string {
-  const columns = fields.map(({ name, type }) => [name, type])
+function fingerprintOf(table: DescribedTable, content: string): string {
+  const columns = table.fields.map(({ name, type }) => [name, type])
   return createHash('sha256')
-    .update(JSON.stringify([content, columns, statement, version()]))
+    .update(JSON.stringify([content, columns, copyMonth(table, ''), version()]))
     .digest('hex')
 }
 
 /** Links to a published file; undefined if its rows differ, or if it is missing or damaged. */
 function reuse(
   published: Published,
-  {
-    folder,
-    name,
-    fingerprint,
-  }: { readonly folder: string; readonly name: string; readonly fingerprint: string },
+  { folder, name, fingerprint }: { folder: string; name: string; fingerprint: string },
 ): FileFacts | undefined {
   const source = join(published.folder, name)
   const known = published.files.find((file) => file.name === name)

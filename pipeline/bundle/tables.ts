@@ -1,35 +1,78 @@
-/** The tables of a snapshot that are published as files, and their keys. */
-import { MONTHLY_TABLES } from '../contract/files.ts'
+/** The files of the small tables: Parquet and CSV. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { join } from 'node:path'
+import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
+import { identifier, literal } from '../duckdb/sql-values.ts'
+import { measureFile } from './checksums.ts'
+import type { FileFacts } from './checksums.ts'
+import { FILE_FORMATS } from './description.ts'
+import type { DescribedTable, Description, Field } from './description.ts'
 
-export const FILE_FORMATS = ['parquet', 'csv'] as const
-export type FileFormat = (typeof FILE_FORMATS)[number]
-
-/** A public table. */
-export type BundledTable = {
-  readonly name: string
-  readonly title: string
-  /** Primary key; never null. */
-  readonly primaryKey?: readonly string[]
+/** A file with the rows of a table, or with the rows of one month. */
+export type TableFile = FileFacts & {
+  readonly table: DescribedTable
+  readonly format: (typeof FILE_FORMATS)[number]
+  /** Month of a partition: `YYYY-MM`. */
+  readonly month?: string
+  /** Whether the previous snapshot has the same partition. */
+  readonly isReused?: boolean
 }
 
-/** The published tables, the most wanted first. */
-export const BUNDLED_TABLES: readonly BundledTable[] = [
-  { name: 'rankings', title: 'Rankings' },
-  { name: 'app_daily', title: 'Usage per day and app', primaryKey: ['day', 'app_id'] },
-  { name: 'model_daily', title: 'Usage per day and model', primaryKey: ['day', 'model_permaslug'] },
-  { name: 'apps', title: 'Apps', primaryKey: ['app_id'] },
-  { name: 'coverage', title: 'Coverage', primaryKey: ['day'] },
-  { name: 'restatements', title: 'Restatements', primaryKey: ['as_of', 'day', 'cause'] },
-]
-
-/** Whether a table has a Parquet file per month, and no other file. */
-export function isMonthly({ name }: Pick<BundledTable, 'name'>): boolean {
-  return MONTHLY_TABLES.some((monthly) => monthly === name)
+/**
+ * Writes the files of a table of the attached database `snapshot` into `folder`. The same table gives the same bytes.
+ */
+export async function writeTable(
+  connection: DuckDBConnection,
+  description: Description,
+  { table, folder }: { readonly table: DescribedTable; readonly folder: string },
+): Promise<TableFile[]> {
+  const from = `FROM snapshot.${identifier(table.name)}`
+  const statements = {
+    parquet: [from, parquetOptions(aboutSnapshot(description))],
+    csv: [`SELECT ${table.fields.map(csvCell).join(', ')} ${from}`, '(FORMAT csv, HEADER)'],
+  } as const
+  const files: TableFile[] = []
+  for (const format of FILE_FORMATS) {
+    const name = `${table.name}.${format}`
+    const [rows, options] = statements[format]
+    await connection.run(`COPY (${rows}) TO ${literal(join(folder, name))} ${options}`)
+    files.push({ ...measureFile(folder, name), table, format })
+  }
+  return files
 }
 
-/** Names of a table's files, or the pattern of its months' names. */
-export function fileNames(table: BundledTable): readonly string[] {
-  return isMonthly(table)
-    ? [`${table.name}/*.parquet`]
-    : FILE_FORMATS.map((format) => `${table.name}.${format}`)
+/**
+ * The options of DuckDB's COPY for Parquet.
+ * @param about metadata inside the file.
+ */
+export function parquetOptions(about: Readonly<Record<string, string>>): string {
+  const entries = Object.entries(about).map(([key, value]) => `${key}: ${literal(value)}`)
+  return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${entries.join(', ')}})`
+}
+
+/** A list is separated by `|`, and a text that spreadsheets read as a formula has an apostrophe before it. */
+function csvCell({ name, type }: Field): string {
+  const column = identifier(name)
+  const values: Readonly<Record<string, string>> = {
+    VARCHAR: `CASE WHEN regexp_matches(${column}, '${SPREADSHEET_FORMULA}') THEN '''' || ${column} ELSE ${column} END`,
+    'VARCHAR[]': `array_to_string(${column}, '|')`,
+    'TIMESTAMP WITH TIME ZONE': `strftime(${column} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ')`,
+  }
+  return `${values[type] ?? column} AS ${column}`
+}
+
+function aboutSnapshot({ meta, snapshot, version }: Description): Readonly<Record<string, string>> {
+  const { as_of, data_through, publisher, attribution, comparability } = meta
+  return {
+    snapshot,
+    version,
+    as_of,
+    data_through,
+    publisher,
+    license: meta.licence,
+    license_url: meta.licence_url,
+    attribution,
+    sources: meta.sources ?? '',
+    comparability,
+  }
 }

@@ -1,17 +1,15 @@
 /** The bundle's files for people: README.md and LICENSE. */
 import { addDays } from '../contract/calendar.ts'
-import { bibtex } from './description.ts'
+import { SUMMARY, TITLE, bibtex, fileNames } from './description.ts'
 import type { DescribedTable, Description } from './description.ts'
-import { fileNames } from './tables.ts'
-import type { BundledTable } from './tables.ts'
 
 /** The licence text and the attribution line. */
-export function licenceText({ title, meta }: Description): string {
+export function licenceText({ meta }: Description): string {
   const sources =
     meta.sources === null
       ? ''
       : `\nThe data was made from these sources; name them as well:\n\n${indented(meta.sources)}\n`
-  return `${title}, as of ${meta.as_of}
+  return `${TITLE}, as of ${meta.as_of}
 
 This dataset is licensed under the Creative Commons Attribution 4.0 International
 Public License (SPDX: ${meta.licence}). The text of the licence: ${meta.licence_url}
@@ -24,17 +22,15 @@ The data comes as it is, without any warranty. ${meta.comparability}
 `
 }
 
-/** Length of the window in the queries shown. */
-const WINDOW_DAYS = 7
-
 /** The bundle's README, which must be clear to a reader who has nothing else. */
 export function readmeText(description: Description): string {
   const { meta } = description
-  const firstDay = addDays(meta.data_through, 1 - WINDOW_DAYS)
+  // The queries shown rank the last seven days.
+  const window = `'${addDays(meta.data_through, -6)}', '${meta.data_through}'`
   return `${hubHead(description)}
-# ${description.title}, as of ${meta.as_of}
+# ${TITLE}, as of ${meta.as_of}
 
-${description.summary}
+${SUMMARY}
 
 - Days: ${meta.first_day} to ${meta.data_through} (UTC). A later snapshot may restate them; this one never changes.
 - Snapshot: ${description.address}
@@ -65,15 +61,15 @@ Three macros rank the apps of any window, both days inclusive; \`category\` and 
 clamps and rejects dates in the same way:
 
 \`\`\`sql
-FROM popular('${firstDay}', '${meta.data_through}');
-FROM trending('${firstDay}', '${meta.data_through}', category := 'coding') LIMIT 20;
-FROM popular_by_requests('${firstDay}', '${meta.data_through}');
+FROM popular(${window});
+FROM trending(${window}, category := 'coding') LIMIT 20;
+FROM popular_by_requests(${window});
 \`\`\`
 
 A fourth one ranks the models of each day, the 50 largest and \`other\`:
 
 \`\`\`sql
-FROM daily_models('${firstDay}', '${meta.data_through}');
+FROM daily_models(${window});
 \`\`\`
 
 If the file is attached to another database, make it the current one first (\`USE\`). Its tables, columns and macros
@@ -94,23 +90,19 @@ ${meta.sources === null ? '' : `\n## Sources\n\n${indented(meta.sources)}\n`}`
 }
 
 /** The YAML by which the hub of Hugging Face, and load_dataset on this folder, find the tables. */
-function hubHead({ title, meta, tables }: Description): string {
+function hubHead({ meta, tables }: Description): string {
   // The hub refuses a table without rows.
   const configs = tables
     .filter(({ rows }) => rows > 0)
-    .map((table) => `- config_name: ${table.name}\n  data_files: ${fileOf(table)}`)
+    .map((table) => `- config_name: ${table.name}\n  data_files: ${fileNames(table)[0]}`)
   return `---
-pretty_name: ${title}
+pretty_name: ${TITLE}
 license: ${meta.licence.toLowerCase()}
 tags: [tabular, timeseries]
 configs:
 ${configs.join('\n')}
 ---
 `
-}
-
-function fileOf(table: BundledTable): string {
-  return fileNames(table)[0] ?? ''
 }
 
 function filesRow(table: DescribedTable): string {
@@ -122,15 +114,8 @@ function filesRow(table: DescribedTable): string {
 
 function tableSection({ name, description, fields }: DescribedTable): string {
   const rows = fields.map((field) => `| \`${field.name}\` | ${field.type} | ${field.description} |`)
-  return [
-    `### ${name}`,
-    '',
-    description,
-    '',
-    '| column | type | meaning |',
-    '| --- | --- | --- |',
-    ...rows,
-  ].join('\n')
+  const head = ['| column | type | meaning |', '| --- | --- | --- |']
+  return [`### ${name}`, '', description, '', ...head, ...rows].join('\n')
 }
 
 /** A Markdown code block, in which no character is special. */

@@ -1,19 +1,19 @@
-/** Writes the files beside the DuckDB file of a snapshot. */
+/** Writes the files beside the DuckDB file of a snapshot, and its record. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CROISSANT_FILE, SNAPSHOT_FILE } from '../contract/files.ts'
-import { RECORD_FILE, SUMS_FILE } from '../contract/snapshot-record.ts'
-import { measureFile, sumsText } from './checksums.ts'
+import { RECORD_FILE, SUMS_FILE, snapshotRecordSchema } from '../contract/snapshot-record.ts'
+import type { SnapshotRecord } from '../contract/snapshot-record.ts'
+import { measureFile } from './checksums.ts'
 import type { FileFacts } from './checksums.ts'
 import { croissant } from './croissant.ts'
+import { isMonthly } from './description.ts'
 import type { Description } from './description.ts'
 import { writeMonths } from './months.ts'
 import type { Published } from './months.ts'
-import { recordOfBundle } from './record.ts'
-import { writeTable } from './table-files.ts'
-import type { TableFile } from './table-files.ts'
-import { isMonthly } from './tables.ts'
+import { writeTable } from './tables.ts'
+import type { TableFile } from './tables.ts'
 import { licenceText, readmeText } from './texts.ts'
 
 /**
@@ -48,10 +48,18 @@ export function writeTexts(
   const texts = { 'README.md': readmeText(description), LICENSE: licenceText(description) }
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text)
   const files = [database, ...tables, ...Object.keys(texts).map((name) => measureFile(folder, name))]
-  writeFileSync(join(folder, SUMS_FILE), sumsText(files))
+  // In the form of `sha256sum -c`.
+  writeFileSync(join(folder, SUMS_FILE), files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join(''))
   writeFileSync(join(folder, CROISSANT_FILE), jsonText(croissant(description, database, tables)))
-  writeFileSync(join(folder, RECORD_FILE), jsonText(recordOfBundle(description, files, folder)))
+  const record = recordOf(description, [...files, measureFile(folder, SUMS_FILE)])
+  writeFileSync(join(folder, RECORD_FILE), jsonText(record))
   return files
+}
+
+/** The record of the snapshot: its facts, and every file with its checksum (CONTRACT 4.6). */
+function recordOf({ snapshot: id, meta }: Description, files: readonly FileFacts[]): SnapshotRecord {
+  // The schema leaves out what the record does not keep.
+  return snapshotRecordSchema.parse({ id, ...meta, files })
 }
 
 function jsonText(value: object): string {

@@ -2,7 +2,7 @@
 import type { Config } from '../config.ts'
 import { commandsOf } from '../program/program.ts'
 import { printable } from '../program/terminal.ts'
-import type { Dependencies as RunDependencies } from '../dependencies.ts'
+import type { Dependencies as RunDependencies } from '../stages/stage.ts'
 
 /** Dependencies of the commands. */
 export type Dependencies = RunDependencies & {

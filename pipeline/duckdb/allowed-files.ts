@@ -9,32 +9,21 @@ const LINKED = ['*', 'snapshots/*', 'raw/*', 'raw/apps/*', 'raw/usage/*', 'raw/u
 
 /** Forbids all other files, extensions and the network to the database of a connection, until it is closed. */
 export async function allowOnly(connection: DuckDBConnection, dataDir: string): Promise<void> {
-  // DuckDB resolves links before it compares.
-  const targets = LINKED.flatMap((pattern) => globSync(pattern, { cwd: dataDir }))
+  // DuckDB resolves links before it compares; a broken link leads nowhere.
+  const targets = globSync(LINKED, { cwd: dataDir })
     .map((name) => join(dataDir, name))
-    .flatMap(targetOf)
-  const folders = targets.filter((path) => statSync(path).isDirectory()).map((path) => `${path}/`)
-  const files = targets.filter((path) => statSync(path).isFile())
+    .filter((path) => lstatSync(path).isSymbolicLink() && statSync(path, { throwIfNoEntry: false }))
+    .map((path) => realpathSync(path))
+  const [folders = [], files = []] = [true, false].map((isFolder) =>
+    targets.filter((path) => statSync(path).isDirectory() === isFolder),
+  )
   await connection.run(`
-    SET allowed_directories = ${list([`${dataDir}/`, `${realpathSync(dataDir)}/`, ...folders].flatMap(spellings))};
-    SET allowed_paths = ${list(files.flatMap(spellings))};
+    SET allowed_directories = ${list([dataDir, realpathSync(dataDir), ...folders].map((path) => `${path}/`))};
+    SET allowed_paths = ${list(files)};
     SET enable_external_access = false`)
 }
 
-/** DuckDB compares the path as the reader received it: a pattern. */
-function spellings(path: string): string[] {
-  return [path, pathPattern(path)]
-}
-
+/** DuckDB compares a path as its reader received it: as a pattern. */
 function list(paths: readonly string[]): string {
-  return `[${paths.map(literal).join(', ')}]`
-}
-
-/** The target of a link; empty for any other file and for a broken link. */
-function targetOf(path: string): string[] {
-  try {
-    return lstatSync(path).isSymbolicLink() ? [realpathSync(path)] : []
-  } catch {
-    return []
-  }
+  return `[${paths.flatMap((path) => [path, pathPattern(path)].map(literal)).join(', ')}]`
 }

@@ -1,8 +1,14 @@
+/** Databases in memory, which need no lock, and what spills from a database to disk. */
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
 import type { Config } from '../config.ts'
-import { clearLeft, withOwnPath } from '../snapshot/own-files.ts'
+import { withOwnPath } from '../snapshot/own-files.ts'
 import { literal } from './sql-values.ts'
+import { queryRows } from './statements.ts'
 
 /** Prefix of the temporary folders in DATA_DIR. */
 export const SPILL_PREFIX = '.spilled-'
@@ -48,7 +54,12 @@ export async function limitSpill(connection: DuckDBConnection, spill: string | u
   if (spill !== undefined) await connection.run(`SET max_temp_directory_size = ${literal(spill)}`)
 }
 
-/** Removes what databases of killed processes spilled into DATA_DIR. */
-export function clearSpilled(dataDir: string): void {
-  clearLeft(dataDir, SPILL_PREFIX)
+const settingRow = z.object({ folder: z.string() })
+
+/** The path of a new file in the folder of spilled rows, which is cleared after a kill; the caller removes the file. */
+export async function scratchPath(connection: DuckDBConnection): Promise<string> {
+  const sql = "SELECT current_setting('temp_directory') AS folder"
+  const [{ folder } = { folder: '' }] = await queryRows(connection, sql, settingRow)
+  mkdirSync(folder, { recursive: true })
+  return join(folder, `scratch-${randomUUID()}`)
 }

@@ -1,5 +1,5 @@
 /** Runs SQL on a connection: the files of sql/, and a few generated statements. */
-import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
+import type { DuckDBAppender, DuckDBConnection, DuckDBValue } from '@duckdb/node-api'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { identifier } from './sql-values.ts'
@@ -11,25 +11,20 @@ const SQL_FOLDER = new URL('../sql/', import.meta.url)
 /** A count in a decoded row: BIGINT arrives as text. */
 export const countSchema = z.string().transform(Number)
 
-/**
- * The text of a file under sql/, or, as `file.sql#name`, one statement of a file: each starts below a line `-- name: …`.
- */
+/** The text of a file under sql/, or, as `file.sql#name`, one of its statements. */
 export function sqlFile(path: string): string {
   const [file = '', name] = path.split('#')
-  const text = readFileSync(new URL(file, SQL_FOLDER), 'utf8')
-  if (name === undefined) return text
-  const statement = sections(text).get(name)
+  if (name === undefined) return readFileSync(new URL(file, SQL_FOLDER), 'utf8')
+  const statement = sqlSections(file).get(name)
   if (statement === undefined) throw new Error(`${file} has no statement ${name}`)
   return statement
 }
 
-/** The statements of a file under sql/, by name, in their order. */
+/** The statements of a file under sql/, by name, in their order: each starts below a line `-- name: …`. */
 export function sqlSections(file: string): ReadonlyMap<string, string> {
-  return sections(readFileSync(new URL(file, SQL_FOLDER), 'utf8'))
-}
-
-function sections(text: string): ReadonlyMap<string, string> {
-  const parts = text.split(/^-- name: (.*)\n/m).slice(1)
+  const parts = sqlFile(file)
+    .split(/^-- name: (.*)\n/m)
+    .slice(1)
   return new Map(parts.flatMap((name, at) => (at % 2 === 0 ? [[name, parts[at + 1] ?? '']] : [])))
 }
 
@@ -88,6 +83,26 @@ export async function setVariables(connection: DuckDBConnection, values: Binding
  */
 export async function returnMemory(connection: DuckDBConnection): Promise<void> {
   await connection.run("SET memory_limit = getvariable('memory_limit')")
+}
+
+/**
+ * Appends rows to a temporary table while `work` runs. If it fails, DuckDB's buffered rows are discarded; rows that are
+ * already in the table stay.
+ */
+export async function withAppender(
+  connection: DuckDBConnection,
+  table: string,
+  work: (appender: DuckDBAppender) => Promise<void>,
+): Promise<void> {
+  const appender = await connection.createAppender(table, 'main', 'temp')
+  try {
+    await work(appender)
+    appender.closeSync()
+  } catch (error) {
+    // Otherwise the garbage collector would flush them by table name: into the table of the next day.
+    appender.clear()
+    throw error
+  }
 }
 
 export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {

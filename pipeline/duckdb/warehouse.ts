@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { DataError, LockedOutError, firstLineOf, lockHolder } from '../errors.ts'
 import { allowOnly } from './allowed-files.ts'
-import { NO_EXTENSIONS, clearSpilled, limitSpill } from './memory-database.ts'
+import { clearLeft } from '../snapshot/own-files.ts'
+import { NO_EXTENSIONS, SPILL_PREFIX, limitSpill } from './memory-database.ts'
 import { execute, setVariables, transaction } from './statements.ts'
 
 export type Warehouse = {
@@ -31,16 +32,14 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
   const instance = await createInstance(path, { memory_limit: memory })
   // Leftovers of a killed process; DuckDB clears them only when it spills again.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
-  clearSpilled(dataDir)
+  clearLeft(dataDir, SPILL_PREFIX)
   const warehouse = await connectTo(instance)
   try {
     await limitSpill(warehouse.connection, spill)
     await allowOnly(warehouse.connection, dataDir)
     await setVariables(warehouse.connection, { memory_limit: memory })
     await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
-    for (const name of ['array-bits.sql', 'values.sql']) {
-      await execute(warehouse.connection, name)
-    }
+    await execute(warehouse.connection, 'values.sql')
     return warehouse
   } catch (error) {
     warehouse.close()

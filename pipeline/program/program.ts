@@ -118,15 +118,12 @@ export function wantsHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h')
 }
 
-function programHelp<Dependencies>({
-  call,
-  summary,
-  commands,
-  defaultCommand,
-  notes,
-}: Program<Dependencies>): string {
+function programHelp<Dependencies>(program: Program<Dependencies>): string {
+  const { call, summary, commands, defaultCommand, notes } = program
   const name = defaultCommand === undefined ? 'COMMAND' : '[COMMAND]'
-  const list = Object.values(commands).map(describe)
+  const list = Object.values(commands).map(
+    (each) => `${wrap(each.usage, '  ')}\n${wrap(each.summary, '      ')}`,
+  )
   return [
     `Usage: ${call} -- ${name} [OPTIONS]`,
     wrap(summary),
@@ -141,15 +138,9 @@ function commandHelp<Dependencies>(
   { usage, summary, options = {} }: Command<Dependencies>,
 ): string {
   const lines = Object.entries(options).map(([option, text]) => `  ${option}\n${wrap(text, '      ')}`)
-  return [
-    wrap(`Usage: ${call} -- ${usage}`),
-    wrap(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`),
-    ...(lines.length > 0 ? [`Options:\n${lines.join('\n')}`] : []),
-  ].join('\n\n')
-}
-
-function describe({ usage, summary }: { readonly usage: string; readonly summary: string }): string {
-  return `${wrap(usage, '    ').replace('    ', '  ')}\n${wrap(summary, '      ')}`
+  const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
+  const parts = [wrap(`Usage: ${call} -- ${usage}`), wrap(sentence)]
+  return [...parts, ...(lines.length > 0 ? [`Options:\n${lines.join('\n')}`] : [])].join('\n\n')
 }
 
 /**
@@ -206,7 +197,8 @@ export function commandsOf<Dependencies>() {
         const config = { args, options, allowPositionals: true } as const
         const { values, positionals } = parseCommandLine(config, `${name} --help`)
         if (positionals.length < least || positionals.length > most) {
-          throw new UsageError(`${name} takes ${words}. See ${name} --help`)
+          const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
+          throw new UsageError(`${name} takes ${words}${given}. See ${name} --help`)
         }
         return command.prepare(values, positionals)
       },

@@ -11,21 +11,18 @@ import { sqlWithTotals } from '../snapshot/create.ts'
 import type { Extent } from '../snapshot/create.ts'
 import { createFastMacros } from './macros.ts'
 
-/** Number of candidates. */
-type CandidateRules = {
+// A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses too. With
+// fewer than 100 (8,000 apps) all apps are read as fast as the candidates. A prefix sum takes nearly as much space as two
+// app-days.
+const RULES = {
   /** Least and most candidates of each subcategory and block; if the limits allow fewer, there are none. */
-  readonly fewest: number
-  readonly most: number
+  fewest: 100,
+  most: 1000,
   /** Largest share of all apps that may be candidates of one block. */
-  readonly appShare: number
+  appShare: 1 / 5,
   /** Most prefix sums per app-day of the snapshot. */
-  readonly rowShare: number
+  rowShare: 1 / 8,
 }
-
-// A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses
-// too. With fewer than 100 (8,000 apps) all apps are read as fast as the candidates. A prefix sum takes nearly as much
-// space as two app-days.
-const RULES: CandidateRules = { fewest: 100, most: 1000, appShare: 1 / 5, rowShare: 1 / 8 }
 
 /** Days of a block, which shares one upper bound. Blocks are counted from the floor. */
 const BLOCK_DAYS = 32
@@ -52,7 +49,7 @@ export async function fillFast(
 ): Promise<void> {
   await connection.run(sqlWithTotals('fast.sql#schema', totals))
   await chooseCandidates(connection, { days, totals }, rules)
-  const stride = strideOf(await readSizes(connection), days, rules)
+  const stride = strideOf(await readSizes(connection), days, rules.rowShare)
   await createFastMacros(connection, stride ?? 1, totals)
   if (stride === undefined) {
     await connection.run('TRUNCATE snapshot.fast.apps; TRUNCATE snapshot.fast.upper_bounds')
@@ -67,29 +64,23 @@ export async function fillFast(
 async function chooseCandidates(
   connection: DuckDBConnection,
   { days, totals }: Pick<Extent, 'days' | 'totals'>,
-  { fewest, most, appShare }: CandidateRules,
+  { fewest, most, appShare }: typeof RULES,
 ): Promise<void> {
   const { apps, subcategories } = await readSizes(connection)
   const level = Math.min(most, Math.floor((apps * appShare) / subcategories))
-  if (level >= fewest) {
-    // An upper bound covers a whole block, even if the data ends inside it.
-    const last = addDays(blockOf(days.to), BLOCK_DAYS - 1)
-    const leaders = sqlWithTotals('fast.sql#leaders', totals)
-    for (const { from, to } of piecesOf({ from: blockOf(days.from), to: last }, BLOCK_DAYS)) {
-      await connection.run(leaders, { first_day: from, last_day: to, level })
-    }
+  // An upper bound covers a whole block, even if the data ends inside it.
+  const blocks = { from: blockOf(days.from), to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }
+  const leaders = sqlWithTotals('fast.sql#leaders', totals)
+  for (const { from, to } of level < fewest ? [] : piecesOf(blocks, BLOCK_DAYS)) {
+    await connection.run(leaders, { first_day: from, last_day: to, level })
   }
   await execute(connection, 'fast.sql#candidates')
 }
 
-function strideOf(
-  { candidates, app_days }: Sizes,
-  days: DayRange,
-  rules: CandidateRules,
-): number | undefined {
+function strideOf({ candidates, app_days }: Sizes, days: DayRange, rowShare: number): number | undefined {
   if (candidates === 0) return undefined
   const rows = candidates * (1 + daysBetween(days.from, days.to))
-  return STRIDES.find((each) => rows / each <= app_days * rules.rowShare)
+  return STRIDES.find((each) => rows / each <= app_days * rowShare)
 }
 
 function readSizes(connection: DuckDBConnection): Promise<Sizes> {

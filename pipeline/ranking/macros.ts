@@ -23,7 +23,7 @@ export async function createMacros(
   await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
   await execute(connection, 'macros.sql#window')
   await connection.run(sqlWithTotals(RULE, totals))
-  await connection.run(sqlWithTotals('macros.sql#models', totals))
+  await connection.run(sqlWithTotals('models.sql#macros', totals))
 }
 
 /**

@@ -3,7 +3,7 @@
  * macros.
  */
 import { FLOOR_DATE, addDays } from '../contract/calendar.ts'
-import { SORTS, type Sort } from '../contract/dataset.ts'
+import { SORTS } from '../contract/dataset.ts'
 import type { Run } from '../stages/stage.ts'
 import { execute, returnMemory } from '../duckdb/statements.ts'
 
@@ -17,17 +17,13 @@ export async function fillRankings(run: Run, dataThrough: string): Promise<void>
     const start = addDays(dataThrough, 1 - days)
     const window = { start_date: start < FLOOR_DATE ? FLOOR_DATE : start, end_date: dataThrough }
     for (const sort of SORTS) {
-      await connection.run(wholeRanking(sort), window)
+      // Every app of the window in rank order; the trending list has the growing apps alone.
+      const ranking = `SELECT rank, app_id, total_requests, total_tokens FROM ${sort}($start_date, $end_date)`
+      await connection.run(`CREATE OR REPLACE TEMP TABLE whole AS ${ranking}`, window)
       await execute(connection, 'rank.sql#lists', { window_days: days, ...window, sort })
     }
     await returnMemory(connection)
     run.dependencies.progress.step('rank', index + 1, WINDOWS.length)
   }
   await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')
-}
-
-/** Every app of a window in rank order; the trending list has the growing apps alone. */
-function wholeRanking(sort: Sort): string {
-  return `CREATE OR REPLACE TEMP TABLE whole AS
-    SELECT r.rank, r.app_id, r.total_requests, r.total_tokens FROM ${sort}($start_date, $end_date) AS r`
 }

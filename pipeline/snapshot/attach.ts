@@ -1,6 +1,6 @@
 /** Attaches published snapshots as databases, and explains why one cannot be opened. */
 import { existsSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
 import { ProgramError } from '../program/program.ts'
@@ -12,7 +12,8 @@ import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
-type Attached = { readonly dataDir: string; readonly id: string; readonly name: string }
+/** A published snapshot, and the name of its database. */
+type Attached = { readonly id: string; readonly name: string }
 
 /**
  * Attaches a published snapshot, read-only, as `name` while `work` runs.
@@ -20,10 +21,10 @@ type Attached = { readonly dataDir: string; readonly id: string; readonly name: 
  */
 export async function withPublished<T>(
   { connection, config: { dataDir } }: Run,
-  { id, name }: Omit<Attached, 'dataDir'>,
+  { id, name }: Attached,
   work: () => Promise<T>,
 ): Promise<T> {
-  await attachPublished(connection, { dataDir, id, name })
+  await attachPublished(connection, dataDir, { id, name })
   try {
     const result = await work()
     await connection.run(`DETACH ${identifier(name)}`)
@@ -39,11 +40,11 @@ export async function withPublished<T>(
  */
 export async function withSnapshot<T>(
   config: Config,
-  { id, name }: Omit<Attached, 'dataDir'>,
+  attached: Attached,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
   return await withMemoryDatabase(config, async (connection) => {
-    await attachPublished(connection, { dataDir: config.dataDir, id, name })
+    await attachPublished(connection, config.dataDir, attached)
     return await work(connection)
   })
 }
@@ -53,34 +54,30 @@ export async function withSnapshot<T>(
  * @throws DataError that names the snapshot, if its file is damaged or was written to; LockedError while another process
  * has it open for writing.
  */
-async function attachPublished(connection: DuckDBConnection, { dataDir, id, name }: Attached): Promise<void> {
+async function attachPublished(
+  connection: DuckDBConnection,
+  dataDir: string,
+  { id, name }: Attached,
+): Promise<void> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  const file = join(folder, SNAPSHOT_FILE)
   try {
     await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
   } catch (error) {
-    throw heldBy(folder, error) ?? damageOf(dataDir, id, error) ?? error
+    const holder = lockHolder(error)
+    if (holder === undefined) throw damageOf(dataDir, id, error) ?? error
+    throw new LockedError(
+      `${holder} has ${file} open for writing, so no other process can read it. Close it, and open published files read-only`,
+      { cause: error },
+    )
   }
-  refuseWritten(folder)
-}
-
-function heldBy(folder: string, error: unknown): LockedError | undefined {
-  const holder = lockHolder(error)
-  if (holder === undefined) return undefined
-  return new LockedError(
-    `${holder} has ${join(folder, SNAPSHOT_FILE)} open for writing, so no other process can read it. Close it, and ` +
-      'open published files read-only',
-    { cause: error },
-  )
-}
-
-/** A process that opens the file for writing may leave a WAL beside it, which DuckDB reads as part of it. */
-function refuseWritten(folder: string): void {
-  const log = join(folder, `${SNAPSHOT_FILE}.wal`)
-  if (!existsSync(log)) return
-  throw new DataError(
-    `The snapshot ${basename(folder)} was opened for writing after it was published. Remove ${log}, which holds the ` +
-      'changes, and open published files read-only',
-  )
+  // A process that opens the file for writing may leave a WAL beside it, which DuckDB reads as part of it.
+  if (existsSync(`${file}.wal`)) {
+    throw new DataError(
+      `The snapshot ${id} was opened for writing after it was published. Remove ${file}.wal, which holds the changes, and ` +
+        'open published files read-only',
+    )
+  }
 }
 
 /** DuckDB's errors do not name the damaged file among the attached ones; the checksum finds it. */

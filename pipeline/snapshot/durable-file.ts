@@ -2,14 +2,9 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Temporary path of a file before its rename to `path`: readers of the folder skip names that begin with a dot. */
-function asideOf(path: string): string {
-  return join(dirname(path), `.${basename(path)}`)
-}
-
-/** Writes a file atomically. */
+/** Writes a file atomically; readers of the folder skip its temporary name, which begins with a dot. */
 export function writeInOneStep(path: string, text: string): void {
-  const aside = asideOf(path)
+  const aside = join(dirname(path), `.${basename(path)}`)
   try {
     writeFileSync(aside, text)
     putInPlace(aside, path)

@@ -27,16 +27,14 @@ export function listSnapshots(dataDir: string): string[] {
 
 /** The error for an identifier that names no retained snapshot. */
 export function noSuchSnapshot(dataDir: string, id: string): UsageError {
-  const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
-  return new UsageError(`${whyNotRetained(dataDir, id)}. The newest are: ${newest}`)
-}
-
-function whyNotRetained(dataDir: string, id: string): string {
   const { retracted, pruned_at } = recordOf(dataDir, id) ?? {}
-  if (retracted !== undefined) return `Snapshot ${id} was retracted at ${retracted.at}: ${retracted.reason}`
-  return pruned_at === undefined
-    ? `There is no snapshot "${id}"`
-    : `Snapshot ${id} was pruned at ${pruned_at}`
+  const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
+  const reason = retracted
+    ? `Snapshot ${id} was retracted at ${retracted.at}: ${retracted.reason}`
+    : pruned_at === undefined
+      ? `There is no snapshot "${id}"`
+      : `Snapshot ${id} was pruned at ${pruned_at}`
+  return new UsageError(`${reason}. The newest are: ${newest}`)
 }
 
 /** Removes a snapshot; the first step renames it, so a half-removed folder never looks like a snapshot. */
@@ -76,9 +74,8 @@ export function findCurrent(dataDir: string): { readonly id: string } | { readon
   const newest = snapshots.at(-1)
   if (newest === undefined) return { reason: 'Nothing is published yet' }
   const pointer = join(dataDir, CURRENT_POINTER)
-  return {
-    reason: `${pointer} leads to no snapshot, though ${newest} is there. The next run repairs the pointer`,
-  }
+  const reason = `${pointer} leads to no snapshot, though ${newest} is there. The next run repairs the pointer`
+  return { reason }
 }
 
 /** Switches the pointer atomically: readers see the old snapshot or the new one. */
@@ -93,12 +90,13 @@ export function pointAt(dataDir: string, id: string): void {
 export function removeUnfinished(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER)
   for (const name of readdirSync(folder)) {
-    if (name.startsWith(BUILD_PREFIX) || name.startsWith(REMOVED_PREFIX))
-      rmSync(join(folder, name), { recursive: true })
+    const isUnfinished = name.startsWith(BUILD_PREFIX) || name.startsWith(REMOVED_PREFIX)
+    if (isUnfinished) rmSync(join(folder, name), { recursive: true })
   }
   for (const name of readdirSync(dataDir)) if (name.startsWith(ASIDE_PREFIX)) rmSync(join(dataDir, name))
-  const withdrawn = listSnapshots(dataDir).filter((id) => recordOf(dataDir, id)?.retracted !== undefined)
-  for (const id of withdrawn) removeWithdrawn(dataDir, id)
+  for (const id of listSnapshots(dataDir)) {
+    if (recordOf(dataDir, id)?.retracted !== undefined) removeWithdrawn(dataDir, id)
+  }
 }
 
 /** Removes the files of a snapshot with a recorded retraction, once the pointer leads elsewhere. */

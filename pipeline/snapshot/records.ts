@@ -1,6 +1,6 @@
 /** The permanent records: a file per snapshot ever published. They outlive the snapshots (CONTRACT 4.6). */
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { globSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
 import { wholeSeconds } from '../contract/calendar.ts'
 import { RECORDS_FOLDER, SNAPSHOTS_FOLDER } from '../contract/files.ts'
@@ -50,9 +50,9 @@ export function unreadableRecords(dataDir: string): string[] {
 
 /** Records a published snapshot, from the record in its folder, unless it has a readable record. */
 export function recordPublished(dataDir: string, id: string): void {
-  const snapshots = join(dataDir, SNAPSHOTS_FOLDER)
-  if (existsSync(recordPath(snapshots, id)) && recordOf(dataDir, id) !== undefined) return
-  const record = readable(() => parseRecord(readFileSync(join(snapshots, id, RECORD_FILE), 'utf8')))
+  if (recordedIds(dataDir).includes(id) && recordOf(dataDir, id) !== undefined) return
+  const path = join(dataDir, SNAPSHOTS_FOLDER, id, RECORD_FILE)
+  const record = readable(() => parseRecord(readFileSync(path, 'utf8')))
   if (record !== undefined) writeRecord(dataDir, record)
 }
 
@@ -68,13 +68,10 @@ export function writeRecord(dataDir: string, record: SnapshotRecord): void {
   writeInOneStep(path, `${JSON.stringify(record, null, 2)}\n`)
 }
 
-/** The names of the JSON files in a folder, without their ending, in alphabetical order. */
+/** The names of the JSON files in a folder, without their ending, in alphabetical order; names that begin with a dot are aside. */
 function jsonNames(folder: string): string[] {
-  if (!existsSync(folder)) return []
-  return readdirSync(folder)
-    .filter((name) => /^[^.].*\.json$/.test(name))
-    .map((name) => name.replace(/\.json$/, ''))
-    .toSorted()
+  const names = globSync('*.json', { cwd: folder, exclude: ['.*'] })
+  return names.map((name) => basename(name, '.json')).toSorted()
 }
 
 const formerRetraction = z.object({ reason: z.string(), retracted_at: z.string() })
@@ -82,10 +79,10 @@ const formerRetraction = z.object({ reason: z.string(), retracted_at: z.string()
 /** Moves the retractions of version 1.0.0, which had a folder of their own, into the records. */
 export function migrateRetractions(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, 'retracted')
-  for (const name of jsonNames(folder)) {
-    const path = join(folder, `${name}.json`)
+  for (const id of jsonNames(folder)) {
+    const path = join(folder, `${id}.json`)
     const former = readable(() => formerRetraction.parse(JSON.parse(readFileSync(path, 'utf8'))))
-    const record = recordOf(dataDir, name)
+    const record = recordOf(dataDir, id)
     if (former === undefined || record === undefined) continue
     writeRecord(dataDir, { ...record, retracted: { at: former.retracted_at, reason: former.reason } })
     rmSync(path)

@@ -7,7 +7,7 @@ import { RECORD_FILE, sizeFault } from '../contract/snapshot-record.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { recordOf } from './records.ts'
 
-/** Returns the SHA-256 of a file in a folder. */
+/** The SHA-256 of a file in a folder. */
 type Measure = (folder: string, name: string) => string
 
 /** Reads a file that several snapshots share only once. */
@@ -15,10 +15,7 @@ export function measureOnce(): Measure {
   const known = new Map<string, string>()
   return (folder, name) => {
     const { dev, ino } = statSync(join(folder, name))
-    const key = `${dev} ${ino}`
-    const sha256 = known.get(key) ?? measureFile(folder, name).sha256
-    known.set(key, sha256)
-    return sha256
+    return known.getOrInsertComputed(`${dev} ${ino}`, () => measureFile(folder, name).sha256)
   }
 }
 

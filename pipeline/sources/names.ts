@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { appNamed } from '../contract/app-identity.ts'
 import { DataError } from '../errors.ts'
-import { withAppender } from '../duckdb/appender.ts'
+import { withAppender } from '../duckdb/statements.ts'
 
 const TABLE = `CREATE OR REPLACE TEMP TABLE named_apps (
   text VARCHAR, app_id BIGINT, identity VARCHAR, app_name VARCHAR, is_first BOOLEAN

@@ -7,7 +7,7 @@
  * 2. The registry and an import stage every file; `registry_rows` and the days of an import are decoded from there.
  */
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
-import { withAppender } from '../duckdb/appender.ts'
+import { withAppender } from '../duckdb/statements.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import {
   allColumns,

@@ -16,7 +16,15 @@ SELECT
   m.input_fingerprint,
   (SELECT count(*) FROM snapshot.restatements AS r WHERE r.as_of = m.as_of AND r.cause = 'figures') AS days_restated,
   (SELECT CAST(coalesce(sum(c.total_requests), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_requests,
-  (SELECT CAST(coalesce(sum(c.total_tokens), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_tokens
+  (SELECT CAST(coalesce(sum(c.total_tokens), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_tokens,
+  {
+    rankings: (SELECT count(*) FROM snapshot.rankings),
+    app_daily: (SELECT count(*) FROM snapshot.app_daily),
+    model_daily: (SELECT count(*) FROM snapshot.model_daily),
+    apps: (SELECT count(*) FROM snapshot.apps),
+    coverage: (SELECT count(*) FROM snapshot.coverage),
+    restatements: (SELECT count(*) FROM snapshot.restatements)
+  } AS rows
 FROM snapshot.meta AS m;
 
 -- name: columns
@@ -24,10 +32,9 @@ FROM snapshot.meta AS m;
 SELECT
   c.table_name,
   coalesce(t.comment, '') AS table_comment,
-  c.column_name,
-  c.data_type,
-  c.is_nullable,
-  coalesce(c.comment, '') AS comment
+  c.column_name AS name,
+  c.data_type AS type,
+  coalesce(c.comment, '') AS description
 FROM duckdb_columns() AS c
 JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid AND t.database_oid = c.database_oid
 WHERE c.database_name = 'snapshot' AND c.schema_name = 'main'

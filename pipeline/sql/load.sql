@@ -312,9 +312,12 @@ ORDER BY d.day;
 -- Apps whose tokens of a day do not fit into BIGINT.
 SELECT
   CAST(c.day AS VARCHAR) AS day,
-  CAST(c.app_id AS VARCHAR) AS app_id,
-  any_value(n.app_name) AS app_name,
-  CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR) AS tokens
+  format(
+    'Day {}: app {}{} has {} tokens of one kind, more than 9223372036854775807, the most that an app may have on a day. '
+      || 'Correct or remove the files',
+    CAST(c.day AS VARCHAR), c.app_id, coalesce(' (' || any_value(n.app_name) || ')', ''),
+    CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR)
+  ) AS reason
 FROM counted AS c
 LEFT JOIN app_names AS n ON n.app_id = c.app_id
 WHERE c.app_id IS NOT NULL
@@ -330,11 +333,15 @@ FROM rejected AS r;
 
 -- name: common-violations
 -- The most common violations in a day's quarantine, for the message of a failed run.
-SELECT q.file, q.reason, CAST(sum(q.rows) AS BIGINT) AS rows, min(q.row) AS first_row, min_by(q.payload, q.row) AS example
+SELECT
+  format(
+    '{}: {} row{}: {}; first at row {}: {}', q.file, sum(q.rows), CASE WHEN sum(q.rows) = 1 THEN '' ELSE 's' END, q.reason,
+    min(q.row), left(regexp_replace(min_by(q.payload, q.row), '\s+$', ''), 200)
+  ) AS reason
 FROM quarantine AS q
 WHERE q.day = CAST($day AS DATE)
 GROUP BY q.file, q.reason
-ORDER BY rows DESC, q.file, q.reason
+ORDER BY sum(q.rows) DESC, q.file, q.reason
 LIMIT 3;
 
 -- name: remove-days
@@ -399,9 +406,9 @@ LEFT JOIN day_totals AS d ON d.day = a.day;
 
 -- name: report
 -- Totals of the days between the floor and the last completed day, for the run's report, with rejected rows by reason. Numbers
--- that may exceed 2^53 are text.
+-- that may exceed 2^53 are text; DOUBLE arrives as a number.
 WITH reasons AS (
-  SELECT q.reason, CAST(sum(q.rows) AS BIGINT) AS rows
+  SELECT q.reason, CAST(sum(q.rows) AS DOUBLE) AS rows
   FROM quarantine AS q
   WHERE q.day <= getvariable('last_day')
   GROUP BY q.reason
@@ -409,37 +416,38 @@ WITH reasons AS (
 providers AS (
   SELECT
     p.provider,
-    CAST(sum(p.requests) AS BIGINT) AS requests,
-    CAST(sum(p.requests_without_tokens) AS BIGINT) AS requests_without_tokens,
-    CAST(sum(p.rows_failed) AS BIGINT) AS rows_failed
+    CAST(sum(p.requests) AS DOUBLE) AS requests,
+    CAST(sum(p.requests_without_tokens) AS DOUBLE) AS requests_without_tokens,
+    CAST(sum(p.rows_failed) AS DOUBLE) AS rows_failed
   FROM usage_by_provider AS p
   WHERE p.day <= getvariable('last_day')
   GROUP BY p.provider
 )
 SELECT
-  count(*) AS days,
-  coalesce(CAST(sum(d.rows_read) AS BIGINT), 0) AS rows_read,
-  coalesce(CAST(sum(d.rows_rejected) AS BIGINT), 0) AS rows_rejected,
-  coalesce(CAST(sum(d.rows_duplicate) AS BIGINT), 0) AS rows_duplicate,
-  coalesce(CAST(sum(d.rows_conflicting) AS BIGINT), 0) AS rows_conflicting,
-  coalesce(CAST(sum(d.rows_without_tokens) AS BIGINT), 0) AS rows_without_tokens,
-  coalesce((SELECT CAST(sum(p.rows_failed) AS BIGINT) FROM providers AS p), 0) AS rows_failed_without_tokens,
-  CAST(coalesce(sum(d.tokens_read), 0) AS VARCHAR) AS tokens_read,
+  coalesce(CAST(sum(d.rows_rejected) AS DOUBLE), 0) AS rows_rejected,
+  coalesce(CAST(sum(d.rows_duplicate) AS DOUBLE), 0) AS rows_duplicate,
+  coalesce(CAST(sum(d.rows_conflicting) AS DOUBLE), 0) AS rows_conflicting,
+  coalesce(CAST(sum(d.rows_without_tokens) AS DOUBLE), 0) AS rows_without_tokens,
+  coalesce((SELECT CAST(sum(p.rows_failed) AS DOUBLE) FROM providers AS p), 0) AS rows_failed_without_tokens,
   CAST(coalesce(sum(d.tokens_rejected), 0) AS VARCHAR) AS tokens_rejected,
   CAST(coalesce(sum(d.tokens_duplicate), 0) AS VARCHAR) AS tokens_duplicate,
   coalesce(
     (SELECT list({ reason: r.reason, rows: r.rows } ORDER BY r.rows DESC, r.reason) FROM reasons AS r), []
   ) AS reject_reasons,
-  coalesce(
-    (
-      SELECT list(
-        { provider: p.provider, requests: p.requests, requests_without_tokens: p.requests_without_tokens }
-        ORDER BY p.requests_without_tokens DESC, p.provider
-      )
-      FROM providers AS p
-      WHERE p.provider IS NOT NULL
-    ),
-    []
-  ) AS providers
+  {
+    rows_read: CAST(coalesce(sum(d.rows_read), 0) AS DOUBLE),
+    tokens_read: CAST(coalesce(sum(d.tokens_read), 0) AS VARCHAR),
+    providers: coalesce(
+      (
+        SELECT list(
+          { provider: p.provider, requests: p.requests, requests_without_tokens: p.requests_without_tokens }
+          ORDER BY p.requests_without_tokens DESC, p.provider
+        )
+        FROM providers AS p
+        WHERE p.provider IS NOT NULL
+      ),
+      []
+    )
+  } AS not_published
 FROM days AS d
 WHERE d.day <= getvariable('last_day');

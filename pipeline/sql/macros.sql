@@ -128,36 +128,3 @@ JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = g.app_id
 WHERE g.triple_excess > 0
 ORDER BY rank;
 COMMENT ON MACRO TABLE main.trending IS 'Apps by growth: tokens inside the window minus the average of the three equal periods just before it; only growing apps. Days before 2025-01-01 and missing days (see coverage) count as zero. excess_tokens is rounded down, the order is exact. Ties: higher total_tokens, then lower app_id. Dates as in popular.';
-
--- name: models
--- The daily ranking of models. The first name inside a macro states the remedy, as in those of the ranking.
-CREATE MACRO main."models: USE the attached database first"(first_day, last_day) AS TABLE
-SELECT
-  m.day,
-  m.model_permaslug,
-  m.requests > 0 AND m.model_permaslug <> 'other' AS is_ranked,
-  CAST(m.prompt_tokens AS HUGEINT) + CAST(m.completion_tokens AS HUGEINT) AS tokens
-FROM main.model_daily AS m
-WHERE m.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
-COMMENT ON MACRO TABLE main."models: USE the attached database first" IS 'Tokens of each model by day from first_day to last_day, both inclusive.';
-
-CREATE MACRO main.daily_models(start_date, end_date) AS TABLE
-WITH placed AS (
-  SELECT
-    m.*,
-    m.is_ranked AND 50 >= row_number() OVER (
-      PARTITION BY m.day, m.is_ranked ORDER BY m.tokens DESC, m.model_permaslug
-    ) AS is_named
-  FROM main."models: USE the attached database first"(
-    window_start(start_date, end_date), window_end(start_date, end_date)
-  ) AS m
-)
-SELECT
-  p.day AS date,
-  CASE WHEN p.is_named THEN p.model_permaslug ELSE 'other' END AS model_permaslug,
-  CAST(sum(p.tokens) AS TOKEN_TOTAL) AS total_tokens
-FROM placed AS p
-GROUP BY p.day, p.is_named, 2
-HAVING p.is_named OR sum(p.tokens) > 0
-ORDER BY date, p.is_named DESC, total_tokens DESC, model_permaslug;
-COMMENT ON MACRO TABLE main.daily_models IS 'Per UTC day of the window the 50 models with the most tokens, ties in alphabetical order, and last a row other for all other usage of the public apps. Dates as in popular.';

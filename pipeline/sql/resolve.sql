@@ -268,8 +268,16 @@ UPDATE app_names SET named_at = NULL WHERE list_contains($ids, CAST(app_id AS VA
 
 -- name: usage
 -- All usage per app, registered or not: the only scan of the whole history in this stage, also used by the checks.
-SET VARIABLE usage_rows = (SELECT count(*) FROM warehouse.usage_daily);
-SET perfect_ht_threshold = array_bits(getvariable('usage_rows'));
+-- If ids are dense, DuckDB groups them in an array instead of a hash table, by default up to 12 bits of id (at most 32). An
+-- array slot takes up to 105 bytes per thread, outside the memory limit: all slots together get a sixth of that limit.
+-- Clearing and merging the arrays pays off from four rows per slot on.
+SET VARIABLE slots = (
+  SELECT least(count(*) / 4, parse_formatted_bytes(current_setting('memory_limit')) / 6 / 105)
+  FROM warehouse.usage_daily
+);
+SET perfect_ht_threshold = least(
+  32, greatest(12, floor(log2(greatest(1, getvariable('slots') / current_setting('threads')))))
+);
 
 CREATE OR REPLACE TEMP TABLE app_usage AS
 SELECT
@@ -283,8 +291,8 @@ GROUP BY u.app_id;
 RESET perfect_ht_threshold;
 
 -- name: totals
--- Totals of the registry and of excluded usage, for the run's report. Token totals as text. The unregistered apps with the most
--- tokens are private, for the warehouse's copy of the report.
+-- Totals of the registry and of excluded usage, for the run's report: token totals as text, counts as numbers. The unregistered
+-- apps with the most tokens are private.
 WITH unregistered AS (
   SELECT u.app_id, u.requests, u.tokens
   FROM app_usage AS u
@@ -294,28 +302,11 @@ WITH unregistered AS (
   LIMIT 100
 )
 SELECT
-  (SELECT count(*) FROM registry) AS apps_registered,
-  (SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS aliases,
-  (SELECT count(*) FROM resolved AS r WHERE r.published AND r.app_id = r.canonical_id) AS apps_public,
-  count(*) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed) AS apps_unregistered,
-  coalesce(CAST(sum(u.requests) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed) AS BIGINT), 0)
-    AS requests_unregistered,
-  CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed), 0) AS VARCHAR)
-    AS tokens_unregistered,
-  coalesce(CAST(sum(u.requests) FILTER (u.app_id = $unattributed) AS BIGINT), 0) AS requests_unattributed,
-  CAST(coalesce(sum(u.tokens) FILTER (u.app_id = $unattributed), 0) AS VARCHAR) AS tokens_unattributed,
-  CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR) AS tokens_hidden,
+  CAST((SELECT count(*) FROM registry) AS DOUBLE) AS apps_registered,
+  CAST((SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS DOUBLE) AS aliases,
+  CAST((SELECT count(*) FROM resolved AS r WHERE r.published AND r.app_id = r.canonical_id) AS DOUBLE) AS apps_public,
+  CAST(count(*) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed) AS DOUBLE) AS apps_unregistered,
   CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published,
-  coalesce(
-    (
-      SELECT list(
-        { app_id: CAST(n.app_id AS VARCHAR), requests: CAST(n.requests AS VARCHAR), tokens: CAST(n.tokens AS VARCHAR) }
-        ORDER BY n.tokens DESC, n.app_id
-      )
-      FROM unregistered AS n
-    ),
-    []
-  ) AS unregistered,
   coalesce(
     (
       SELECT list(r.file || ', row ' || r.row || ': app ' || r.app_id ORDER BY r.file, r.row)
@@ -323,7 +314,26 @@ SELECT
       WHERE r.updated_at > getvariable('as_of') AT TIME ZONE 'UTC'
     ),
     []
-  ) AS dated_ahead
+  ) AS dated_ahead,
+  {
+    tokens_hidden: CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR),
+    tokens_unregistered:
+      CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed), 0) AS VARCHAR),
+    requests_unregistered:
+      CAST(coalesce(sum(u.requests) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed), 0) AS DOUBLE),
+    unregistered: coalesce(
+      (
+        SELECT list(
+          { app_id: CAST(n.app_id AS VARCHAR), requests: CAST(n.requests AS VARCHAR), tokens: CAST(n.tokens AS VARCHAR) }
+          ORDER BY n.tokens DESC, n.app_id
+        )
+        FROM unregistered AS n
+      ),
+      []
+    ),
+    requests_unattributed: CAST(coalesce(sum(u.requests) FILTER (u.app_id = $unattributed), 0) AS DOUBLE),
+    tokens_unattributed: CAST(coalesce(sum(u.tokens) FILTER (u.app_id = $unattributed), 0) AS VARCHAR)
+  } AS not_published
 FROM app_usage AS u
 LEFT JOIN resolved AS r ON r.app_id = u.app_id;
 

@@ -40,8 +40,8 @@ export async function gate(run: Run): Promise<StageResult> {
   if (previous !== undefined && others.length > 0)
     throw new BlockedError(describeBlocked(run, others, previous))
   for (const finding of findings) {
-    const why = isAccepted(finding) ? ' by --accept' : ', since nothing is published yet'
-    run.dependencies.progress.note(`Let through${why}, ${describe(finding)}`)
+    const why = isAccepted(finding) ? 'by --accept' : 'since nothing is published yet'
+    run.dependencies.progress.note(`Let through ${why}, ${describe(finding)}`)
   }
   const beside = previous === undefined ? '; there is no earlier snapshot' : ` beside ${previous}`
   return {

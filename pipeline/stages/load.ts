@@ -3,7 +3,6 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { ProgramError } from '../program/program.ts'
 import { FLOOR_DATE } from '../contract/calendar.ts'
-import { MOST_TOKENS } from '../contract/dataset.ts'
 import type { DayRange } from '../contract/calendar.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError, isShortage, messageOf } from '../errors.ts'
@@ -11,7 +10,7 @@ import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
 import { countDays as countFiles, listDays } from '../sources/count.ts'
 import type { SourceDay } from '../sources/count.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
+import { execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
 const COUNTING_VERSION = 6
@@ -27,34 +26,24 @@ const dayRow = z.object({
   rows_rejected: wholeNumber,
   wide: z.boolean(),
 })
-const tooLargeRow = z.object({
-  day: z.string(),
-  app_id: z.string(),
-  app_name: z.string().nullable(),
-  tokens: z.string(),
+const tooLargeRow = z.object({ day: z.string(), reason: z.string() })
+const violationRow = z.object({ reason: z.string() })
+const providerRow = z.object({
+  provider: z.string(),
+  requests: z.number(),
+  requests_without_tokens: z.number(),
 })
-const violationRow = z.object({
-  file: z.string(),
-  reason: z.string(),
-  rows: z.string(),
-  first_row: z.string(),
-  example: z.string(),
-})
-const reportRow = z.object({
-  days: countSchema,
-  rows_read: countSchema,
-  rows_rejected: countSchema,
-  rows_duplicate: countSchema,
-  rows_conflicting: countSchema,
-  rows_without_tokens: countSchema,
-  rows_failed_without_tokens: countSchema,
-  tokens_read: z.string(),
-  tokens_rejected: z.string(),
-  tokens_duplicate: z.string(),
-  reject_reasons: z.array(z.object({ reason: z.string(), rows: countSchema })),
-  providers: z.array(
-    z.object({ provider: z.string(), requests: countSchema, requests_without_tokens: countSchema }),
-  ),
+
+/** Further totals are facts of the report, as they are. */
+const reportRow = z.looseObject({
+  rows_rejected: z.number(),
+  rows_duplicate: z.number(),
+  rows_conflicting: z.number(),
+  not_published: z.object({
+    rows_read: z.number(),
+    tokens_read: z.string(),
+    providers: z.array(providerRow),
+  }),
 })
 
 /** A run's plan for the days it finds. */
@@ -120,38 +109,28 @@ export async function load(run: Run): Promise<StageResult> {
 }
 
 /** Brings the changed days of a cluster into the drop folder. */
-async function pull({
-  config,
-  connection,
-  rawFolder,
-  lastDay,
-  dependencies,
-}: Run): Promise<StageResult['facts']> {
-  if (config.usageSource === undefined) return {}
+async function pull(run: Run): Promise<StageResult['facts']> {
+  const { usageSource: address } = run.config
+  if (address === undefined) return {}
   // Loads the HTTP client only for installations with a cluster.
   const { pullCluster } = await import('../sources/cluster.ts')
-  const days = await pullCluster(connection, {
-    address: config.usageSource,
-    rawFolder,
-    lastDay,
-    note: (text) => dependencies.progress.note(text),
-  })
+  const { connection, rawFolder, lastDay, dependencies } = run
+  const note = (text: string) => dependencies.progress.note(text)
+  const days = await pullCluster(connection, { address, rawFolder, lastDay, note })
   return { days_pulled: days.length }
 }
 
 async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
-  const { rows_read, tokens_read, providers, ...totals } = await readRow(
-    run.connection,
-    'load.sql#report',
-    reportRow,
-  )
+  const report = await readRow(run.connection, 'load.sql#report', reportRow)
+  const { not_published, ...totals } = report
+  const { rows_rejected: rejected, rows_duplicate: duplicates, rows_conflicting: conflicts } = totals
   const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
   return {
     summary:
-      `${pluralize(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ` +
-      `${pluralize(rows_read, 'row')} in all, ${totals.rows_rejected} rejected, ${pluralize(totals.rows_duplicate, 'duplicate')}` +
-      (totals.rows_conflicting === 0 ? '' : `, ${totals.rows_conflicting} of them in conflict`) +
-      describeUnknownTokens(providers),
+      `${pluralize(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ${pluralize(not_published.rows_read, 'row')} in all, ` +
+      `${rejected} rejected, ${pluralize(duplicates, 'duplicate')}` +
+      (conflicts === 0 ? '' : `, ${conflicts} of them in conflict`) +
+      describeUnknownTokens(not_published.providers),
     facts: {
       days_loaded: days.read.length,
       days_unchanged: days.unchanged,
@@ -162,12 +141,12 @@ async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
       ...totals,
     },
     // Subtracting the published figures from these would reveal the traffic of hidden apps.
-    privateFacts: { rows_read, tokens_read, providers },
+    privateFacts: not_published,
   }
 }
 
 /** Share of served requests with unknown tokens, by provider; empty if there are none. */
-function describeUnknownTokens(providers: z.infer<typeof reportRow>['providers']): string {
+function describeUnknownTokens(providers: readonly z.infer<typeof providerRow>[]): string {
   const shares = providers
     .filter(({ requests_without_tokens: unknown }) => unknown > 0)
     .map(({ provider, requests, requests_without_tokens: unknown }) => {
@@ -177,26 +156,33 @@ function describeUnknownTokens(providers: z.infer<typeof reportRow>['providers']
   return shares.length === 0 ? '' : `; tokens are unknown for ${shares.join(', ')}`
 }
 
-/**
- * Days with files up to this size are counted together: some five million rows of Parquet. Planning the queries of a day
- * takes longer than reading a small file; larger batches save no more.
- */
-const BATCH_BYTES = 64_000_000
+/** Days with about this many rows are counted together: planning the queries of a day takes longer than reading few rows. */
+const BATCH_ROWS = 10_000_000
 
-function* inBatches(days: readonly SourceDay[]): Generator<readonly SourceDay[]> {
-  let batch: SourceDay[] = []
-  let bytes = 0
+/** Usual bytes of a row. Compressed text takes about a sixth of its size. */
+const ROW_BYTES = { parquet: 12, arrow: 60, csv: 60, ndjson: 200 } as const
+const COMPRESSION = 6
+
+function estimateRows({ files }: SourceDay): number {
+  return files.reduce((sum, { bytes, format, compression }) => {
+    const size = compression === 'none' ? bytes : COMPRESSION * bytes
+    return sum + size / ROW_BYTES[format]
+  }, 0)
+}
+
+function inBatches(days: readonly SourceDay[]): SourceDay[][] {
+  const batches: SourceDay[][] = []
+  let room = -1
   for (const day of days) {
-    const size = day.files.reduce((sum, file) => sum + file.bytes, 0)
-    if (batch.length > 0 && bytes + size > BATCH_BYTES) {
-      yield batch
-      batch = []
-      bytes = 0
+    const rows = estimateRows(day)
+    if (rows > room) {
+      batches.push([])
+      room = BATCH_ROWS
     }
-    batch.push(day)
-    bytes += size
+    batches.at(-1)?.push(day)
+    room -= rows
   }
-  if (batch.length > 0) yield batch
+  return batches
 }
 
 async function countDays(run: Run, days: readonly SourceDay[]): Promise<void> {
@@ -210,21 +196,16 @@ async function countDays(run: Run, days: readonly SourceDay[]): Promise<void> {
   if (faults.length > 0) throw new DataError(faults.join('\n'))
 }
 
-/** Counts days together; after an error one by one, so that a broken day does not stop the others. */
+/** Counts days together; after an error one by one, so that a broken day does not stop the others. Resolves to the faults. */
 async function countBatch(run: Run, batch: readonly SourceDay[]): Promise<string[]> {
   try {
     return await replaceDays(run, batch)
   } catch (error) {
     // A full disk would stop the other days too.
     if (isShortage(error)) throw error
-    const [first, ...others] = batch
-    if (first === undefined) return []
-    if (others.length === 0) {
-      return [
-        error instanceof ProgramError
-          ? error.message
-          : `Day ${first.day} cannot be counted: ${messageOf(error)}`,
-      ]
+    if (batch.length === 1) {
+      const isKnown = error instanceof ProgramError
+      return [isKnown ? error.message : `Day ${batch[0]?.day} cannot be counted: ${messageOf(error)}`]
     }
     const faults: string[] = []
     for (const day of batch) faults.push(...(await countBatch(run, [day])))
@@ -253,14 +234,14 @@ async function replaceDays(run: Run, batch: readonly SourceDay[]): Promise<strin
   )
   const accepted = batch.filter(({ day }) => ![...rejected, ...tooLarge].some((other) => other.day === day))
   await transaction(connection, async () => {
-    await forgetRejected(connection)
+    await connection.run(FORGET_REJECTED)
     if (counts.some(({ rows_rejected }) => rows_rejected > 0n)) {
       await execute(connection, 'load.sql#quarantine')
     }
     if (accepted.length > 0) await storeDays(run, accepted)
   })
   for (const note of notes) run.dependencies.progress.note(note)
-  const faults = tooLarge.map(describeTooLarge)
+  const faults = tooLarge.map(({ reason }) => reason)
   for (const day of rejected) faults.push(await describeRejected(run, day))
   return faults
 }
@@ -280,22 +261,11 @@ async function describeRejected(
   { day, rows_read, rows_rejected }: z.infer<typeof dayRow>,
 ): Promise<string> {
   const violations = await readRows(connection, 'load.sql#common-violations', violationRow, { day })
-  const lines = violations.map(
-    ({ file, reason, rows: count, first_row, example }) =>
-      `  ${file}: ${pluralize(count, 'row')}: ${reason}; first at row ${first_row}: ${example.trimEnd().slice(0, 200)}`,
-  )
-  return (
+  return [
     `Day ${day}: ${rows_rejected} of ${rows_read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
-    `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows\n${lines.join('\n')}`
-  )
-}
-
-function describeTooLarge({ day, app_id, app_name, tokens }: z.infer<typeof tooLargeRow>): string {
-  const app = app_name === null ? app_id : `${app_id} (${printable(app_name)})`
-  return (
-    `Day ${day}: app ${app} has ${tokens} tokens of one kind, more than ${MOST_TOKENS}, the most that an app may have ` +
-    'on a day. Correct or remove the files'
-  )
+      `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows`,
+    ...violations.map(({ reason }) => `  ${reason}`),
+  ].join('\n')
 }
 
 async function removeDays(run: Run, days: readonly string[]): Promise<void> {
@@ -304,16 +274,14 @@ async function removeDays(run: Run, days: readonly string[]): Promise<void> {
     days.map((day) => ({ day })),
   )
   await transaction(run.connection, async () => {
-    await forgetRejected(run.connection)
+    await run.connection.run(FORGET_REJECTED)
     await execute(run.connection, 'load.sql#remove-days')
   })
 }
 
 /** Removes the rejected rows of the days in the list `days`. */
-async function forgetRejected(connection: DuckDBConnection): Promise<void> {
-  await connection.run("DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)")
-}
+const FORGET_REJECTED = "DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)"
 
-async function setDays(run: Run, days: readonly { readonly day: string }[]): Promise<void> {
-  await setVariables(run.connection, { days: dateListValue(days.map(({ day }) => day)) })
+async function setDays({ connection }: Run, days: readonly { readonly day: string }[]): Promise<void> {
+  await setVariables(connection, { days: dateListValue(days.map(({ day }) => day)) })
 }

@@ -1,8 +1,18 @@
 /** Input and output of every stage of a run. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
-import type { Dependencies } from '../dependencies.ts'
+import type { Send } from '../program/webhook.ts'
 import type { RunOptions } from '../run-options.ts'
+import type { Progress } from '../terminal/progress.ts'
+
+/** What a run is handed: the clock, and where it reports to the operator. */
+export type Dependencies = {
+  /** The present; tests and `--as-of` set it. */
+  readonly now: () => Date
+  readonly progress: Progress
+  /** Sends a notice; over HTTP if not given. */
+  readonly send?: Send
+}
 
 /** A run in progress. Stages share nothing in memory: each reads what the earlier ones wrote. */
 export type Run = {

@@ -1,7 +1,7 @@
 /** Stages the rows of imported files in the table `staged`, unchanged or mapped, on the readers of the drop folder. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { DataError, messageOf } from '../../errors.ts'
-import { withAppender } from '../../duckdb/appender.ts'
+import { withAppender } from '../../duckdb/statements.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import { isRecord, readWholeJson } from '../formats/json.ts'

@@ -349,7 +349,7 @@ describe('wrong usage', () => {
     ],
     // Every object has a property with this name.
     [['constructor'], 'Unknown command "constructor": expected run'],
-    [['status', 'now'], 'status takes no arguments. See status --help'],
+    [['status', 'now'], 'status takes no arguments, not "now". See status --help'],
     [['plan', '--all'], "Unknown option '--all'"],
   ]
 

@@ -3,7 +3,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { tmpdir } from 'node:os'
 import { expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
-import { withAppender } from '../../../pipeline/duckdb/appender.ts'
+import { withAppender } from '../../../pipeline/duckdb/statements.ts'
 import { collectGarbage } from '../../support/garbage.ts'
 
 const makeTable = (connection: DuckDBConnection, column: string) =>

@@ -194,13 +194,12 @@ describe('the DuckDB file', () => {
 
   it('works with the queries of data/README.md', async () => {
     const readme = readFileSync(join(REPOSITORY, 'data', 'README.md'), 'utf8')
-    const queries = [...readme.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) =>
+    const blocks = [...readme.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) => sql)
+    const queries = blocks
+      .flatMap((block) => block.trim().split(/;\n|;$/))
+      .filter((sql) => sql !== '')
       // The file names are relative to the snapshot's folder.
-      sql
-        .trim()
-        .replace(/;$/, '')
-        .replaceAll("'app_daily/", `'${dirname(file)}/app_daily/`),
-    )
+      .map((sql) => sql.replaceAll("'app_daily/", `'${dirname(file)}/app_daily/`))
     expect(queries.length).toBeGreaterThan(2)
     for (const sql of queries) expect(await ask(sql), sql).not.toEqual([])
   })

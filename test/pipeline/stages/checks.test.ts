@@ -134,8 +134,7 @@ beforeAll(async () => {
     ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
     SET TimeZone = 'UTC';
     SET VARIABLE floor = DATE '2025-01-01';
-    SET VARIABLE last_day = DATE '2026-01-09';
-    ${sqlFile('array-bits.sql')}`)
+    SET VARIABLE last_day = DATE '2026-01-09'`)
 })
 
 afterAll(() => {

@@ -178,7 +178,7 @@ describe('volume', () => {
     expect(ended.code).toBe(0)
     const notes = ended.stderr.split('\n').filter((line) => line.includes('volume: '))
     expect(notes).toEqual([
-      `Let through, since nothing is published yet, volume: ${LAST} has 2 tokens, 0.01 times 200, the median of the ` +
+      `Let through since nothing is published yet, volume: ${LAST} has 2 tokens, 0.01 times 200, the median of the ` +
         '8 Tuesdays before it; allowed are 0.5 to 5 times',
     ])
     expect(ended.stderr).toContain('findings let through: 1')
