@@ -27,8 +27,7 @@ import { SYNC_LIMITS } from './scim/client.ts'
 import { createSyncJobs, LEASE_MS, type JobDependencies, type SyncJobs } from './scim/jobs.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
-import { listView } from './web/list-page.ts'
-import { parseList } from './web/parameters.ts'
+import { listView, PATHS } from './web/list-page.ts'
 import { createViews, type Views } from './web/views.ts'
 
 /** Milliseconds for syncs to record that they were interrupted. */
@@ -149,8 +148,8 @@ async function openDataset(
     async prepare(snapshot) {
       await bodies.warm(snapshot, usualRankings(snapshot))
       // The most frequent views.
-      for (const query of ['', 'sort=trending']) {
-        await views.warm(snapshot, listView('apps'), parseList('apps', query))
+      for (const given of [{}, { sort: 'trending' }]) {
+        await views.warm(snapshot, listView('apps'), PATHS.apps.page, given)
       }
     },
     onOpen: () => opens.inc(),

@@ -36,6 +36,9 @@ it.each(Object.entries(KEYS))(
       return { status: reply.status, body: rankingsSchema.parse(await reply.json()) }
     }
     expect((await ranking('')).body.data[0]).toEqual(expected)
+    for (const path of ['/', '/apps/1', '/models', '/rankings.json?series=1&sort=requests']) {
+      expect((await fetch(`${api.origin}${path}`)).status, path).toBe(200)
+    }
 
     const next = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07T10:00:00Z,1,10,0\n'
     writeRaw(dataDir, 'usage/date=2026-01-07/a.csv', next)

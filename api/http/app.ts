@@ -14,7 +14,7 @@ import { REFERENCE_PATH } from '../paths.ts'
 import { sendError } from './respond.ts'
 import type { Route } from './route.ts'
 import { shorten } from '../untrusted/shorten.ts'
-import { sendErrorPage, wantsPage } from '../web/error-page.ts'
+import { sendErrorPage, wantsPage } from '../web/document.ts'
 import type { RequestStore } from '../store/request-store.ts'
 
 interface AppDependencies {

@@ -31,7 +31,7 @@ const PAGE = `<!doctype html>\n${
         name="description"
         content="Every operation of the App Rankings API, with its parameters and replies."
       />
-      <link rel="stylesheet" href="/assets/reference.css" />
+      <link rel="stylesheet" href="/assets/page.css" />
       <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
       <script type="module" src="/assets/openapi-explorer.js"></script>
     </head>

@@ -1,98 +1,196 @@
-/** The common parts of all pages: head, first line, foot, and content security policy. */
-import { LICENCE } from '../../pipeline/contract/dataset.ts'
-import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+/** What all pages share: head, first line, foot, chart, errors, and figures for people. */
+import { readFileSync } from 'node:fs'
+import type { Request } from 'express'
+import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import type { Reply } from '../http/call.ts'
+import type { ApiError } from '../http/errors.ts'
+import { beginError, sendBody } from '../http/respond.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { assetAddress } from './assets.ts'
-import { html, raw, type Html } from './html.ts'
+import { address, CONTENT_SECURITY_POLICY, html, HTML, raw, type Html } from './html.ts'
+import type { ViewContext } from './views.ts'
 
-export const HTML = 'text/html; charset=utf-8'
+const EXACT = new Intl.NumberFormat('en')
+const SHORT = new Intl.NumberFormat('en', {
+  notation: 'compact',
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
+})
 
-/** Nothing from another host and nothing inline: styles and scripts are local files. */
-export const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "style-src 'self'",
-  "script-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+/** Three digits and a unit, `48.3T`, with every digit on hover; below 1000 every digit. */
+export function figure(value: bigint, unit: string): Html {
+  const short = value < 1000n ? EXACT.format(value) : SHORT.format(value)
+  return html`<span title="${EXACT.format(value)} ${unit}">${short}</span>`
+}
+
+/** A number with its noun: `1 app`, `2,345 apps`. */
+export function pluralize(number: bigint | number, noun: string): string {
+  return `${EXACT.format(number)} ${noun}${BigInt(number) === 1n ? '' : 's'}`
+}
 
 interface PageDocument {
   /** Title of the window; the name of the service follows. */
   readonly title: string
+  /** The heading; the title by default. */
+  readonly heading?: string
   readonly description: string
-  readonly header: Html
+  /** The snapshot that is shown; errors have none. */
+  readonly context?: ViewContext
+  /** What the search keeps, beside the snapshot; it leads to the list at `path`. */
+  readonly search?: { readonly path: string; readonly fields: Html }
+  readonly controls?: Html
   readonly main: Html
   /** Links and notes of this page alone. */
   readonly foot?: Html
   /** Address of the JSON or CSV that the chart is drawn from. */
   readonly source?: string
-  /** The schema.org description of the dataset. */
-  readonly structuredData?: object
 }
 
 /** The whole document, complete without a script except for the chart. */
 export function renderDocument(page: PageDocument): string {
+  const { title, heading = title, context, controls, main, foot } = page
   return `<!doctype html>\n${
     html`<html lang="en">
       ${head(page)}
       <body>
-        <a class="skip" href="#main">Skip to the content</a>
-        <header>${page.header}</header>
-        <main id="main">${page.main}</main>
+        <header>
+          <h1><bdi>${heading}</bdi></h1>
+          ${context === undefined ? null : firstLine(context, page)}
+        </header>
+        ${controls}
+        <main>${main}</main>
         <footer>
-          ${page.foot}
+          ${foot}
           <p>
             <a href="/">Rankings</a> · <a href="${SNAPSHOTS_PATH}">All files</a> ·
             <a href="${METHOD_PATH}">Method</a> · <a href="${REFERENCE_PATH}">API</a> ·
             <a href="${STATUS_PATH}">Status</a> · <a href="${FEED_PATH}">Feed</a> ·
             <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>
           </p>
+          <p>${context?.snapshot.attribution}. ${context?.snapshot.sources} ${COMPARABILITY_NOTE}</p>
         </footer>
       </body>
     </html>`.html
   }`
 }
 
-function head({ title, description, source, structuredData }: PageDocument): Html {
+function head({ title, description, source, context }: PageDocument): Html {
   return html`<head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${title} · App rankings</title>
     <meta name="description" content="${description}" />
+    <meta property="og:title" content="${title}" />
+    <meta property="og:description" content="${description}" />
     <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
-    <meta property="og:type" content="website" />
-    <meta property="og:title" content="${title}" />
-    <meta property="og:description" content="${description}" />
     ${
       source === undefined
         ? null
         : html`<link rel="preload" as="fetch" crossorigin href="${source}" />
-            <script defer src="${assetAddress('/assets/chart.js')}"></script>
-            <script defer src="${assetAddress('/assets/page.js')}"></script>`
+            <script defer src="${assetAddress('/assets/chart.js')}"></script>`
     }
-    <script defer src="${assetAddress('/assets/search.js')}"></script>
-    ${structuredData === undefined ? null : jsonLd(structuredData)}
+    <script defer src="${assetAddress('/assets/page.js')}"></script>
+    ${context === undefined ? null : structuredData(context)}
   </head>`
 }
 
-/** `<` could end the script early, so it is escaped in the JSON text. */
-function jsonLd(data: object): Html {
-  return raw(
-    `<script type="application/ld+json">${JSON.stringify(data).replaceAll('<', String.raw`\u003c`)}</script>`,
-  )
+/** The credit line of the bundled sample. */
+const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
+
+/** The age of the data, and the search. */
+function firstLine({ snapshot, isCurrent, isStale }: ViewContext, { controls, search }: PageDocument): Html {
+  const { asOf, dataThrough, sources } = snapshot
+  const home = html`<a href="${address('/', { as_of: isCurrent ? null : asOf })}">Rankings</a> · `
+  const badge = [
+    ...(sources?.includes(SAMPLE) === true ? ['sample data'] : []),
+    ...(isCurrent ? [] : ['an earlier snapshot']),
+    ...(isCurrent && isStale ? [`ends ${dataThrough}`] : []),
+  ].join(', ')
+  return html`<p>
+      ${controls === undefined ? home : null} Data through <time>${dataThrough}</time>, snapshot
+      <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time>
+      ${badge === '' ? null : html`<strong>${badge}</strong>`}
+    </p>
+    <form id="search" action="${search?.path ?? '/'}" role="search">
+      ${search?.fields} ${isCurrent ? null : html`<input type="hidden" name="as_of" value="${asOf}" />`}
+      <input
+        type="search"
+        name="q"
+        maxlength="100"
+        placeholder="Find by name ( / )"
+        aria-label="Find by name"
+      />
+    </form>`
 }
 
-/** The canvas of a chart, drawn by the script from `source`, and where it is read out. */
-export function chartFigure(source: string, kind: 'stacked' | 'lines', label: string): Html {
-  return html`<figure id="plot" data-source="${source}" data-kind="${kind}" data-label="${label}">
+/** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
+function structuredData({ snapshot, publisher, origin }: ViewContext): Html {
+  const url = `${origin}${SNAPSHOTS_PATH}/${snapshot.id}`
+  const files = [
+    [SNAPSHOT_FILE, 'application/vnd.duckdb'],
+    ['rankings.csv', 'text/csv'],
+  ]
+  const dataset = {
+    '@context': 'https://schema.org',
+    '@type': 'Dataset',
+    name: 'App Rankings',
+    description:
+      'How many tokens and requests each public app uses on large language models, by day, and the rankings of apps ' +
+      'by tokens and by growth. Published each night as an immutable snapshot.',
+    url: `${origin}/`,
+    identifier: url,
+    license: LICENCE.url,
+    creator: { '@type': 'Organization', name: publisher, url: origin },
+    creditText: snapshot.attribution,
+    isAccessibleForFree: true,
+    datePublished: snapshot.asOf,
+    temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
+    distribution: files.map(([name, encodingFormat]) => {
+      return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}`, encodingFormat }
+    }),
+  }
+  // `<` could end the script early.
+  const text = JSON.stringify(dataset).replaceAll('<', String.raw`\u003c`)
+  return html`<script type="application/ld+json">
+    ${raw(text)}
+  </script>`
+}
+
+/** The canvas of a chart, which the script draws from `source`, and where it is read out. */
+export function chartFigure(source: string, label: string): Html {
+  return html`<figure data-source="${source}">
     <div><canvas tabindex="0" role="img" aria-label="${label}"></canvas></div>
-    <ul class="legend"></ul>
-    <p class="reading" aria-live="polite"></p>
+    <figcaption aria-live="polite"></figcaption>
     <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
   </figure>`
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'This address cannot be shown',
+  404: 'Not found',
+  410: 'This snapshot is gone',
+  503: 'Not available yet',
+}
+const RANKINGS = html`<a href="/">The rankings</a> have every choice.`
+const REMEDIES: Readonly<Record<number, Html>> = {
+  410: html`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
+  503: html`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
+}
+
+/** Whether the request prefers HTML, as browsers do; programs get the envelope of CONTRACT 3. */
+export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
+  return request.accepts(['application/json', 'text/html']) === 'text/html'
+}
+
+/** Ends the reply with a page that shows the error and links onward. */
+export function sendErrorPage(reply: Reply, fault: ApiError): void {
+  const title = TITLES[fault.status] ?? 'Something is wrong'
+  const main = html`<p>${fault.message.replace(/\.?$/, '.')}</p>
+    <p>${REMEDIES[fault.status] ?? RANKINGS}</p>`
+  beginError(reply, fault)
+  reply.set('Content-Security-Policy', CONTENT_SECURITY_POLICY)
+  sendBody(reply, fault.status, HTML, renderDocument({ title, description: fault.message, main }))
 }

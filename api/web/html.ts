@@ -1,5 +1,12 @@
 /** HTML as a tagged template: inserted values are escaped, except HTML. */
 
+export const HTML = 'text/html; charset=utf-8'
+
+/** Nothing from another host and nothing inline: styles and scripts are local files. */
+export const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+  "base-uri 'none'; frame-ancestors 'none'"
+
 /** Control characters except white space: HTML and XML forbid them, literally and as references. */
 const FORBIDDEN = /(?![\t\n])\p{Cc}/gu
 
@@ -20,8 +27,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /** Builds HTML; null and undefined are omitted, lists are joined. */
 export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
-  const text = strings.reduce((built, part, index) => built + render(pieces[index - 1]) + part)
-  return { html: text }
+  return raw(strings.reduce((built, part, index) => built + render(pieces[index - 1]) + part))
 }
 
 /** Marks text as HTML; never use it for untrusted text. */
@@ -35,4 +41,12 @@ function render(piece: Piece): string {
   return String(piece)
     .replaceAll(FORBIDDEN, '\u{fffd}')
     .replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? character)
+}
+
+type Given = Readonly<Record<string, string | number | null | undefined>>
+
+/** An address with the parameters that have a value. */
+export function address(path: string, parameters: Given): string {
+  const given = Object.entries(parameters).flatMap(([name, value]) => (value ? [[name, String(value)]] : []))
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`
 }

@@ -1,19 +1,13 @@
 /** The parameters of the lists, `/` and `/models`, and of their files (CONTRACT 4.6): the API's, and a few for people. */
 import { z } from 'zod'
-import {
-  CATEGORIES,
-  SUBCATEGORIES,
-  type Category,
-  type Subcategory,
-} from '../../pipeline/contract/taxonomy.ts'
-import { contradictions, PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
-import { baselineOf, DEFAULT_WINDOW_DAYS, windowUpTo, type DateWindow } from '../datasets/window.ts'
+import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
+import { contradictions, PARAMETERS } from '../datasets/rankings/parameters.ts'
+import { resolveQuery, type RankingsQuery } from '../datasets/rankings/query.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import {
   badRequest,
   invalid,
   oneOf,
-  readParameters,
   type ParameterTable,
   type Values,
 } from '../http/protocol/query-parameters.ts'
@@ -27,133 +21,81 @@ export const WINDOWS = [1, 7, 30, 90, 365] as const
 /** Series that the chart draws in colours of their own. */
 export const DRAWN = 7
 
-const DAYS = {
-  schema: z.enum(WINDOWS.map(String)).transform(Number),
-  allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
-}
 const NONE = 'none'
 const drawn = (item: string) => ({
   schema: z.string().regex(new RegExp(`^(?:${NONE}|${item}(?:,${item}){0,${DRAWN - 1}})$`)),
   allowed: `up to ${DRAWN} of the list, separated by commas, or ${NONE}`,
 })
+const one = { schema: z.literal('1'), allowed: '1' } as const
 
 const { start_date, end_date, limit, offset, as_of } = PARAMETERS
-const SHARED = {
-  start_date,
-  end_date,
-  limit,
-  offset,
-  as_of,
-  days: DAYS,
-  by: oneOf(['tokens', 'requests']),
-  chart: oneOf(['stacked', 'lines']),
+const days = {
+  schema: z.enum(WINDOWS.map(String)).transform(Number),
+  allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
+}
+const q = { schema: z.string().max(100), allowed: 'a part of a name, at most 100 characters' }
+const SHARED = { start_date, end_date, limit, offset, as_of, days, q } as const
+const APPS = {
+  ...SHARED,
+  sort: oneOf(['popular', 'trending', 'requests']),
+  // One field of a form has both, so that it works without a script.
+  category: oneOf([...CATEGORIES, ...SUBCATEGORIES]),
+  subcategory: PARAMETERS.subcategory,
+  apps: drawn(String.raw`\d{1,19}`),
+} as const
+const MODELS = {
+  ...SHARED,
+  sort: oneOf(['popular', 'requests']),
+  models: drawn('[^,]{1,200}'),
 } as const
 
-const TABLES = {
-  apps: {
-    ...SHARED,
-    sort: PARAMETERS.sort,
-    // One field of a form has both, so that it works without a script.
-    category: oneOf([...CATEGORIES, ...SUBCATEGORIES]),
-    subcategory: PARAMETERS.subcategory,
-    apps: drawn(String.raw`\d{1,19}`),
-  },
-  models: { ...SHARED, models: drawn('[^,]{1,200}') },
-} as const satisfies Readonly<Record<Subject, ParameterTable>>
+/** The parameters of each list. */
+export const LISTS = { apps: APPS, models: MODELS } as const satisfies Readonly<
+  Record<Subject, ParameterTable>
+>
 
-const SERIES = { schema: z.literal('1'), allowed: '1' }
+/** Further parameters of the page; `dates` takes the dates where a form sends days too. */
+export const OF_THE_PAGE = { chart: oneOf(['stacked', 'lines']), dates: one } as const
 
-/** The parameters as sent, of either list. */
-export type ListParameters = Omit<Values<typeof TABLES.apps & typeof TABLES.models>, 'category'> & {
-  readonly category?: Category
-  readonly series?: '1'
-}
+/** Further parameters of the JSON. */
+export const OF_THE_JSON = { series: one } as const
 
-export interface ListRequest {
-  readonly subject: Subject
-  readonly parameters: ListParameters
-}
-
-/**
- * Reads the query string of a list; empty values are what forms send for fields that are not filled in.
- * @throws {ApiError} 400 that lists every fault.
- */
-export function parseList(subject: Subject, query: string, { isJson = false } = {}): ListRequest {
-  const filled = new URLSearchParams([...new URLSearchParams(query)].filter(([, value]) => value !== ''))
-  const table = isJson ? { ...TABLES[subject], series: SERIES } : TABLES[subject]
-  const { values, faults } = readParameters(table, filled.toString())
-  const parameters = splitCategory(values)
-  faults.push(...contradictions(parameters))
-  const { days, by, sort } = parameters
-  if (days !== undefined && parameters.start_date !== undefined) {
-    faults.push(invalid('days', String(days), DAYS.allowed))
-  }
-  if (by === 'requests' && sort === 'trending') {
-    faults.push(invalid('by', by, 'tokens, where sort is trending'))
-  }
-  if (faults.length > 0) throw badRequest(faults)
-  return { subject, parameters }
-}
-
-function splitCategory(values: Values<typeof TABLES.apps>): ListParameters {
-  const { category, subcategory, ...rest } = values
-  const group = CATEGORIES.find((each) => each === category)
-  const own: Subcategory | undefined = subcategory ?? SUBCATEGORIES.find((each) => each === category)
-  return { ...rest, ...(group && { category: group }), ...(own && { subcategory: own }) }
-}
+export type ListParameters = Omit<Values<typeof MODELS>, 'sort'> &
+  Values<typeof APPS & typeof OF_THE_PAGE & typeof OF_THE_JSON>
 
 /** A list with every default applied. */
-export interface List extends RankingsQuery {
+export interface List extends Omit<RankingsQuery, 'sort'> {
   readonly subject: Subject
+  readonly order: 'popular' | 'trending' | 'requests'
   readonly measure: 'tokens' | 'requests'
-  /** Length of a window that moves with the data; undefined for one given by dates. */
-  readonly days: number | undefined
+  /** A part of the names; empty for all. */
+  readonly q: string
   /** The drawn apps or models; undefined for the first of the list. */
   readonly drawn: readonly string[] | undefined
 }
 
-type Dated = Pick<SnapshotFacts, 'dataThrough' | 'firstDay' | 'daysMissing'>
-
 /**
  * Applies the defaults.
- * @throws {ApiError} 400 if the window would start after its end.
+ * @throws {ApiError} 400 for parameters that are valid alone, but not together.
  */
-export function resolveList({ subject, parameters }: ListRequest, snapshot: Dated): List {
-  const days = daysOfWindow(parameters, snapshot)
-  const chosen = parameters[subject]
+export function resolveList(subject: Subject, given: ListParameters, { dataThrough }: SnapshotFacts): List {
+  const { category: either, subcategory, sort: order = 'popular', q: name = '', ...rest } = given
+  const group = CATEGORIES.find((each) => each === either)
+  const tag = subcategory ?? SUBCATEGORIES.find((each) => each === either)
+  const parameters = { ...rest, ...(group && { category: group }), ...(tag && { subcategory: tag }) }
+  const faults = contradictions(parameters)
+  if (given.days !== undefined && given.start_date !== undefined) {
+    faults.push(invalid('days', String(given.days), days.allowed))
+  }
+  if (faults.length > 0) throw badRequest(faults)
+  const { sort: _sort, ...query } = resolveQuery(parameters, dataThrough)
+  const chosen = given[subject]
   return {
-    ...resolveQuery({ ...parameters, days }, snapshot.dataThrough),
+    ...query,
     subject,
-    measure: parameters.by ?? 'tokens',
-    days,
+    order,
+    measure: order === 'requests' ? 'requests' : 'tokens',
+    q: name,
     drawn: chosen === NONE ? [] : chosen?.split(','),
   }
 }
-
-/** By default 30 days; in trending the longest usual window whose whole baseline has data. */
-function daysOfWindow({ days, start_date: start, end_date: end, sort }: ListParameters, snapshot: Dated) {
-  if (days !== undefined) return days
-  if (start !== undefined || end !== undefined) return undefined
-  if (sort !== 'trending') return DEFAULT_WINDOW_DAYS
-  const isCovered = (length: number) =>
-    missingDays(snapshot, baselineOf(windowUpTo(snapshot.dataThrough, length))).length === 0
-  return WINDOWS.findLast(isCovered) ?? WINDOWS[0]
-}
-
-/** The days of `window` without delivered usage, including those before the first day of the data. */
-export function missingDays(
-  { firstDay, daysMissing }: Omit<Dated, 'dataThrough'>,
-  window: DateWindow,
-): string[] {
-  const missing = new Set(daysMissing)
-  return eachDay(window).filter((day) => day < firstDay || missing.has(day))
-}
-
-/** The days of a window, in order. */
-export function eachDay({ start, end }: DateWindow): string[] {
-  const first = Date.parse(start)
-  const length = 1 + (Date.parse(end) - first) / DAY_MS
-  return Array.from({ length }, (_, index) => new Date(first + index * DAY_MS).toISOString().slice(0, 10))
-}
-
-const DAY_MS = 86_400_000

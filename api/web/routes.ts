@@ -1,18 +1,17 @@
 /** The routes at the origin, for people (CONTRACT 4.6). */
-import type { Request } from 'express'
 import { localUrl } from '../../pipeline/program/settings.ts'
-import type { Snapshots } from '../datasets/snapshots/current.ts'
+import type { Snapshots } from '../datasets/snapshots/choose.ts'
+import { feed } from '../datasets/snapshots/feed.ts'
 import type { Handler } from '../http/call.ts'
 import { queryString } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH, MODELS_PAGE_PATH } from '../paths.ts'
-import { appView, historyFile, searchView } from './app-pages.ts'
+import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
+import { appView, historyFile } from './app-page.ts'
 import { assetRoutes } from './assets.ts'
-import { feed } from '../datasets/snapshots/feed.ts'
-import { FILES, listFile } from './list-files.ts'
-import { listView } from './list-page.ts'
+import { address } from './html.ts'
+import { listFile, listView, PATHS } from './list-page.ts'
 import { methodView } from './method.ts'
-import type { View, ViewRequest, Views } from './views.ts'
+import type { View, Views } from './views.ts'
 
 interface WebDependencies {
   readonly snapshots: Snapshots
@@ -25,38 +24,34 @@ interface WebDependencies {
 
 /** The routes of the pages, their files and the feed. */
 export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies): Route[] {
-  const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
-  const open = { method: 'GET', access: 'open' } as const
-  const page = <Asked extends ViewRequest>(path: string, view: View<Asked>): Route => ({
-    ...open,
-    path,
-    handle: views.serve(snapshots, view),
+  const pages: Readonly<Record<string, View>> = {
+    [PATHS.apps.page]: listView('apps'),
+    [PATHS.apps.csv]: listFile('apps', 'csv'),
+    [PATHS.apps.json]: listFile('apps', 'json'),
+    [PATHS.models.page]: listView('models'),
+    [PATHS.models.csv]: listFile('models', 'csv'),
+    [PATHS.models.json]: listFile('models', 'json'),
+    [`${APPS_PATH}/:id`]: appView,
+    [`${APPS_PATH}/:id/history.csv`]: historyFile,
+    [METHOD_PATH]: methodView,
+  }
+  const handlers: Readonly<Record<string, Handler>> = {
+    [COMPARE_PATH]: redirectToRankings,
+    [FEED_PATH]: feed(
+      snapshots,
+      publicUrl ?? localUrl(String(port)),
+      (request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`,
+    ),
+    ...Object.fromEntries(Object.entries(pages).map(([path, view]) => [path, views.serve(snapshots, view)])),
+  }
+  const routes = Object.entries(handlers).map(([path, handle]): Route => {
+    return { method: 'GET', access: 'open', path, cors: path === FEED_PATH, handle }
   })
-  return [
-    page('/', listView('apps')),
-    page(FILES.apps.csv, listFile('apps', 'csv')),
-    page(FILES.apps.json, listFile('apps', 'json')),
-    page(MODELS_PAGE_PATH, listView('models')),
-    page(FILES.models.csv, listFile('models', 'csv')),
-    page(FILES.models.json, listFile('models', 'json')),
-    page(APPS_PATH, searchView),
-    page(`${APPS_PATH}/:app_id`, appView),
-    page(`${APPS_PATH}/:app_id/history.csv`, historyFile),
-    page(METHOD_PATH, methodView),
-    { ...open, path: COMPARE_PATH, handle: redirectToRankings },
-    ...assetRoutes(),
-    {
-      ...open,
-      path: FEED_PATH,
-      cors: true,
-      handle: feed(snapshots, publicUrl ?? localUrl(String(port)), origin),
-    },
-  ]
+  return [...routes, ...assetRoutes()]
 }
 
 /** Comparing is ticking in the rankings; addresses of the former page lead there. */
 const redirectToRankings: Handler = (request, reply) => {
-  const { apps = '', as_of } = Object.fromEntries(new URLSearchParams(queryString(request)))
-  const query = new URLSearchParams({ apps, ...(as_of !== undefined && { as_of }), chart: 'lines' })
-  reply.redirect(301, `/?${query.toString()}`)
+  const { apps, as_of } = Object.fromEntries(new URLSearchParams(queryString(request)))
+  reply.redirect(301, address('/', { apps, as_of, chart: 'lines' }))
 }

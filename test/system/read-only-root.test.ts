@@ -82,7 +82,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
       ...['status', 'openapi.json', 'models', 'models/a/b'].map((name) => `/api/v1/${name}`),
       ...['', 'rankings.csv', 'rankings.json', 'models', 'method', 'docs'].map((name) => `/${name}`),
       ...['', '/history.csv'].map((end) => `/apps/2299688${end}`),
-      '/apps?q=a',
+      '/?q=a',
       '/compare?apps=2299688,2262242',
       ...['feed.xml', 'healthz', 'readyz', 'metrics'].map((name) => `/${name}`),
     ]
