@@ -27,7 +27,7 @@ import { SYNC_LIMITS } from './scim/client.ts'
 import { createSyncJobs, LEASE_MS, type JobDependencies, type SyncJobs } from './scim/jobs.ts'
 import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
-import { listView, PATHS } from './web/list-page.ts'
+import { listView, PAGES } from './web/list-page.ts'
 import { createViews, type Views } from './web/views.ts'
 
 /** Milliseconds for syncs to record that they were interrupted. */
@@ -149,7 +149,7 @@ async function openDataset(
       await bodies.warm(snapshot, usualRankings(snapshot))
       // The most frequent views.
       for (const given of [{}, { sort: 'trending' }]) {
-        await views.warm(snapshot, listView('apps'), PATHS.apps.page, given)
+        await views.warm(snapshot, listView('apps'), PAGES.apps, given)
       }
     },
     onOpen: () => opens.inc(),

@@ -36,7 +36,13 @@ it.each(Object.entries(KEYS))(
       return { status: reply.status, body: rankingsSchema.parse(await reply.json()) }
     }
     expect((await ranking('')).body.data[0]).toEqual(expected)
-    for (const path of ['/', '/apps/1', '/models', '/rankings.json?series=1&sort=requests']) {
+    for (const path of [
+      '/',
+      '/apps/1',
+      '/models',
+      '/rankings.json?series=1&sort=requests',
+      '/?category=legal',
+    ]) {
       expect((await fetch(`${api.origin}${path}`)).status, path).toBe(200)
     }
 

@@ -31,7 +31,7 @@ const DEFAULT_LIMIT = 50
 /** The largest offset; with the largest limit it bounds the reachable ranks. */
 export const MAX_OFFSET = 100
 /** The last rank on a page. */
-export const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
+const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
 
 const LATEST_DAY = 'the last completed day of the dataset'
 

@@ -121,12 +121,6 @@ export function isStale(dataThrough: string | undefined, schedule: CronSchedule,
   return dataThrough === undefined || dataThrough < addDays(utcDay(due), -1)
 }
 
-/** Whether no snapshot was published since the last due run, although it had enough time. */
-export function isOverdue(asOf: string, schedule: CronSchedule, now: Date): boolean {
-  const due = lastDue(schedule, now)
-  return due !== undefined && new Date(asOf) < due
-}
-
 function lastDue(schedule: CronSchedule, now: Date): Date | undefined {
   return schedule.last(new Date(now.getTime() - GRACE_MS))
 }

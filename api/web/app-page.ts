@@ -2,11 +2,10 @@
 import { z } from 'zod'
 import { addDays, describeRange } from '../../pipeline/contract/calendar.ts'
 import { COVERAGE_STATUSES, SERIES_COLUMNS } from '../../pipeline/contract/dataset.ts'
-import { encodeCsv } from '../datasets/formats/encode-csv.ts'
-import { FORMATS } from '../datasets/formats/formats.ts'
-import { PARAMETERS } from '../datasets/rankings/parameters.ts'
-import { windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
+import { csvText, FORMATS } from '../datasets/formats.ts'
+import { PARAMETERS } from '../datasets/rankings.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
+import { windowUpTo, type DateWindow } from '../datasets/window.ts'
 import { ApiError } from '../http/errors.ts'
 import { APPS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/shorten.ts'
@@ -88,7 +87,7 @@ export const historyFile: View = {
   async make({ snapshot }, _given, id) {
     const { app_id: _id, app_name: _name, ...columns } = SERIES_COLUMNS
     const { days } = await readApp(snapshot, id)
-    return encodeCsv({ columns, rows: days ?? [] }).toString()
+    return csvText({ columns, rows: days ?? [] })
   },
 }
 

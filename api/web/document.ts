@@ -37,8 +37,9 @@ interface PageDocument {
   readonly description: string
   /** The snapshot that is shown; errors have none. */
   readonly context?: ViewContext
-  /** What the search keeps, beside the snapshot; it leads to the list at `path`. */
-  readonly search?: { readonly path: string; readonly fields: Html }
+  /** The list that the search leads to, by default the apps, and the fields that it keeps. */
+  readonly path?: string
+  readonly kept?: Html
   readonly controls?: Html
   readonly main: Html
   /** Links and notes of this page alone. */
@@ -101,21 +102,22 @@ function head({ title, description, source, context }: PageDocument): Html {
 const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
 
 /** The age of the data, and the search. */
-function firstLine({ snapshot, isCurrent, isStale }: ViewContext, { controls, search }: PageDocument): Html {
+function firstLine(
+  { snapshot, isCurrent, isStale }: ViewContext,
+  { controls, path = '/', kept }: PageDocument,
+): Html {
   const { asOf, dataThrough, sources } = snapshot
-  const home = html`<a href="${address('/', { as_of: isCurrent ? null : asOf })}">Rankings</a> · `
-  const badge = [
-    ...(sources?.includes(SAMPLE) === true ? ['sample data'] : []),
-    ...(isCurrent ? [] : ['an earlier snapshot']),
-    ...(isCurrent && isStale ? [`ends ${dataThrough}`] : []),
-  ].join(', ')
+  const home = address('/', { as_of: isCurrent ? null : asOf })
+  const badge = isCurrent ? (isStale ? `ends ${dataThrough}` : '') : 'an earlier snapshot'
+  const isSample = sources?.includes(SAMPLE) === true
   return html`<p>
-      ${controls === undefined ? home : null} Data through <time>${dataThrough}</time>, snapshot
+      ${controls === undefined ? html`<a href="${home}">Rankings</a> · ` : null} Data through
+      <time>${dataThrough}</time>, snapshot
       <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time>
-      ${badge === '' ? null : html`<strong>${badge}</strong>`}
+      <strong>${isSample ? 'sample data' : null} ${badge}</strong>
     </p>
-    <form id="search" action="${search?.path ?? '/'}" role="search">
-      ${search?.fields} ${isCurrent ? null : html`<input type="hidden" name="as_of" value="${asOf}" />`}
+    <form id="search" action="${path}" role="search">
+      ${kept} ${isCurrent ? null : html`<input type="hidden" name="as_of" value="${asOf}" />`}
       <input
         type="search"
         name="q"

@@ -1,13 +1,16 @@
-/** Reads a list with its series by day from one snapshot, in one statement. */
+/** Reads a list with its series by day in one statement; serves it as /rankings.json, /rankings.csv and for models. */
 import { z } from 'zod'
 import { addDays, daysBetween, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { COVERAGE_STATUSES } from '../../pipeline/contract/dataset.ts'
-import { MAX_OFFSET } from '../datasets/rankings/parameters.ts'
-import { hasFilter } from '../datasets/rankings/query.ts'
-import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/rankings/window.ts'
+import { COVERAGE_STATUSES, DATASET_VERSION, RANKING_COLUMNS } from '../../pipeline/contract/dataset.ts'
+import { MAX_OFFSET } from '../datasets/rankings.ts'
 import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
+import { csvText, FORMATS } from '../datasets/formats.ts'
+import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
 import { badRequest, invalid } from '../http/protocol/query-parameters.ts'
-import type { List } from './parameters.ts'
+import { jsonText } from '../http/respond.ts'
+import { LISTS, OF_THE_JSON, resolveList } from './parameters.ts'
+import type { List, ListParameters, Subject } from './parameters.ts'
+import type { View } from './views.ts'
 
 const itemSchema = z.object({
   /** app_id or model_permaslug. */
@@ -153,32 +156,20 @@ SELECT
 
 /**
  * Reads the rows of a list, what is drawn, and their usage by day.
- * @throws {ApiError} 400 if something drawn is not public, or the snapshot is too old for the list.
+ * @throws {ApiError} 400 if something drawn is not public.
  */
 export async function readList(snapshot: Snapshot, list: List): Promise<ListData> {
-  const { start, end, subject, order, category, subcategory, limit, offset, measure, q, drawn = [] } = list
-  const needed =
-    subject === 'models' ? 'main.daily_models' : order === 'requests' && 'main.popular_by_requests'
-  if (!hasFilter(snapshot, list) || (needed !== false && !snapshot.contents.has(needed))) {
-    const allowed = `a snapshot that has this list, such as the newest; the one of ${snapshot.asOf} is too old for it`
-    throw badRequest([invalid('as_of', snapshot.asOf, allowed)])
-  }
+  const { subject, category, subcategory, order: _order, drawn = [], ...rest } = list
+  const { start, end, limit, offset } = rest
   const before = windowBefore(list)
   const isCompared = before.end >= FLOOR_DATE && 2 * daysWithout(snapshot, before) < daysOf(before)
   const recent = windowUpTo(end, RECENT_DAYS).start
   const values = {
-    ...{
-      start,
-      end,
-      first: start < recent ? start : recent,
-      limit,
-      offset,
-      measure,
-      q,
-      drawn: drawn.join(','),
-    },
     ...(isCompared && { earlier_start: before.start, earlier_end: before.end }),
     ...(subject === 'apps' && { category, subcategory }),
+    ...rest,
+    first: start < recent ? start : recent,
+    drawn: drawn.join(','),
   }
   const parts = subject === 'apps' ? partsOfApps(list) : MODELS
   const [row] = await snapshot.query(statement(parts, isCompared), values)
@@ -199,4 +190,56 @@ export function daysWithout(
   const first = [start, firstDay, addDays(end, 1)].toSorted()[1] ?? start
   const before = start < firstDay ? daysBetween(start, first) : 0
   return before + daysMissing.filter((day) => day >= start && day <= end).length
+}
+
+/** The addresses of a list's files. */
+export const FILES = {
+  apps: { csv: '/rankings.csv', json: '/rankings.json' },
+  models: { csv: '/models.csv', json: '/models.json' },
+} as const satisfies Readonly<Record<Subject, object>>
+
+/** Spreadsheets take CSV without it for another character set. */
+const BYTE_ORDER_MARK = '\u{feff}'
+
+/** The rows of a list in a format; JSON also has the series by day, if the request wants them. */
+export function listFile(subject: Subject, format: 'csv' | 'json'): View {
+  const { app_id: _id, app_name: _name, ...figures } = RANKING_COLUMNS
+  const columns = subject === 'apps' ? RANKING_COLUMNS : ({ model_permaslug: 'text', ...figures } as const)
+  return {
+    contentType: FORMATS[format].contentType,
+    parameters: { ...LISTS[subject], ...(format === 'json' && OF_THE_JSON) },
+    async make({ snapshot }, given) {
+      const parameters: ListParameters = given
+      const list = resolveList(subject, parameters, snapshot)
+      const data = await readList(snapshot, list)
+      const rows = data.items.flatMap(({ in_page, rank, requests, tokens, ...item }) => {
+        const row = { rank: rank ?? 0n, total_requests: requests, total_tokens: String(tokens) }
+        return in_page ? [{ ...nameOf(item, subject), ...row }] : []
+      })
+      if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
+      const { start: start_date, end: end_date } = list
+      const meta = { as_of: snapshot.asOf, start_date, end_date, version: DATASET_VERSION }
+      const series = parameters.series === undefined ? undefined : seriesOf(list, data)
+      return jsonText({ data: rows, meta, series })
+    },
+  }
+}
+
+function nameOf({ id, name }: Pick<Item, 'id' | 'name'>, subject: Subject) {
+  return subject === 'apps' ? { app_id: BigInt(id), app_name: name } : { model_permaslug: id }
+}
+
+/** Usage by day of the rows and of what else is drawn: decimal strings, null for days without data. */
+function seriesOf({ subject, measure, ...window }: List, { days: all, items }: ListData) {
+  const days = all.slice(-daysOf(window))
+  return {
+    measure,
+    days: days.map(({ day }) => day),
+    coverage: days.map(({ coverage }) => coverage),
+    total: days.map(({ coverage, total }) => (coverage === 'missing' ? null : String(total))),
+    [subject]: items.map(({ in_list, values, ...item }) => {
+      const used = values.slice(-days.length).map((value) => value?.toString() ?? null)
+      return { ...nameOf(item, subject), in_list, values: used }
+    }),
+  }
 }

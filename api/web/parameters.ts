@@ -1,8 +1,7 @@
 /** The parameters of the lists, `/` and `/models`, and of their files (CONTRACT 4.6): the API's, and a few for people. */
 import { z } from 'zod'
 import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
-import { contradictions, PARAMETERS } from '../datasets/rankings/parameters.ts'
-import { resolveQuery, type RankingsQuery } from '../datasets/rankings/query.ts'
+import { contradictions, PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import {
   badRequest,

@@ -1,6 +1,6 @@
 /** The routes at the origin, for people (CONTRACT 4.6). */
 import { localUrl } from '../../pipeline/program/settings.ts'
-import type { Snapshots } from '../datasets/snapshots/choose.ts'
+import type { Snapshots } from '../datasets/snapshots/current.ts'
 import { feed } from '../datasets/snapshots/feed.ts'
 import type { Handler } from '../http/call.ts'
 import { queryString } from '../http/respond.ts'
@@ -9,7 +9,8 @@ import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
 import { appView, historyFile } from './app-page.ts'
 import { assetRoutes } from './assets.ts'
 import { address } from './html.ts'
-import { listFile, listView, PATHS } from './list-page.ts'
+import { FILES, listFile } from './list-data.ts'
+import { listView, PAGES } from './list-page.ts'
 import { methodView } from './method.ts'
 import type { View, Views } from './views.ts'
 
@@ -25,12 +26,12 @@ interface WebDependencies {
 /** The routes of the pages, their files and the feed. */
 export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies): Route[] {
   const pages: Readonly<Record<string, View>> = {
-    [PATHS.apps.page]: listView('apps'),
-    [PATHS.apps.csv]: listFile('apps', 'csv'),
-    [PATHS.apps.json]: listFile('apps', 'json'),
-    [PATHS.models.page]: listView('models'),
-    [PATHS.models.csv]: listFile('models', 'csv'),
-    [PATHS.models.json]: listFile('models', 'json'),
+    [PAGES.apps]: listView('apps'),
+    [FILES.apps.csv]: listFile('apps', 'csv'),
+    [FILES.apps.json]: listFile('apps', 'json'),
+    [PAGES.models]: listView('models'),
+    [FILES.models.csv]: listFile('models', 'csv'),
+    [FILES.models.json]: listFile('models', 'json'),
     [`${APPS_PATH}/:id`]: appView,
     [`${APPS_PATH}/:id/history.csv`]: historyFile,
     [METHOD_PATH]: methodView,

@@ -1,7 +1,7 @@
 /** Views of a snapshot for people, as bytes: rendered once for concurrent requests, then cached (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
 import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
-import type { Snapshots } from '../datasets/snapshots/choose.ts'
+import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { isStale } from '../datasets/status.ts'
 import type { Clock, Handler } from '../http/call.ts'
@@ -91,8 +91,8 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
     serve: (snapshots, view) => async (request, reply) => {
       const given = readFilled(view.parameters, queryString(request))
       const signal = clientLeft(reply)
-      const asOf = given['as_of'] === undefined ? undefined : String(given['as_of'])
-      using snapshot = await snapshots.take(asOf, 'pages', signal)
+      const { as_of }: { as_of?: string } = given
+      using snapshot = await snapshots.take(as_of, 'pages', signal)
       const isCurrent = snapshots.current.facts()?.id === snapshot.id
       const encoding = preferredEncoding(request)
       const asked = { view, path: request.path, given, id: String(request.params['id'] ?? ''), signal }
