@@ -20,9 +20,13 @@ const RULES = {
   most: 1000,
   /** Largest share of all apps that may be candidates of one block. */
   appShare: 1 / 5,
-  /** Most prefix sums per app-day of the snapshot. */
+  /** Most prefix sums per app-day of the snapshot, and the number that is allowed up to three in ten app-days. */
   rowShare: 1 / 8,
+  rows: 1_000_000,
 }
+const FEW_ROWS_SHARE = 0.3
+
+type Rules = typeof RULES
 
 /** Days of a block, which shares one upper bound. Blocks are counted from the floor. */
 const BLOCK_DAYS = 32
@@ -49,7 +53,7 @@ export async function fillFast(
 ): Promise<void> {
   await connection.run(sqlWithTotals('fast.sql#schema', totals))
   await chooseCandidates(connection, { days, totals }, rules)
-  const stride = strideOf(await readSizes(connection), days, rules.rowShare)
+  const stride = strideOf(await readSizes(connection), days, rules)
   await createFastMacros(connection, stride ?? 1, totals)
   if (stride === undefined) {
     await connection.run('TRUNCATE snapshot.fast.apps; TRUNCATE snapshot.fast.upper_bounds')
@@ -64,7 +68,7 @@ export async function fillFast(
 async function chooseCandidates(
   connection: DuckDBConnection,
   { days, totals }: Pick<Extent, 'days' | 'totals'>,
-  { fewest, most, appShare }: typeof RULES,
+  { fewest, most, appShare }: Rules,
 ): Promise<void> {
   const { apps, subcategories } = await readSizes(connection)
   const level = Math.min(most, Math.floor((apps * appShare) / subcategories))
@@ -77,10 +81,11 @@ async function chooseCandidates(
   await execute(connection, 'fast.sql#candidates')
 }
 
-function strideOf({ candidates, app_days }: Sizes, days: DayRange, rowShare: number): number | undefined {
+function strideOf({ candidates, app_days }: Sizes, days: DayRange, rules: Rules): number | undefined {
   if (candidates === 0) return undefined
+  const most = Math.max(app_days * rules.rowShare, Math.min(rules.rows, app_days * FEW_ROWS_SHARE))
   const rows = candidates * (1 + daysBetween(days.from, days.to))
-  return STRIDES.find((each) => rows / each <= app_days * rowShare)
+  return STRIDES.find((each) => rows / each <= most)
 }
 
 function readSizes(connection: DuckDBConnection): Promise<Sizes> {

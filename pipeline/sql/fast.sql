@@ -133,6 +133,13 @@ ORDER BY ALL;
 -- The macros that the ranking rule needs over the candidates, and the upper bound of a window on all other apps.
 COMMENT ON MACRO snapshot.fast.stride IS 'Days from one checkpoint to the next.';
 
+-- The API clamps the dates itself, and the checks of main.window_start and main.window_end take half of the planning.
+CREATE MACRO snapshot.fast.window_start(start_date, end_date) AS CAST(start_date AS DATE);
+COMMENT ON MACRO snapshot.fast.window_start IS 'The first day as it is, unlike that of main: nothing is clamped.';
+
+CREATE MACRO snapshot.fast.window_end(start_date, end_date) AS CAST(end_date AS DATE);
+COMMENT ON MACRO snapshot.fast.window_end IS 'The last day as it is, unlike that of main: nothing is clamped.';
+
 CREATE MACRO snapshot.fast.checkpoint_of(day) AS
   DATE '2024-12-31' + CAST(fast.stride() * ((day - DATE '2024-12-31') // fast.stride()) AS INTEGER);
 COMMENT ON MACRO snapshot.fast.checkpoint_of IS 'The last checkpoint that is not after a day. Checkpoints are stride() days apart, counted from the eve of 2025-01-01.';

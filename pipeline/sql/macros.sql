@@ -76,7 +76,7 @@ SELECT
   v.total_requests,
   CAST(v.total_tokens AS TOKEN_TOTAL) AS total_tokens
 FROM main."volumes: USE the attached database first"(
-  window_start(start_date, end_date), window_end(start_date, end_date)
+  main.window_start(start_date, end_date), main.window_end(start_date, end_date)
 ) AS v
 JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = v.app_id
 WHERE v.total_requests > 0
@@ -91,7 +91,7 @@ SELECT
   v.total_requests,
   CAST(v.total_tokens AS TOKEN_TOTAL) AS total_tokens
 FROM main."volumes: USE the attached database first"(
-  window_start(start_date, end_date), window_end(start_date, end_date)
+  main.window_start(start_date, end_date), main.window_end(start_date, end_date)
 ) AS v
 JOIN main.filtered_apps(category, subcategory) AS f ON f.app_id = v.app_id
 WHERE v.total_requests > 0
@@ -107,12 +107,12 @@ WITH growth AS (
     i.total_tokens,
     3 * i.total_tokens - coalesce(b.total_tokens, 0) AS triple_excess
   FROM main."volumes: USE the attached database first"(
-    window_start(start_date, end_date), window_end(start_date, end_date)
+    main.window_start(start_date, end_date), main.window_end(start_date, end_date)
   ) AS i
   LEFT JOIN main."volumes: USE the attached database first"(
-    window_start(start_date, end_date)
-      - CAST(3 * (window_end(start_date, end_date) - window_start(start_date, end_date) + 1) AS INTEGER),
-    window_start(start_date, end_date) - 1
+    main.window_start(start_date, end_date)
+      - CAST(3 * (main.window_end(start_date, end_date) - main.window_start(start_date, end_date) + 1) AS INTEGER),
+    main.window_start(start_date, end_date) - 1
   ) AS b ON b.app_id = i.app_id
   WHERE i.total_requests > 0
 )

@@ -51,7 +51,7 @@ export async function startPrintingPort(
  * Waits until the server answers with any status.
  * @throws with its `lastWords` if its process has ended.
  */
-async function untilAnswering(
+export async function untilAnswering(
   url: string,
   child: ChildProcess,
   lastWords = () => 'its process has ended',

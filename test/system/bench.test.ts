@@ -57,6 +57,7 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
           sizes: {
             cases: [{ apps: 200, ...WINDOWS }],
             large: { apps: 2500, ...WINDOWS },
+            peer: { apps: 200, days: 10, windows: 1 },
             asked: 4,
             runs: 1,
             connections: 2,

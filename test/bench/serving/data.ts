@@ -13,10 +13,13 @@ export const LAST_DAY = '2026-12-31'
 export interface DataSize {
   readonly apps: number
   readonly days: number
+  /** Share of the days on which rare apps have usage; default: one in eight. */
+  readonly tail?: number
 }
 
 // Volumes follow a power law that the apps keep over time, with noise from day to day and slow ups and downs, each
-// app's at a time of its own. The first hundredth has usage every day, the tail on one day in eight.
+// app's at a time of its own. The first hundredth has usage every day, the tail on one day in eight
+// or as `tail` says.
 const ADD_DAY = `
   INSERT INTO usage_daily
   SELECT $day, v.app_id, 1 + CAST(v.tokens / 20000 AS BIGINT), CAST(v.tokens * 0.8 AS BIGINT),
@@ -27,7 +30,7 @@ const ADD_DAY = `
         * exp(2 * ((h.noise >> 40) % 1000 / 1000.0 - 0.5))
         * exp(sin(($number + hash(h.app_id) % 700) / 100.0)) AS tokens
     FROM (SELECT i AS app_id, hash(i, $number) AS noise FROM range(1, $apps + 1) AS t (i)) AS h
-    WHERE h.noise % 1000 < 1000 * least(1, 0.13 + $apps / 100.0 / h.app_id)
+    WHERE h.noise % 1000 < 1000 * least(1, $tail + $apps / 100.0 / h.app_id)
   ) AS v`
 
 const ADD_LEDGER = `
@@ -49,7 +52,7 @@ export async function makeServingData(dataDir: string, memory: string, size: Dat
     )
     for (let number = 0; number < size.days; number += 1) {
       const day = dateValue(addDays(LAST_DAY, number + 1 - size.days))
-      await connection.run(ADD_DAY, { day, number, apps: size.apps })
+      await connection.run(ADD_DAY, { day, number, apps: size.apps, tail: size.tail ?? 1 / 8 })
     }
     await connection.run(ADD_LEDGER)
   } finally {

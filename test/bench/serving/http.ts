@@ -41,7 +41,7 @@ const ADD_KEY = `
   INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
 
 /** Adds keys to the store, each with its own account: the limit of a key is 30 requests per minute. */
-async function makeKeys(dataDir: string, count: number): Promise<string[]> {
+export async function makeKeys(dataDir: string, count: number): Promise<string[]> {
   const keys = Array.from({ length: count }, () => makeKey('inference'))
   const now = new Date()
   const store = await openStore({ DATA_DIR: dataDir }, now)

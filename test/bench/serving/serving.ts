@@ -11,6 +11,7 @@ import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
 import { READY, queryWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
 import { startService } from '../servers.ts'
 import { hasWrk } from '../wrk.ts'
+import { benchPeer } from './peer.ts'
 import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
 
 /** One dataset and its queries. */
@@ -21,6 +22,8 @@ export interface Sizes extends LoadSizes {
   readonly cases: readonly Case[]
   /** The case that `--large` adds. */
   readonly large: Case
+  /** The case beside FastAPI. */
+  readonly peer: DataSize & { readonly windows: number }
   /** Different windows requested over HTTP before the service's memory is read. */
   readonly asked: number
 }
@@ -31,6 +34,7 @@ const SIZES: Sizes = {
     { apps: 100_000, days: 730, windows: 20, plainEvery: 2 },
   ],
   large: { apps: 1_000_000, days: 730, windows: 12, plainEvery: 4 },
+  peer: { apps: 20_000, days: 400, tail: 0.8, windows: 60 },
   asked: 50,
   runs: 3,
   connections: 32,
@@ -67,6 +71,12 @@ export async function benchServing(
     outcomes.push(await inTemporaryFolder((dataDir) => benchCase(print, dataDir, { size, sizes, loaded })))
   }
   printGrowth(print, outcomes)
+  await benchPeer(print, (dataDir) => publishCase(dataDir, sizes.peer), sizes.peer)
+}
+
+async function publishCase(dataDir: string, size: DataSize): Promise<Measured> {
+  await makeServingData(dataDir, readConfig(process.env).memory, size)
+  return await measure({ kind: 'publish', dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
 }
 
 async function benchCase(
@@ -74,8 +84,7 @@ async function benchCase(
   dataDir: string,
   { size, sizes, loaded }: { readonly size: Case; readonly sizes: Sizes; readonly loaded: boolean },
 ): Promise<Outcome> {
-  await makeServingData(dataDir, readConfig(process.env).memory, size)
-  const published = await measure({ kind: 'publish', dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
+  const published = await publishCase(dataDir, size)
   const appDays = (figure(published, 'appDays') / 1e6).toFixed(1)
   print(
     `\nserving: ${size.apps} apps, ${size.days} days, ${appDays} million app-days, ${figure(published, 'candidates')} candidates`,
