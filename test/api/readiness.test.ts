@@ -1,6 +1,3 @@
-import { renameSync } from 'node:fs'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
@@ -8,8 +5,6 @@ import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-
-const RANKINGS = '/datasets/app-rankings'
 
 const publish = (dataDir: string) => publishSnapshot(dataDir, oneApp())
 
@@ -19,15 +14,6 @@ async function reasons(api: Api): Promise<unknown> {
   expect(reply.status).toBe(503)
   expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
   return envelopeSchema.parse(await reply.json()).error.metadata
-}
-
-async function expectUnavailable(api: Api, key: string): Promise<void> {
-  const reply = await api.get(RANKINGS, key)
-  expect(reply.status).toBe(503)
-  expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
-  expect(envelopeSchema.parse(await reply.json()).error.message).not.toContain('sqlite')
-  // Open routes go on.
-  expect((await api.get(`${RANKINGS}/snapshots`)).status).toBe(200)
 }
 
 it('the service is ready once a snapshot is open, and otherwise names the reason', async () => {
@@ -59,33 +45,4 @@ describe('a service that stops', () => {
     await api.close()
     await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
   })
-})
-
-it('requests that need a key get 503 while another process keeps the store locked', async () => {
-  const dataDir = folders.make()
-  await publish(dataDir)
-  await using api = await startApi(dataDir)
-  const key = await api.makeKey()
-  const other = new DatabaseSync(join(dataDir, 'service.sqlite'))
-  other.exec('BEGIN IMMEDIATE')
-  await expectUnavailable(api, key)
-  other.exec('ROLLBACK')
-  other.close()
-  expect((await api.get(RANKINGS, key)).status).toBe(200)
-})
-
-it('a store that was deleted under the service is detected, logged, and used again when it is back', async () => {
-  const dataDir = folders.make()
-  await publish(dataDir)
-  await using api = await startApi(dataDir)
-  const key = await api.makeKey()
-  expect((await api.get(RANKINGS, key)).status).toBe(200)
-  const [file, aside] = [join(dataDir, 'service.sqlite'), join(dataDir, 'aside')]
-  renameSync(file, aside)
-  await until(async () => (await fetch(`${api.origin}/readyz`)).status === 503)
-  await expectUnavailable(api, key)
-  expect(await reasons(api)).toEqual({ reasons: ['the store does not answer'] })
-  expect(JSON.stringify(api.messages())).toContain('was replaced or deleted while it was open: restart')
-  renameSync(aside, file)
-  expect((await api.get(RANKINGS, key)).status).toBe(200)
 })
