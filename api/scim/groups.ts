@@ -260,8 +260,10 @@ export async function sweepMembers(store: Store, accountId: string): Promise<voi
     const lists = z.array(z.object({ id: z.string() })).parse(await store.query(UNUSED_LISTS, [accountId]))
     if (lists.length === 0) return
     for (const { id } of lists) {
-      while ((await store.query(SWEEP_MEMBERS, [id])).length === ROWS_AT_ONCE);
+      while ((await store.query(SWEEP_MEMBERS, [id])).length === ROWS_AT_ONCE) await endOfTurn()
       await store.query(SWEEP_LIST, [id])
+      // SQLite answers within the turn.
+      await endOfTurn()
     }
   }
 }

@@ -36,7 +36,7 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
     },
     {
       part: 'scim',
-      rows: ['a: first sync', 'b: unchanged'],
+      rows: ['a: first sync', 'b: unchanged', 'd: first sync', 'e: all members change'],
       bench: (print: (text: string) => void) =>
         benchScim(print, {
           large: false,
@@ -44,6 +44,7 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
             runs: 1,
             usual: { groups: 150, membersPerGroup: 3 },
             large: { groups: 250, membersPerGroup: 2 },
+            service: { groups: 150, membersPerGroup: 3 },
             pageMs: 1,
           },
         }),

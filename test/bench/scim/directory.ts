@@ -10,8 +10,11 @@ const taskSchema = z.object({
   membersPerGroup: z.int(),
   /** Milliseconds per page. */
   pageMs: z.number(),
+  /** Another number gives every group other members. */
+  shift: z.int().default(0),
 })
-export type DirectoryTask = z.infer<typeof taskSchema>
+type Task = z.infer<typeof taskSchema>
+export type DirectoryTask = z.input<typeof taskSchema>
 
 const PAGE = 100
 const BASE = '/scim/v2'
@@ -24,7 +27,7 @@ function idOf(kind: number, number: number): string {
   return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(5)}-${c}${a.slice(4)}`
 }
 
-function groupOf(number: number, { membersPerGroup }: DirectoryTask) {
+function groupOf(number: number, { membersPerGroup, shift }: Task) {
   const id = idOf(0, number)
   return {
     schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
@@ -32,7 +35,7 @@ function groupOf(number: number, { membersPerGroup }: DirectoryTask) {
     externalId: `external-${number}`,
     displayName: `Group ${number}`,
     members: Array.from({ length: membersPerGroup }, (_, index) => {
-      const user = number * 7 + index * 31
+      const user = number * 7 + index * 31 + shift * 10_000_000
       const value = idOf(1, user)
       return {
         value,
@@ -45,7 +48,7 @@ function groupOf(number: number, { membersPerGroup }: DirectoryTask) {
   }
 }
 
-function pageFrom(first: number, task: DirectoryTask): Buffer {
+function pageFrom(first: number, task: Task): Buffer {
   const length = Math.max(0, Math.min(PAGE, task.groups - first))
   return Buffer.from(
     JSON.stringify({

@@ -18,6 +18,7 @@ import {
 import type { Measured, Print } from '../measure.ts'
 import type { Task } from './case.ts'
 import type { DirectoryTask } from './directory.ts'
+import { benchService } from './service.ts'
 
 type DirectorySize = Pick<DirectoryTask, 'groups' | 'membersPerGroup'>
 
@@ -28,6 +29,8 @@ export interface Sizes {
   readonly usual: DirectorySize
   /** The limits of a sync, once. */
   readonly large: DirectorySize
+  /** Of the syncs in a service. */
+  readonly service: DirectorySize
   /** Milliseconds per page of the slow directory. */
   readonly pageMs: number
 }
@@ -35,7 +38,8 @@ export interface Sizes {
 const SIZES: Sizes = {
   runs: 5,
   usual: { groups: 10_000, membersPerGroup: 20 },
-  large: { groups: 100_000, membersPerGroup: 20 },
+  large: { groups: 100_000, membersPerGroup: 5 },
+  service: { groups: 10_000, membersPerGroup: 50 },
   pageMs: 20,
 }
 
@@ -62,6 +66,7 @@ export async function benchScim(
   ])
   const header = ['case', 'requests', 'bare s', 'sync s', 'ratio', 'rows written', 'others waited ms']
   printTable(print, [...header, 'bare peak', 'sync peak'], rows)
+  await inTemporaryFolder((folder) => benchService(print, folder, sizes.service, startDirectory))
 }
 
 // The store of the first sync's first run, which the unchanged syncs reuse.
