@@ -92,15 +92,16 @@ async function syncThrough(request: Send, key: string): Promise<void> {
 /** Does the work again and again; the returned function ends that, and resolves to the times in milliseconds. */
 function watch(work: () => Promise<unknown>): () => Promise<readonly number[]> {
   const times: number[] = []
-  let isOver = false
+  const ending = new AbortController()
+  const { signal } = ending
   const ended = (async () => {
-    while (!isOver) {
+    while (!signal.aborted) {
       times.push(await timed(work))
       await sleep(2)
     }
   })()
   return async () => {
-    isOver = true
+    ending.abort()
     await ended
     return times
   }
