@@ -19,6 +19,8 @@ export function adaptSchema({
   // A type with null alone has no name in typed languages.
   if (made.type === 'null') Object.assign(made, { type: ['string', 'null'] })
   if (zodSchema instanceof z.ZodNullable) allowNull(made)
+  // A text or something else has no type in typed languages: it is described as any value.
+  if (made.anyOf?.some(({ type }) => type !== 'object') === true) delete made.anyOf
   if (zodSchema instanceof z.ZodStringFormat && SELF_DESCRIBING.has(made.format ?? '')) delete made.pattern
 }
 

@@ -1,137 +1,171 @@
 /**
- * Clients of three generators from openapi.json compile under strict rules and call the service. The generators are not
- * dependencies of the project; API_CLIENTS names a folder with the installed packages, as .ci/run sets it.
+ * Clients generated from openapi.json in three languages compile under strict rules, call the service, and lose no digits.
+ * The generators are not dependencies of the project; API_CLIENTS names a folder with them, as .ci/run installs them.
  */
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { z } from 'zod'
-import type { Api } from '../../../support/api.ts'
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApi, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { REPOSITORY } from '../../../support/processes.ts'
-import { hasFolder } from '../../../support/programs.ts'
-import { startSampleApi } from '../../../support/sample-api.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
+import { findProgram, hasFolder } from '../../../support/programs.ts'
 
 const packages = process.env['API_CLIENTS'] ?? ''
+const module = (path: string) => join(packages, 'node_modules', path)
+const python = (program: string) => join(packages, 'venv/bin', program)
+const TSC = join(REPOSITORY, 'node_modules/typescript/bin/tsc')
+
+const APP = 742_307_818_684_014
+const REQUESTS = 6_000_000_000
+const TOKENS = 2n ** 63n - 1n
+
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    outDir: 'out',
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2022', 'dom', 'dom.iterable'],
+    types: ['node'],
+    typeRoots: [join(REPOSITORY, 'node_modules/@types')],
+  },
+  files: ['client.ts'],
+}
+
+type Command = readonly [program: string, ...args: string[]]
 
 interface Client {
-  /** Node arguments that create `generated/` from openapi.json in the working directory. */
-  readonly generate: (origin: string) => readonly string[]
-  /** Exports `callService(origin, key)`, which resolves to `Answers`. */
-  readonly program: string
+  readonly needs?: string
+  /** Further files by name; a program prints the answers as JSON, from the arguments origin and key. */
+  readonly files: Readonly<Record<string, string>>
+  /** Commands in the folder with openapi.json. */
+  readonly generate: Command
+  readonly compile: readonly Command[]
+  readonly call: Command
 }
+
+const typescript = (generate: readonly string[], imports: string, program: string): Client => ({
+  files: {
+    'client.ts': `${imports}\nvoid (async () => {${program}})()`,
+    'tsconfig.json': JSON.stringify(TSCONFIG),
+  },
+  generate: [process.execPath, ...generate],
+  compile: [[process.execPath, TSC, '-p', '.']],
+  call: [process.execPath, 'out/client.js'],
+})
 
 const CLIENTS: Readonly<Record<string, Client>> = {
-  'openapi-typescript': {
-    generate: () => [bin('openapi-typescript/bin/cli.js'), 'openapi.json', '-o', 'generated/api.ts'],
-    program: `
-      import createClient from 'openapi-fetch'
-      import type { paths } from './generated/api'
-      export async function callService(baseUrl: string, key: string) {
-        const client = createClient<paths>({ baseUrl, headers: { Authorization: \`Bearer \${key}\` } })
-        const path = '/api/v1/datasets/app-rankings'
-        const { data } = await client.GET(path, { params: { query: { limit: 1, category: 'coding' } } })
-        // The reply has several forms, CSV among them.
-        if (typeof data === 'string') throw new Error('no JSON')
-        const { data: series } = await client.GET('/api/v1/datasets/app-rankings/daily', {
-          params: { query: { app_id: [data?.data[0]?.app_id ?? 0], limit: 1 } },
-        })
-        if (typeof series === 'string') throw new Error('no JSON')
-        const { error, response } = await client.GET(path, { params: { query: { limit: 0 } } })
-        const file = { params: { path: { id: 'latest', file: 'apps.parquet' } }, parseAs: 'blob' } as const
-        const { data: parquet } = await client.GET('/api/v1/datasets/app-rankings/snapshots/{id}/{file}', file)
-        const { data: status } = await client.GET('/api/v1/status')
-        const tokens: string | undefined = data?.data[0]?.total_tokens
-        const through: string | null | undefined = status?.data.data_through
-        const refused: string | undefined = error?.error.message
-        return { tokens, through, refused, code: response.status, days: series?.data.length, bytes: parquet?.size }
-      }`,
-  },
-  '@hey-api/openapi-ts': {
-    generate: () => [
-      bin('@hey-api/openapi-ts/bin/run.js'),
-      '-i',
-      'openapi.json',
-      '-o',
-      'generated',
-      '-c',
-      '@hey-api/client-fetch',
-    ],
-    program: `
-      import { getAppRankings, getAppSeries, getSnapshotFile, getStatus } from './generated/sdk.gen'
-      import { client } from './generated/client.gen'
-      export async function callService(baseUrl: string, key: string) {
-        client.setConfig({ baseUrl, auth: () => key })
-        const { data } = await getAppRankings({ query: { limit: 1, category: 'coding' } })
-        const { data: series } = await getAppSeries({ query: { app_id: [data?.data[0]?.app_id ?? 0], limit: 1 } })
-        const { error, response } = await getAppRankings({ query: { limit: 0 } })
-        const { data: parquet } = await getSnapshotFile({ path: { id: 'latest', file: 'apps.parquet' }, parseAs: 'blob' })
-        const { data: status } = await getStatus()
-        const tokens: string | undefined = data?.data[0]?.total_tokens
-        const through: string | null | undefined = status?.data.data_through
-        const refused: string | undefined = error?.error.message
-        const file: Blob | File | undefined = parquet
-        return { tokens, through, refused, code: response?.status, days: series?.data.length, bytes: file?.size }
-      }`,
-  },
-  orval: {
-    generate: (baseUrl) => [
-      '--input-type=module',
-      '-e',
-      `import { generate } from 'orval'
-       await generate({ input: { target: './openapi.json' },
-         output: { target: './generated/api.ts', client: 'fetch', baseUrl: '${baseUrl}' } })`,
-    ],
-    program: `
-      import { getAppRankings, getAppSeries, getSnapshot, getStatus } from './generated/api'
-      export async function callService(_origin: string, key: string) {
-        const withKey = { headers: { Authorization: \`Bearer \${key}\` } }
-        const rankings = await getAppRankings({ limit: 1, category: 'coding' }, withKey)
-        if (rankings.status !== 200) throw new Error(String(rankings.status))
-        if (typeof rankings.data === 'string' || rankings.data instanceof Blob) throw new Error('no JSON')
-        const [first] = rankings.data.data
-        const series = await getAppSeries({ app_id: [first?.app_id ?? 0], limit: 1 }, withKey)
-        const refusal = await getAppRankings({ limit: 0 }, withKey)
-        const status = await getStatus()
-        // It takes every body for JSON, so files are not for it.
-        const snapshot = await getSnapshot('latest')
-        const bytes = snapshot.status === 200 ? snapshot.data.data.files[0]?.bytes : undefined
-        const tokens: string | undefined = first?.total_tokens
-        const through: string | null | undefined = status.status === 200 ? status.data.data.data_through : undefined
-        const refused: string | undefined = refusal.status === 400 ? refusal.data.error.message : undefined
-        if (series.status !== 200) throw new Error(String(series.status))
-        if (typeof series.data === 'string' || series.data instanceof Blob) throw new Error('no JSON')
-        const days = series.data.data.length
-        return { tokens, through, refused, code: refusal.status, days, bytes }
-      }`,
-  },
-}
-
-function bin(path: string): string {
-  return join(packages, 'node_modules', path)
-}
-
-const OPTIONS = {
-  strict: true,
-  noUncheckedIndexedAccess: true,
-  noEmit: true,
-  module: 'esnext',
-  moduleResolution: 'bundler',
-  target: 'es2022',
-  lib: ['es2022', 'dom', 'dom.iterable'],
-  types: [],
-}
-
-const moduleSchema = z.object({
-  callService: z.custom<(origin: string, key: string) => Promise<unknown>>(
-    (value) => typeof value === 'function',
+  'openapi-typescript': typescript(
+    [module('openapi-typescript/bin/cli.js'), 'openapi.json', '-o', 'generated/api.ts'],
+    `
+    import createClient from 'openapi-fetch'
+    import type { paths } from './generated/api'`,
+    `
+    const [, , baseUrl = '', key = ''] = process.argv
+    const client = createClient<paths>({ baseUrl, headers: { Authorization: \`Bearer \${key}\` } })
+    const path = '/api/v1/datasets/app-rankings'
+    const { data } = await client.GET(path, { params: { query: { limit: 1, category: 'coding' } } })
+    // The reply has several forms, CSV among them.
+    if (data === undefined || typeof data === 'string') throw new Error('no JSON')
+    const row = data.data[0]
+    const { data: series } = await client.GET(\`\${path}/daily\`, { params: { query: { app_id: [row?.app_id ?? 0] } } })
+    if (series === undefined || typeof series === 'string') throw new Error('no JSON')
+    const { error, response } = await client.GET(path, { params: { query: { limit: 0 } } })
+    const { data: status } = await client.GET('/api/v1/status')
+    const tokens: string | undefined = row?.total_tokens
+    const refused: string | undefined = error?.error.message
+    console.log(JSON.stringify({ app: row?.app_id, requests: row?.total_requests, tokens, days: series.data.length,
+      code: response.status, refused: refused?.includes('limit'), through: status?.data.data_through }))`,
   ),
-})
+  '@hey-api/openapi-ts': typescript(
+    [
+      module('@hey-api/openapi-ts/bin/run.js'),
+      ...'-i openapi.json -o generated -c @hey-api/client-fetch'.split(' '),
+    ],
+    `
+    import { getAppRankings, getAppSeries, getStatus } from './generated/sdk.gen'
+    import { client } from './generated/client.gen'`,
+    `
+    const [, , baseUrl = '', key = ''] = process.argv
+    client.setConfig({ baseUrl, auth: () => key })
+    const { data } = await getAppRankings({ query: { limit: 1, category: 'coding' } })
+    const row = data?.data[0]
+    const { data: series } = await getAppSeries({ query: { app_id: [row?.app_id ?? 0] } })
+    const { error, response } = await getAppRankings({ query: { limit: 0 } })
+    const { data: status } = await getStatus()
+    const tokens: string | undefined = row?.total_tokens
+    const refused: string | undefined = error?.error.message
+    console.log(JSON.stringify({ app: Number(row?.app_id), requests: Number(row?.total_requests), tokens,
+      days: series?.data.length, code: response?.status, refused: refused?.includes('limit'),
+      through: status?.data.data_through }))`,
+  ),
+  'openapi-python-client': {
+    files: {
+      'client.py': `
+import json, sys
+sys.path.insert(0, 'generated')
+from app_rankings_client import AuthenticatedClient
+from app_rankings_client.api.dataset import get_app_rankings, get_app_series, get_status
+from app_rankings_client.models import ErrorEnvelope, GetAppRankingsCategory
+client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
+row = get_app_rankings.sync(client=client, limit=1, category=GetAppRankingsCategory.CODING).data[0]
+series = get_app_series.sync(client=client, app_id=[row.app_id])
+refusal = get_app_rankings.sync_detailed(client=client, limit=0)
+assert isinstance(refusal.parsed, ErrorEnvelope)
+status = get_status.sync(client=client)
+print(json.dumps({'app': row.app_id, 'requests': row.total_requests, 'tokens': row.total_tokens,
+  'days': len(series.data), 'code': int(refusal.status_code), 'refused': 'limit' in refusal.parsed.error.message,
+  'through': str(status.data.data_through)}))
+`,
+    },
+    generate: [
+      python('openapi-python-client'),
+      ...'generate --path openapi.json --output-path generated'.split(' '),
+    ],
+    compile: [],
+    call: [python('python'), 'client.py'],
+  },
+  'openapi-generator for Java': {
+    needs: 'mvn',
+    files: {
+      'src/main/java/Main.java': `
+import java.util.List;
+import org.openapitools.client.*;
+import org.openapitools.client.api.DatasetApi;
+public class Main {
+  public static void main(String[] args) throws Exception {
+    ApiClient client = new ApiClient();
+    client.updateBaseUri(args[0]);
+    client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + args[1]));
+    DatasetApi api = new DatasetApi(client);
+    var row = api.getAppRankings("coding", null, null, null, null, 1L, null, null, "json").getData().get(0);
+    var series = api.getAppSeries(List.of(row.getAppId()), null, null, null, null, null, "json").getData();
+    int code = 0;
+    boolean refused = false;
+    try {
+      api.getAppRankings(null, null, null, null, null, 0L, null, null, "json");
+    } catch (ApiException error) {
+      code = error.getCode();
+      refused = error.getResponseBody().contains("limit");
+    }
+    System.out.printf("{\\"app\\":%d,\\"requests\\":%d,\\"tokens\\":\\"%s\\",\\"days\\":%d,\\"code\\":%d,\\"refused\\":%b,\\"through\\":\\"%s\\"}",
+      row.getAppId(), row.getTotalRequests(), row.getTotalTokens(), series.size(), code, refused,
+      api.getStatus().getData().getDataThrough());
+  }
+}`,
+    },
+    generate: [
+      python('openapi-generator-cli'),
+      ...'generate -i openapi.json -g java --library native -o .'.split(' '),
+    ],
+    compile: [['mvn', '-q', 'compile', 'dependency:copy-dependencies']],
+    call: ['java', '-cp', 'target/classes:target/dependency/*', 'Main'],
+  },
+}
 
 describe.runIf(hasFolder('API_CLIENTS'))('a client made by', () => {
   const folders = new TemporaryFolders()
@@ -139,7 +173,14 @@ describe.runIf(hasFolder('API_CLIENTS'))('a client made by', () => {
   let api: Api
 
   beforeAll(async () => {
-    api = await startSampleApi(folders.make())
+    const dataDir = folders.make()
+    await publishSnapshot(dataDir, {
+      asOf: new Date('2026-11-20T02:00:00Z'),
+      dataThrough: '2026-11-19',
+      apps: [{ id: APP, name: 'One', tags: ['cli-agent'] }],
+      daily: [{ day: '2026-11-19', app: APP, requests: REQUESTS, tokens: TOKENS, completion: TOKENS }],
+    })
+    api = await startApi(dataDir)
   })
 
   afterAll(async () => {
@@ -148,34 +189,36 @@ describe.runIf(hasFolder('API_CLIENTS'))('a client made by', () => {
     for (const folder of made) rmSync(folder, { recursive: true })
   })
 
-  /** Runs a Node program in a folder; resolves to its output if it fails. */
-  function faultsOf(cwd: string, args: readonly string[]): string {
-    const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: 'utf8' })
-    return status === 0 ? '' : `${stdout}${stderr}`
+  /** The output of a program in a folder, which must succeed; the service runs meanwhile. */
+  async function run(cwd: string, [program, ...args]: Command): Promise<string> {
+    return (await promisify(execFile)(program, args, { cwd, maxBuffer: 2 ** 26 })).stdout
   }
 
-  it.each(Object.keys(CLIENTS))('%s compiles and calls the service', async (name) => {
-    const { generate, program } = CLIENTS[name] ?? { generate: () => [], program: '' }
-    // Beside the packages, so that generated code finds them.
-    const folder = mkdtempSync(join(packages, 'client-'))
-    made.push(folder)
-    const document = await (await api.get('/openapi.json')).text()
-    writeFileSync(join(folder, 'openapi.json'), document)
-    expect(faultsOf(folder, generate(api.origin))).toBe('')
-    writeFileSync(join(folder, 'client.ts'), program)
-    writeFileSync(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions: OPTIONS, files: ['client.ts'] }),
-    )
-    expect(faultsOf(folder, [join(REPOSITORY, 'node_modules/typescript/bin/tsc'), '-p', '.'])).toBe('')
-    const { callService } = moduleSchema.parse(await import(pathToFileURL(join(folder, 'client.ts')).href))
-    expect(await callService(api.origin, await api.makeKey())).toEqual({
-      tokens: expect.stringMatching(/^\d+$/),
-      through: '2026-08-31',
-      refused: expect.stringContaining('limit'),
-      code: 400,
-      days: 1,
-      bytes: expect.any(Number),
-    })
-  })
+  it.each(Object.entries(CLIENTS))(
+    '%s compiles, calls the service and keeps every digit',
+    async (_name, client) => {
+      if (client.needs !== undefined && findProgram(client.needs) === undefined) return
+      // Beside the packages, so that generated code finds them.
+      const folder = mkdtempSync(join(packages, 'client-'))
+      made.push(folder)
+      writeFileSync(join(folder, 'openapi.json'), await (await api.get('/openapi.json')).text())
+      await run(folder, client.generate)
+      for (const [name, text] of Object.entries(client.files)) {
+        mkdirSync(dirname(join(folder, name)), { recursive: true })
+        writeFileSync(join(folder, name), text)
+      }
+      for (const command of client.compile) await run(folder, command)
+      const key = await api.makeKey('inference', crypto.randomUUID())
+      const answers = await run(folder, [...client.call, api.origin, key])
+      expect(JSON.parse(answers)).toEqual({
+        app: APP,
+        requests: REQUESTS,
+        tokens: String(2n * TOKENS),
+        days: 30,
+        code: 400,
+        refused: true,
+        through: '2026-11-19',
+      })
+    },
+  )
 })
