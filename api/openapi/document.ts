@@ -48,7 +48,10 @@ export function openApiDocument(routes: readonly Route[]): object {
         headers: HEADERS,
       },
     },
-    { override: adaptSchema, allowEmptySchema: { custom: true, union: true, nullable: true, optional: true } },
+    {
+      override: adaptSchema,
+      allowEmptySchema: { custom: true, union: true, nullable: true, optional: true },
+    },
   )
 }
 
