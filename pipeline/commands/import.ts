@@ -8,15 +8,13 @@ import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
 import type { Input } from '../sources/import/input.ts'
-import { importFiles } from '../sources/import/import.ts'
-import type { ImportOptions, ImportedPart } from '../sources/import/import.ts'
+import { importFiles, readSummary } from '../sources/import/import.ts'
+import type { ImportOptions, ImportedPart, Summary } from '../sources/import/import.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
-import { readSummary } from '../sources/import/summary.ts'
-import type { Summary } from '../sources/import/summary.ts'
 import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
 import type { UsageMap } from '../sources/import/usage-map.ts'
-import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/memory-database.ts'
-import { withOwnPath } from '../snapshot/own-files.ts'
+import { SPILL_PREFIX, openMemoryDatabase } from '../duckdb/memory-database.ts'
+import { ownPath } from '../snapshot/own-files.ts'
 import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, command, printResult } from './command.ts'
 import type { Dependencies } from './command.ts'
@@ -78,10 +76,15 @@ export const importCommand = command({
       const { dataDir } = dependencies.config
       const imported: Imported[] = []
       const options = { rawFolder: join(dataDir, RAW_FOLDER), dryRun, map, source }
+      using stdin = ownPath(dataDir, `${SPILL_PREFIX}stdin-`)
+      const inspect = async (path: string) =>
+        path === STDIN
+          ? await inspectInput(await keepStdin(stdin.path), { name: 'standard input', format })
+          : await inspectInput(path, { format })
       try {
-        await eachBatch(dataDir, { paths, format, source }, async (inputs) => {
-          imported.push(await importBatch(dependencies, inputs, options))
-        })
+        for (const batch of batchesOf(filesNamed(paths), source)) {
+          imported.push(await importBatch(dependencies, await Array.fromAsync(batch, inspect), options))
+        }
       } finally {
         // A file that cannot be read ends the command; the files before it are reported all the same.
         const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(dependencies.now())))
@@ -105,27 +108,9 @@ function readFormat(name: string | undefined): Input['file']['format'] | undefin
   throw new UsageError(`The format "${name}" is not known: expected ${FORMAT_NAMES}`)
 }
 
-type Wanted = {
-  readonly paths: readonly string[]
-  readonly format: Input['file']['format'] | undefined
-  readonly source: string | undefined
-}
-
 /** The files of a source are one batch, which replaces the source's earlier usage; other files are a batch each. */
-async function eachBatch(
-  dataDir: string,
-  { paths, format, source }: Wanted,
-  work: (inputs: readonly Input[]) => Promise<void>,
-): Promise<void> {
-  await withOwnPath(dataDir, `${SPILL_PREFIX}stdin-`, async (kept) => {
-    const inspect = async (path: string) =>
-      path === STDIN
-        ? await inspectInput(await keepStdin(kept), { name: 'standard input', format })
-        : await inspectInput(path, { format })
-    const files = filesNamed(paths)
-    if (source === undefined) for (const path of files) await work([await inspect(path)])
-    else await work(await Array.fromAsync(files, inspect))
-  })
+function batchesOf(paths: readonly string[], source: string | undefined): readonly (readonly string[])[] {
+  return source === undefined ? paths.map((path) => [path]) : [paths]
 }
 
 /** Stores standard input in a file: some formats are read from their end. */
@@ -140,12 +125,12 @@ async function importBatch(
   inputs: readonly Input[],
   options: ImportOptions,
 ): Promise<Imported> {
-  return await withMemoryDatabase(config, async (connection) => {
-    await execute(connection, 'values.sql')
-    const { parts, skipped } = await importFiles(connection, inputs, options)
-    const file = inputs.map((input) => input.file.name).join(', ')
-    return { file, parts, skipped, ...(await readSummary(connection, options)) }
-  })
+  await using database = await openMemoryDatabase(config)
+  const { connection } = database
+  await execute(connection, 'values.sql')
+  const { parts, skipped } = await importFiles(connection, inputs, options)
+  const file = inputs.map((input) => input.file.name).join(', ')
+  return { file, parts, skipped, ...(await readSummary(connection, options)) }
 }
 
 function describe(imported: Imported, dryRun: boolean, lastDay: string): string[] {

@@ -6,7 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Config } from '../config.ts'
-import { withOwnPath } from '../snapshot/own-files.ts'
+import { ownPath } from '../snapshot/own-files.ts'
 import { literal } from './sql-values.ts'
 import { queryRows } from './statements.ts'
 
@@ -22,30 +22,41 @@ export const NO_EXTENSIONS = {
   autoload_known_extensions: 'false',
 }
 
+type MemoryConfig = Pick<Config, 'memory' | 'dataDir'> & Partial<Pick<Config, 'spill'>>
+
 /**
- * Runs `work` with an in-memory DuckDB, which needs no warehouse lock. Beyond its memory limit it spills into DATA_DIR.
+ * Opens an in-memory DuckDB, which needs no warehouse lock, until the end of the scope. Beyond its memory limit it spills into
+ * DATA_DIR.
  */
+export async function openMemoryDatabase({
+  memory,
+  dataDir,
+  spill,
+}: MemoryConfig): Promise<AsyncDisposable & { readonly connection: DuckDBConnection }> {
+  await using resources = new AsyncDisposableStack()
+  // The default is the working directory, which other databases may share.
+  const spilled = resources.use(ownPath(dataDir, SPILL_PREFIX))
+  const instance = await DuckDBInstance.create(':memory:', {
+    memory_limit: memory,
+    temp_directory: spilled.path,
+    ...NO_EXTENSIONS,
+  })
+  resources.defer(() => instance.closeSync())
+  const connection = await instance.connect()
+  resources.defer(() => connection.closeSync())
+  await connection.run("SET TimeZone = 'UTC'")
+  await limitSpill(connection, spill)
+  const open = resources.move()
+  return { connection, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** Runs `work` with such a database. */
 export async function withMemoryDatabase<T>(
-  { memory, dataDir, spill }: Pick<Config, 'memory' | 'dataDir'> & Partial<Pick<Config, 'spill'>>,
+  config: MemoryConfig,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
-  // The default is the working directory, which other databases may share.
-  return await withOwnPath(dataDir, SPILL_PREFIX, async (spilled) => {
-    const instance = await DuckDBInstance.create(':memory:', {
-      memory_limit: memory,
-      temp_directory: spilled,
-      ...NO_EXTENSIONS,
-    })
-    const connection = await instance.connect()
-    try {
-      await connection.run("SET TimeZone = 'UTC'")
-      await limitSpill(connection, spill)
-      return await work(connection)
-    } finally {
-      connection.closeSync()
-      instance.closeSync()
-    }
-  })
+  await using database = await openMemoryDatabase(config)
+  return await work(database.connection)
 }
 
 /** Limits what a database spills to disk; DuckDB's default is nine tenths of the free space. */

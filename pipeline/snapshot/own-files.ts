@@ -4,18 +4,10 @@ import { globSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { millisecondsInDay } from 'date-fns/constants'
 
-/** Runs `work` with a path in `folder` that no other process uses, and removes the path afterwards. */
-export async function withOwnPath<T>(
-  folder: string,
-  prefix: string,
-  work: (path: string) => Promise<T>,
-): Promise<T> {
+/** A path in `folder` that no other process uses; what is there is removed at the end of the scope. */
+export function ownPath(folder: string, prefix: string): Disposable & { readonly path: string } {
   const path = join(folder, `${prefix}${randomUUID()}`)
-  try {
-    return await work(path)
-  } finally {
-    rmSync(path, { recursive: true, force: true })
-  }
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
 /**

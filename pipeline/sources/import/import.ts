@@ -8,16 +8,17 @@ import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { pluralize } from '../../program/terminal.ts'
 import { putInPlace } from '../../snapshot/durable-file.ts'
-import { clearLeft, withOwnPath } from '../../snapshot/own-files.ts'
+import { clearLeft, ownPath } from '../../snapshot/own-files.ts'
 import { DataError } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
-import { countSchema, readRow, readRows } from '../../duckdb/statements.ts'
+import { countSchema, execute, readRow, readRows } from '../../duckdb/statements.ts'
+import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
 import { isSkipped } from '../drop-folder.ts'
+import { nameApps } from '../names.ts'
 import type { Input } from './input.ts'
 import { stageInputs } from './stage-inputs.ts'
-import { USAGE_FIELDS } from './usage-fields.ts'
-import type { UsageField } from './usage-fields.ts'
-import type { UsageMap } from './usage-map.ts'
+import { USAGE_FIELDS } from './usage-map.ts'
+import type { UsageField, UsageMap, UsageRow } from './usage-map.ts'
 
 /** Digits of a file's SHA-256 in the names of its parts, so that the same file is stored once. */
 const HASH_DIGITS = 16
@@ -149,18 +150,17 @@ async function writePart(connection: DuckDBConnection, { target, day, columns }:
   const [folder, prefix] = [dirname(target), `.${basename(target)}-`]
   mkdirSync(folder, { recursive: true })
   clearLeft(folder, prefix)
-  return await withOwnPath(folder, prefix, async (aside) => {
-    await connection.run(
-      `COPY (
-         SELECT ${columns.join(', ')}
-         FROM staged
-         WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
-       ) TO ${literal(aside)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
-    )
-    if (existsSync(target) && (await readFile(target)).equals(await readFile(aside))) return true
-    putInPlace(aside, target)
-    return false
-  })
+  using aside = ownPath(folder, prefix)
+  await connection.run(
+    `COPY (
+       SELECT ${columns.join(', ')}
+       FROM staged
+       WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
+     ) TO ${literal(aside.path)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+  )
+  if (existsSync(target) && (await readFile(target)).equals(await readFile(aside.path))) return true
+  putInPlace(aside.path, target)
+  return false
 }
 
 /** Another map may give the same file other days. */
@@ -169,4 +169,49 @@ function removeOtherDays(rawFolder: string, fileName: string, parts: readonly Im
   for (const name of globSync(join('usage', 'date=*', fileName), { cwd: rawFolder })) {
     if (!names.includes(name)) rmSync(join(rawFolder, name))
   }
+}
+
+const firstRow = z.record(z.enum(USAGE_FIELDS), z.string().nullable())
+const appRow = z.object({ app: z.string() })
+const textRow = z.object({ text: z.string() })
+
+export type Summary = {
+  /** The apps that the registry lacks, by the first text that names each. */
+  readonly new_apps: readonly string[]
+  /** The first rows, decoded, in a dry run. */
+  readonly first_rows: readonly UsageRow[]
+}
+
+/** Computes the summary from the table `staged`, and then replaces that table by the registry. */
+export async function readSummary(
+  connection: DuckDBConnection,
+  { dryRun, rawFolder }: ImportOptions,
+): Promise<Summary> {
+  const apps = await readRows(connection, 'import.sql#apps', appRow)
+  const rows = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
+  const texts = apps.map(({ app }) => app)
+  const new_apps = texts.length === 0 ? [] : await newAmong(connection, texts, rawFolder)
+  return { new_apps, first_rows: rows.map(withoutNulls) }
+}
+
+/** Apps that the registry lacks; all if the registry cannot be read, which the next run reports. */
+async function newAmong(
+  connection: DuckDBConnection,
+  texts: readonly string[],
+  rawFolder: string,
+): Promise<string[]> {
+  try {
+    await execute(connection, 'warehouse.sql')
+    await stageRegistry(connection, rawFolder)
+    await decodeRegistry(connection)
+  } catch (error) {
+    if (error instanceof DataError) return [...texts]
+    throw error
+  }
+  await nameApps(connection, texts)
+  return (await readRows(connection, 'import.sql#new-apps', textRow)).map(({ text }) => text)
+}
+
+function withoutNulls(row: UsageRow): UsageRow {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 }

@@ -9,9 +9,8 @@ import type { Document } from '../formats/json.ts'
 import { appendRow, createStagingTable, readDocuments, stageFiles } from '../staging.ts'
 import type { Input } from './input.ts'
 import { mapRow } from './map-row.ts'
-import { USAGE_FIELDS } from './usage-fields.ts'
-import type { UsageRow } from './usage-fields.ts'
-import type { UsageMap } from './usage-map.ts'
+import { USAGE_FIELDS } from './usage-map.ts'
+import type { UsageMap, UsageRow } from './usage-map.ts'
 
 /** A mapped file may have any columns. */
 const ANY_COLUMNS: Columns = { required: [], optional: [] }

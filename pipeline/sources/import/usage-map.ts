@@ -3,11 +3,21 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { UsageError } from '../../program/program.ts'
 import { messageOf } from '../../errors.ts'
+import { USAGE_COLUMNS } from '../columns.ts'
 import { isRecord } from '../formats/json.ts'
-import { USAGE_FIELDS } from './usage-fields.ts'
-import type { UsageField } from './usage-fields.ts'
 
-/** Returns the value at a path of a row as text; null if there is none. read-path.ts has the form of paths. */
+/** The columns of raw usage that an import copies (CONTRACT 7). */
+export const USAGE_FIELDS = [
+  ...USAGE_COLUMNS.required,
+  ...USAGE_COLUMNS.optional.filter((column) => column !== 'row_count'),
+  ...USAGE_COLUMNS.descriptive,
+] as const
+export type UsageField = (typeof USAGE_FIELDS)[number]
+
+/** A row of usage as text; null or absent if a value is missing. */
+export type UsageRow = Readonly<Partial<Record<UsageField, string | null>>>
+
+/** Returns the value at a path of a row as text; null if there is none. map-row.ts has the form of paths. */
 export type Read = (path: string) => string | null
 
 /** Place of a column: a path, several paths joined by + that are added, the first of such with a value, or a function. */

@@ -2,19 +2,20 @@
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { clearLeft, withOwnPath } from '../../../pipeline/snapshot/own-files.ts'
+import { clearLeft, ownPath } from '../../../pipeline/snapshot/own-files.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-it('a path in use is not cleared away, and is removed after the work', async () => {
+it('a path in use is not cleared away, and is removed after the work', () => {
   const folder = folders.make()
-  await withOwnPath(folder, '.own-', async (path) => {
-    writeFileSync(path, 'mine')
+  {
+    using own = ownPath(folder, '.own-')
+    writeFileSync(own.path, 'mine')
     clearLeft(folder, '.own-')
     expect(readdirSync(folder)).toHaveLength(1)
-  })
+  }
   expect(readdirSync(folder)).toEqual([])
 })
 

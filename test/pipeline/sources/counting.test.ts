@@ -1,5 +1,5 @@
 /** CONTRACT 7: what a day's files hold is counted exactly, whatever their footers say. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
@@ -145,3 +145,37 @@ it('two CSV files of one day, with app_id and with app at the same place, count 
     { apps: '1' },
   ])
 })
+
+it.each(['csv', 'ndjson'] as const)(
+  'a .%s file that grows while it is read counts whole rows, and the rest in the next run',
+  async (ending) => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+    const name = `usage/date=${DAY}/rows.${ending}`
+    const row =
+      ending === 'csv'
+        ? `${DAY}T10:00:00Z,1,5,1\n`
+        : `{"ts":"${DAY}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1}\n`
+    const header = ending === 'csv' ? 'ts,app_id,prompt_tokens,completion_tokens\n' : ''
+    writeRaw(dataDir, name, header + row.repeat(20_000))
+    const path = join(dataDir, 'raw', name)
+    let appended = 0
+    // Half a line at a time.
+    const writer = setInterval(() => {
+      const half = row.length / 2
+      appendFileSync(path, appended % 2 === 0 ? row.slice(0, half) : row.slice(half))
+      appended += 1
+    }, 1)
+    await runAt(dataDir, AS_OF)
+    clearInterval(writer)
+    const days = () => queryWarehouse(dataDir, 'SELECT rows_read, rows_rejected, tokens_read FROM days')
+    const [first] = await days()
+    const rows = Number(first?.['rows_read'])
+    expect(rows).toBeGreaterThanOrEqual(20_000)
+    expect(first).toMatchObject({ rows_rejected: '0', tokens_read: String(6 * rows) })
+    if (appended % 2 === 1) appendFileSync(path, row.slice(row.length / 2))
+    await runAt(dataDir, '2026-01-06T03:00:00Z')
+    const all = 20_000 + Math.ceil(appended / 2)
+    expect(await days()).toMatchObject([{ rows_read: String(all), rows_rejected: '0' }])
+  },
+)

@@ -400,6 +400,19 @@ describe('the run fails for', () => {
       content: (day) => rawFile('parquet', Object.entries({ ...good(day), requests: [1, NaN] })),
       message: /1 row: requests is not an integer from 0 to 10\^12/,
     },
+    ...(['csv', 'ndjson'] as const).map((ending) => ({
+      name: `apps that are not UTF-8 in ${ending}`,
+      ending,
+      content: (day: string) => {
+        const row =
+          ending === 'csv'
+            ? `${day},Caf\xE9 Chat,5,1\n`
+            : `{"ts":"${day}","app":"Caf\xE9 Chat","prompt_tokens":5,"completion_tokens":1}\n`
+        const header = ending === 'csv' ? HEADER.replace('app_id', 'app') + '\n' : ''
+        return Buffer.from(header + row.repeat(2), 'latin1')
+      },
+      message: /2 rows: app is not readable text in UTF-8/,
+    })),
     {
       name: 'ids that are NaN',
       ending: 'parquet',

@@ -1,5 +1,6 @@
 /** `import`: usage files go into the folders of their days, and count like files that were put there by hand. */
-import { readdirSync, renameSync, statSync, watch, writeFileSync, utimesSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, readdirSync, renameSync, statSync, watch, writeFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -11,7 +12,7 @@ import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.
 import { execute } from '../../../../pipeline/duckdb/statements.ts'
 import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
 import { TemporaryFolders, query, runCommand, writeRaw } from '../../../support/pipeline/nightly.ts'
-import { startProcess } from '../../../support/processes.ts'
+import { REPOSITORY, startProcess } from '../../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -182,6 +183,23 @@ describe('import', () => {
     writeRaw(dataDir, 'usage/date=2026-01-05/tmp_.import-0123456789abcdef.parquet', 'PAR1')
     const report = await runAt(dataDir, '2026-01-07T02:00:00Z')
     expect(report.not_published).toMatchObject({ rows_read: 1 })
+  })
+
+  it.each(['pipe', 'socket'])('reads standard input that is a %s, and names it', (kind) => {
+    const path = put('export.csv', `${HEADER}\n${ROWS.join('\n')}\n`)
+    const nightly = [join(REPOSITORY, 'pipeline', 'nightly.ts'), 'import', '-']
+    // Node gives its children sockets, a shell gives them pipes.
+    const [command, args] =
+      kind === 'socket'
+        ? [process.execPath, nightly]
+        : ['sh', ['-c', 'file=$1; shift; cat "$file" | "$@"', 'sh', path, process.execPath, ...nightly]]
+    const ended = spawnSync(command, args, {
+      input: kind === 'socket' ? readFileSync(path) : '',
+      env: { ...process.env, DATA_DIR: dataDir },
+      encoding: 'utf8',
+    })
+    expect(ended.stderr).toBe('')
+    expect(ended.stdout).toContain('standard input: 3 rows of 2 days imported')
   })
 
   it('writes nothing with --dry-run', async () => {

@@ -264,6 +264,23 @@ describe('an export', () => {
     ])
   })
 
+  it('of a day that has one already adds to it, and replaces it only with --source, which is said', async () => {
+    const dataDir = folders.make()
+    const log = (id: string) => lines(cloudflareLog(id, '2026-11-17T12:00:00Z', [10, 0], { app: 'A' }))
+    const take = async (name: string, ...options: readonly string[]) =>
+      await runCommand(dataDir, 'import', '--from', 'cloudflare', ...options, put(name, log(name)))
+    for (const name of ['morning.ndjson', 'evening.ndjson']) await take(name)
+    const replaced = [await take('a.ndjson', '--source', 'us'), await take('b.ndjson', '--source', 'us')]
+    expect(replaced.map(({ stdout }) => stdout.includes('in place of what the source brought'))).toEqual([
+      false,
+      true,
+    ])
+    await runAt(dataDir, '2026-11-19T02:00:00Z')
+    expect(await queryCurrent(dataDir, 'SELECT requests, prompt_tokens FROM app_daily')).toEqual([
+      { requests: '3', prompt_tokens: '30' },
+    ])
+  })
+
   it('of another producer is rejected by its keys', async () => {
     const dataDir = folders.make()
     const ended = await runCommand(dataDir, 'import', '--from', 'litellm', put('a.csv', OPENROUTER))
@@ -341,6 +358,22 @@ describe('--map', () => {
     const ended = await runCommand(folders.make(), 'import', ...options, put('rows.ndjson', ROWS))
     expect(ended.code).toBe(2)
     expect(ended.stderr).toContain(message)
+  })
+
+  it('adds the counts of several paths, of which some may be missing', async () => {
+    const dataDir = folders.make()
+    const path = put(
+      'parts.ndjson',
+      lines(
+        { at: '2026-11-17T10:00:00Z', app: 'One', in: 3, read: 5758, made: 6174, out: 1 },
+        { at: '2026-11-17T11:00:00Z', app: 'One', in: 4, out: 1 },
+      ),
+    )
+    const map = 'ts=at,app=app,prompt_tokens=in+read+made,completion_tokens=out,cached_tokens=read'
+    const ended = await runCommand(dataDir, 'import', '--map', map, path, '--json')
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [{ parts: [{ rows: 2, prompt_tokens: '11939', rows_large_parts: 0 }] }],
+    })
   })
 
   it('rejects a time that is a number without a unit', async () => {
