@@ -1,16 +1,17 @@
 /**
- * Eight client packages against the router over a scripted provider: plain, streamed, tools and errors. They are not
- * dependencies of the project; CHAT_CLIENTS names a folder with the installed packages of
- * .ci/chat-clients/package.json, as .ci/run sets it.
+ * Clients in JavaScript, Go and Python against the router over a scripted provider: plain, streamed, tools, silence and
+ * errors. They are not dependencies of the project; CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as
+ * .ci/run installs it.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { startChat } from '../../../../support/chat/chat.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
-import { hasFolder } from '../../../../support/programs.ts'
+import { findProgram, hasFolder } from '../../../../support/programs.ts'
 import {
   chunk,
   chunksOf,
@@ -26,7 +27,10 @@ import {
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
-const CLIENTS = [
+const INSTALLED = process.env['CHAT_CLIENTS'] ?? ''
+const scriptNamed = (name: string) => join(import.meta.dirname, name)
+
+const PACKAGES = [
   'openai',
   '@openrouter/sdk',
   'ai with @ai-sdk/openai-compatible',
@@ -37,10 +41,22 @@ const CLIENTS = [
   '@huggingface/inference',
 ]
 
+/** Each client's program in a folder of CHAT_CLIENTS, and its script. */
+const PROGRAMS: readonly (readonly [client: string, folder: string, program: string, ...script: string[]])[] =
+  [
+    ['openai-go', 'bin', 'go-clients'],
+    ['openai-go 3.8', 'bin', 'go-clients-old'],
+    ['go-openai', 'bin', 'go-clients'],
+    ['openai for Python', 'venv/bin', 'python', scriptNamed('program.py')],
+  ]
+
 const either =
   (whole: Behaviour, streamed: Behaviour): Behaviour =>
   (response, received) =>
     (received.body.stream === true ? streamed : whole)(response, received)
+
+/** After such a silence a stream gets a chunk without content. */
+const SILENCE_MS = 100
 
 const thought = { reasoning_content: 'hm' }
 // Id and name in every part, no type, and a finish that mentions no call: each breaks one of the clients when passed on
@@ -56,7 +72,14 @@ const part = (more: string) => chunk({ tool_calls: [call(more)] })
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   hello: either(
     json(completion(null, { choices: [{ message: { content: 'Hello', ...thought }, finish_reason: null }] })),
-    stream(sse([chunk(thought), ...chunksOf(['Hel', 'lo'])])),
+    // Silent for long enough that the router sends chunks without content.
+    async (response) => {
+      await sleep(SILENCE_MS * 2)
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(sse([chunk(thought), chunk({ content: 'Hel' })], false))
+      await sleep(SILENCE_MS * 2)
+      response.end(sse(chunksOf(['lo'])))
+    },
   ),
   tools: either(
     json(
@@ -92,7 +115,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
       `a/${name}`,
       [{ base_url: upstream.url, model: name }],
     ])
-    chat = await startChat(folders, Object.fromEntries(models))
+    chat = await startChat(folders, Object.fromEntries(models), { chat: { silenceMs: SILENCE_MS } })
   })
   afterAll(async () => {
     await chat.close()
@@ -100,18 +123,16 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
     folders.removeAll()
   })
 
-  async function run(client: string) {
-    const program = join(import.meta.dirname, 'program.js')
-    const child = spawn(process.execPath, [program, client, `${chat.origin}/api/v1`, chat.key], {
+  async function run(program: string, args: readonly string[]) {
+    const child = spawn(program, [...args, `${chat.origin}/api/v1`, chat.key], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     return resultsSchema.parse(JSON.parse(await text(child.stdout)))
   }
 
-  it.each(CLIENTS)('%s reads answers, streams, tool calls and errors', async (client) => {
+  async function check(program: string, args: readonly string[]) {
     const before = upstream.received.length
-    const results = await run(client)
-    expect(results).toMatchObject({
+    expect(await run(program, args)).toMatchObject({
       plain: 'Hello',
       streamed: 'Hello',
       tools: [['read_file', { a: 1 }]],
@@ -122,5 +143,14 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
     })
     // Each called the provider once: no client resends a rejected request.
     expect(upstream.received.length - before).toBe(8)
+  }
+
+  it.each(PACKAGES)('%s reads answers, streams, tool calls and errors', async (client) => {
+    await check(process.execPath, [scriptNamed('program.js'), client])
+  })
+
+  it.each(PROGRAMS)('%s does too', async (client, folder, program, ...script) => {
+    const found = findProgram(program, [join(INSTALLED, folder)])
+    if (found !== undefined) await check(found, [...script, client])
   })
 })
