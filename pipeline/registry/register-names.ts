@@ -11,11 +11,11 @@ import { NAMED, cleanName } from '../contract/app-identity.ts'
 import type { NewAppVisibility } from '../contract/app-identity.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
-import { execute, readRows, transaction } from '../duckdb/statements.ts'
+import { execute, readRows } from '../duckdb/statements.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
-import { decodeRegistry } from './registry.ts'
 
-const FILE = join('apps', 'by-name.ndjson')
+/** The file of these rows, below raw/. */
+export const NAMES_FILE = join('apps', 'by-name.ndjson')
 
 /** Subcategories that an app may claim by itself. */
 const MOST_TAGS = 10
@@ -44,20 +44,14 @@ type Registration = {
 export type Declined = { readonly account: string; readonly day: string; readonly apps: number }
 
 /**
- * Appends the apps of the table `app_names` that have usage but no row in the staged registry.
+ * Appends the apps of the table `app_names` that have usage but no row in the decoded registry.
  * @returns those over their account's limit, and whether there are new rows to read.
  */
 export async function registerNames(
   connection: DuckDBConnection,
   { rawFolder, visibility, limit }: Registration,
 ): Promise<{ readonly declined: readonly Declined[]; readonly isChanged: boolean }> {
-  const named = await connection.runAndReadAll('SELECT count(*) > 0 FROM app_names')
-  if (named.getRows()[0]?.[0] !== true) return { declined: [], isChanged: false }
-  const apps = await transaction(connection, async () => {
-    await decodeRegistry(connection)
-    await aliasNames(connection)
-    return await readRows(connection, 'resolve.sql#new-names', newRow, { limit })
-  })
+  const apps = await readRows(connection, 'resolve.sql#new-names', newRow, { limit })
   const accepted = apps.filter(({ is_over_limit }) => !is_over_limit)
   const declined = apps.filter(({ is_over_limit }) => is_over_limit)
   if (accepted.length > 0) appendRows(rawFolder, accepted, visibility)
@@ -76,7 +70,7 @@ export async function registerNames(
 
 function appendRows(rawFolder: string, apps: readonly NewApp[], visibility: NewAppVisibility): void {
   const lines = apps.map((app) => `${JSON.stringify(registryRow(app, visibility))}\n`)
-  const path = join(rawFolder, FILE)
+  const path = join(rawFolder, NAMES_FILE)
   mkdirSync(dirname(path), { recursive: true })
   const before = existsSync(path) ? readFileSync(path, 'utf8') : ''
   writeInOneStep(path, `${before}${lines.join('')}`)

@@ -71,6 +71,17 @@ export async function stageRegistry(
   return files.length
 }
 
+/** Reads one file of the registry again, below raw/, instead of its rows in the table `staged`. */
+export async function stageAgain(
+  connection: DuckDBConnection,
+  rawFolder: string,
+  name: string,
+): Promise<void> {
+  await connection.run('DELETE FROM staged WHERE file = $1', [name])
+  const files = listRegistryFiles(rawFolder).filter((file) => file.name === name)
+  await stageFiles(connection, files, REGISTRY_COLUMNS)
+}
+
 /** Decodes `staged` into the temporary table `registry_rows`, and the winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
   await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })

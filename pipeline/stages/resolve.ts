@@ -1,11 +1,18 @@
 /** The stage resolve: reads the app registry and finds each app's canonical app and visibility. */
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
-import { aliasNames, registerNames } from '../registry/register-names.ts'
+import { NAMES_FILE, aliasNames, registerNames } from '../registry/register-names.ts'
 import type { Declined } from '../registry/register-names.ts'
-import { decodeRegistry, findViolations, resolveAliases, stageRegistry } from '../registry/registry.ts'
+import {
+  decodeRegistry,
+  findViolations,
+  resolveAliases,
+  stageAgain,
+  stageRegistry,
+} from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
 import { execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
 
@@ -40,25 +47,19 @@ export async function resolve(run: Run): Promise<StageResult> {
   const { config, connection, rawFolder, dependencies } = run
   const limit = config.newAppsPerAccount
   const files = await stageRegistry(connection, rawFolder)
-  const { declined, isChanged } = await registerNames(connection, {
-    rawFolder,
-    visibility: config.newApps,
-    limit,
-  })
-  for (const text of describeDeclined(declined, limit)) dependencies.progress.note(text)
-  if (isChanged) await stageRegistry(connection, rawFolder)
-  else if (files === 0) {
-    throw new DataError(
-      `There is no app registry: put a file with app_id, app_name, visibility and updated_at under ${rawFolder}/apps`,
-    )
-  }
   await transaction(connection, async () => {
-    await decodeRegistry(connection)
-    refuse(
-      'The app registry has broken rows; correct them, or append a newer row for the app',
-      await findViolations(connection),
-    )
-    await aliasNames(connection)
+    await decode(connection)
+    const names = { rawFolder, visibility: config.newApps, limit }
+    const { declined, isChanged } = await registerNames(connection, names)
+    for (const text of describeDeclined(declined, limit)) dependencies.progress.note(text)
+    if (isChanged) {
+      await stageAgain(connection, rawFolder, NAMES_FILE)
+      await decode(connection)
+    } else if (files === 0) {
+      throw new DataError(
+        `There is no app registry: put a file with app_id, app_name, visibility and updated_at under ${rawFolder}/apps`,
+      )
+    }
     refuse(
       'The app registry has broken aliases; append a newer row that corrects alias_of',
       await resolveAliases(connection),
@@ -71,6 +72,16 @@ export async function resolve(run: Run): Promise<StageResult> {
   await connection.run('DROP TABLE staged; DROP TABLE registry_rows')
   await returnMemory(connection)
   return result
+}
+
+/** Decodes the staged registry, with the names of apps that it has under other ids. */
+async function decode(connection: DuckDBConnection): Promise<void> {
+  await decodeRegistry(connection)
+  refuse(
+    'The app registry has broken rows; correct them, or append a newer row for the app',
+    await findViolations(connection),
+  )
+  await aliasNames(connection)
 }
 
 async function summarise({ connection, rawFolder, dependencies: { progress } }: Run): Promise<StageResult> {
