@@ -44,7 +44,9 @@ const PAGE = `<!doctype html>\n${
       <openapi-explorer
         spec-url="${DOCUMENT_PATH}"
         primary-color="#2c4a5e"
-        nav-text-color="#ffffff"
+        nav-bg-color="#f4f6f9"
+        nav-text-color="#222222"
+        nav-accent-color="#1f5fbf"
         text-color="#222222"
         use-path-in-nav-bar="true"
         display-nulls="true"

@@ -1,7 +1,7 @@
 /** GET /apps/{id} and its history.csv (CONTRACT 4.6), each read in one statement. */
 import { z } from 'zod'
 import { addDays, describeRange } from '../../pipeline/contract/calendar.ts'
-import { COVERAGE_STATUSES, SERIES_COLUMNS } from '../../pipeline/contract/dataset.ts'
+import { SERIES_COLUMNS, seriesRowSchema } from '../../pipeline/contract/dataset.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { PARAMETERS } from '../datasets/rankings.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
@@ -13,37 +13,18 @@ import { chartFigure, figure, renderDocument } from './document.ts'
 import { address, HTML, html, type Html } from './html.ts'
 import type { View } from './views.ts'
 
-const appSchema = z.array(
-  z.object({
-    name: z.string(),
-    tags: z.array(z.string()),
-    /** Every day from its first with usage on, also those without usage or data; null if there is none. */
-    days: z
-      .array(
-        z.object({
-          day: z.string(),
-          requests: z.bigint(),
-          prompt_tokens: z.bigint(),
-          completion_tokens: z.bigint(),
-          total_tokens: z.bigint(),
-          coverage: z.enum(COVERAGE_STATUSES),
-        }),
-      )
-      .nullable(),
-    /** Its ranks, newest week first; null for a rank that it does not have. */
-    weeks: z
-      .array(
-        z.object({
-          start: z.string(),
-          end: z.string(),
-          popular: z.bigint().nullable(),
-          trending: z.bigint().nullable(),
-        }),
-      )
-      .nullable(),
-  }),
-)
-type App = z.infer<typeof appSchema>[number]
+const daysSchema = z.array(seriesRowSchema.omit({ app_id: true, app_name: true }))
+const rank = z.bigint().nullable()
+const weeksSchema = z.array(z.object({ start: z.string(), end: z.string(), popular: rank, trending: rank }))
+const appSchema = z.object({
+  name: z.string(),
+  tags: z.array(z.string()),
+  /** Every day from its first with usage on, also those without usage or data; null if there is none. */
+  days: daysSchema.nullable(),
+  /** Its ranks, newest week first. */
+  weeks: weeksSchema.nullable(),
+})
+type App = z.infer<typeof appSchema>
 
 const ID = 'TRY_CAST($id AS BIGINT)'
 const RANK = (sort: string, { start, end }: DateWindow) =>
@@ -55,9 +36,9 @@ const APP = (weeks: readonly DateWindow[]) => `
     (
       SELECT list({
         day: CAST(c.day AS VARCHAR), requests: CAST(coalesce(d.requests, 0) AS BIGINT),
-        prompt_tokens: CAST(coalesce(d.prompt_tokens, 0) AS HUGEINT),
-        completion_tokens: CAST(coalesce(d.completion_tokens, 0) AS HUGEINT),
-        total_tokens: CAST(coalesce(d.prompt_tokens, 0) AS HUGEINT) + coalesce(d.completion_tokens, 0),
+        prompt_tokens: CAST(coalesce(d.prompt_tokens, 0) AS VARCHAR),
+        completion_tokens: CAST(coalesce(d.completion_tokens, 0) AS VARCHAR),
+        total_tokens: CAST(coalesce(CAST(d.prompt_tokens AS HUGEINT) + d.completion_tokens, 0) AS VARCHAR),
         coverage: c.status
       } ORDER BY c.day)
       FROM coverage AS c LEFT JOIN app_daily AS d ON d.day = c.day AND d.app_id = ${ID}
@@ -71,8 +52,8 @@ async function readApp(snapshot: Snapshot, id: string, weeks: readonly DateWindo
   if (!/^\d{1,19}$/.test(id)) {
     throw new ApiError(404, `No app has the id ${shorten(id)}: ids are numbers, such as /apps/1`)
   }
-  const [app] = appSchema.parse(await snapshot.query(APP(weeks), { id }))
-  if (app !== undefined) return app
+  const [app] = await snapshot.query(APP(weeks), { id })
+  if (app !== undefined) return appSchema.parse(app)
   throw new ApiError(
     404,
     `No app with the id ${id} is listed in the snapshot of ${snapshot.asOf}. An app is not listed if it is not ` +
@@ -129,7 +110,7 @@ export const appView: View = {
 function totals({ days }: App): Html {
   const [first] = days ?? []
   if (days === null || first === undefined) return html`no usage of this app is part of the data`
-  const tokens = days.reduce((sum, { total_tokens }) => sum + total_tokens, 0n)
+  const tokens = days.reduce((sum, { total_tokens }) => sum + BigInt(total_tokens), 0n)
   const requests = days.reduce((sum, day) => sum + day.requests, 0n)
   return html`first day ${first.day} · ${figure(tokens, 'tokens')} tokens and ${figure(requests, 'requests')}
   requests`

@@ -9,7 +9,7 @@ import { beginError, sendBody } from '../http/respond.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { assetAddress } from './assets.ts'
 import { address, CONTENT_SECURITY_POLICY, html, HTML, raw, type Html } from './html.ts'
-import type { ViewContext } from './views.ts'
+import type { View, ViewContext } from './views.ts'
 
 const EXACT = new Intl.NumberFormat('en')
 const SHORT = new Intl.NumberFormat('en', {
@@ -131,10 +131,6 @@ function firstLine(
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
 function structuredData({ snapshot, publisher, origin }: ViewContext): Html {
   const url = `${origin}${SNAPSHOTS_PATH}/${snapshot.id}`
-  const files = [
-    [SNAPSHOT_FILE, 'application/vnd.duckdb'],
-    ['rankings.csv', 'text/csv'],
-  ]
   const dataset = {
     '@context': 'https://schema.org',
     '@type': 'Dataset',
@@ -150,8 +146,8 @@ function structuredData({ snapshot, publisher, origin }: ViewContext): Html {
     isAccessibleForFree: true,
     datePublished: snapshot.asOf,
     temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
-    distribution: files.map(([name, encodingFormat]) => {
-      return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}`, encodingFormat }
+    distribution: [SNAPSHOT_FILE, 'rankings.csv'].map((name) => {
+      return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}` }
     }),
   }
   // `<` could end the script early.
@@ -159,6 +155,18 @@ function structuredData({ snapshot, publisher, origin }: ViewContext): Html {
   return html`<script type="application/ld+json">
     ${raw(text)}
   </script>`
+}
+
+const METHOD = raw(readFileSync(new URL('assets/method.html', import.meta.url), 'utf8'))
+
+/** GET /method: how the figures are computed, in plain words. */
+export const methodView: View = {
+  contentType: HTML,
+  parameters: {},
+  make(context) {
+    const description = 'How the app rankings are counted, ordered, corrected and cited.'
+    return renderDocument({ title: 'Method', description, context, main: METHOD })
+  },
 }
 
 /** The canvas of a chart, which the script draws from `source`, and where it is read out. */

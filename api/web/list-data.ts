@@ -212,9 +212,10 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
       const parameters: ListParameters = given
       const list = resolveList(subject, parameters, snapshot)
       const data = await readList(snapshot, list)
-      const rows = data.items.flatMap(({ in_page, rank, requests, tokens, ...item }) => {
-        const row = { rank: rank ?? 0n, total_requests: requests, total_tokens: String(tokens) }
-        return in_page ? [{ ...nameOf(item, subject), ...row }] : []
+      const rows = data.items.flatMap(({ in_page, id, name, rank, requests, tokens }) => {
+        const item = subject === 'apps' ? { app_id: BigInt(id), app_name: name } : { model_permaslug: id }
+        const row = { ...item, rank: rank ?? 0n, total_requests: requests, total_tokens: String(tokens) }
+        return in_page ? [row] : []
       })
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
       const { start: start_date, end: end_date } = list
@@ -225,21 +226,21 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
   }
 }
 
-function nameOf({ id, name }: Pick<Item, 'id' | 'name'>, subject: Subject) {
-  return subject === 'apps' ? { app_id: BigInt(id), app_name: name } : { model_permaslug: id }
-}
-
 /** Usage by day of the rows and of what else is drawn: decimal strings, null for days without data. */
-function seriesOf({ subject, measure, ...window }: List, { days: all, items }: ListData) {
+function seriesOf({ measure, ...window }: List, { days: all, items }: ListData) {
   const days = all.slice(-daysOf(window))
   return {
     measure,
     days: days.map(({ day }) => day),
     coverage: days.map(({ coverage }) => coverage),
     total: days.map(({ coverage, total }) => (coverage === 'missing' ? null : String(total))),
-    [subject]: items.map(({ in_list, values, ...item }) => {
-      const used = values.slice(-days.length).map((value) => value?.toString() ?? null)
-      return { ...nameOf(item, subject), in_list, values: used }
+    items: items.map(({ id, name, in_list, values }) => {
+      return {
+        id,
+        name,
+        in_list,
+        values: values.slice(-days.length).map((value) => value?.toString() ?? null),
+      }
     }),
   }
 }

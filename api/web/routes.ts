@@ -8,10 +8,10 @@ import type { Route } from '../http/route.ts'
 import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
 import { appView, historyFile } from './app-page.ts'
 import { assetRoutes } from './assets.ts'
+import { methodView } from './document.ts'
 import { address } from './html.ts'
 import { FILES, listFile } from './list-data.ts'
 import { listView, PAGES } from './list-page.ts'
-import { methodView } from './method.ts'
 import type { View, Views } from './views.ts'
 
 interface WebDependencies {

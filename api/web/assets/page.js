@@ -6,41 +6,42 @@ const REST = '#6c717a'
 const GRID = '#88888840'
 
 const find = (selector) => document.querySelector(selector)
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
-const dark = matchMedia('(prefers-color-scheme: dark)')
 const [figure, canvas, controls, search] = ['figure', 'canvas', '#controls', '#search'].map(find)
+const subject = find('table')?.dataset.subject
 const boxes = () => [...document.querySelectorAll('td input')]
-const subject = find('table[data-subject]')?.dataset.subject
-const numbers = (values) => values.map((value) => (value === null ? null : Number(value)))
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const sum = (values) => values.reduce((total, value) => total + value, 0)
+const parameter = (name) => new URLSearchParams(location.search).get(name)
+const isStacked = () => parameter('chart') !== 'lines'
+const colourAt = (place) => (dark.matches ? DARK : LIGHT)[place]
 
 // The drawn series: place in the chart, which is a colour, by id. The first one makes room for an eighth.
 let drawn, data, chart, readDay
 
 function drawnByAddress() {
-  const given = new URLSearchParams(location.search).get(subject)?.split(',')
-  const ids =
-    given ??
-    boxes()
-      .map((box) => box.value)
+  const ids = parameter(subject)?.split(',') ?? boxes().map((box) => box.value)
+  return new Map(
+    ids
       .slice(0, LIGHT.length)
-  return new Map(ids.map((id, place) => [id, place]).toReversed())
+      .map((id, place) => [id, place])
+      .toReversed(),
+  )
 }
 
-function addressOf(change) {
+function drawnIds() {
+  const byPlace = [...drawn].toSorted(([, one], [, other]) => one - other)
+  return byPlace.map(([id]) => id).join(',') || 'none'
+}
+
+function addressWith(changes) {
   const url = new URL(location.href)
-  for (const [name, value] of Object.entries(change)) {
+  for (const [name, value] of Object.entries(changes)) {
     if (value) url.searchParams.set(name, value)
     else url.searchParams.delete(name)
   }
   return url.href.replaceAll('%2C', ',')
 }
-
-const drawnIds = () =>
-  [...drawn]
-    .toSorted((one, other) => one[1] - other[1])
-    .map(([id]) => id)
-    .join(',') || 'none'
 
 async function get(address) {
   const response = await fetch(address)
@@ -50,115 +51,95 @@ async function get(address) {
 
 async function load() {
   const response = await get(figure.dataset.source)
-  if (subject === undefined) return readHistory(await response.text())
+  if (!subject) return readHistory(await response.text())
   const { series } = await response.json()
-  const items = series[subject].map(({ app_id, app_name, model_permaslug, in_list, values }) => [
-    String(app_id ?? model_permaslug),
-    { name: app_name ?? model_permaslug, isListed: in_list, values: numbers(values) },
-  ])
-  return { ...series, total: numbers(series.total), items: new Map(items) }
+  return { ...series, items: new Map(series.items.map((item) => [item.id, item])) }
 }
 
 // The history of an app has no commas but those between its columns.
 function readHistory(text) {
-  const [, ...rows] = text
-    .trim()
-    .split('\n')
-    .map((line) => line.split(','))
-  const values = (column) => rows.map((row) => (row[5] === 'missing' ? null : Number(row[column])))
-  const items = new Map([
-    ['prompt', { name: 'Prompt tokens', values: values(2) }],
-    ['completion', { name: 'Completion tokens', values: values(3) }],
-  ])
-  drawn = new Map([
-    ['prompt', 0],
-    ['completion', 1],
-  ])
+  const [, ...lines] = text.trim().split('\n')
+  const rows = lines.map((line) => line.split(','))
+  const item = (name, column) => [
+    name,
+    { name, values: rows.map((row) => (row[5] === 'missing' ? null : row[column])) },
+  ]
+  const items = new Map([item('Prompt tokens', 2), item('Completion tokens', 3)])
+  drawn = new Map([...items.keys()].map((id, place) => [id, place]))
   return { days: rows.map(([day]) => day), coverage: rows.map((row) => row[5]), items }
 }
 
-const isStacked = () => new URLSearchParams(location.search).get('chart') !== 'lines'
+const numbers = (values) => values.map((value) => (value === null ? null : Number(value)))
 
 function datasets() {
-  const colours = dark.matches ? DARK : LIGHT
   const style = (colour) => ({
     backgroundColor: colour,
     borderColor: colour,
     borderWidth: isStacked() ? 0 : 2,
-    pointRadius: data.days.length === 1 ? 3 : 0,
   })
-  const items = [...drawn].flatMap(([id, place]) =>
-    data.items.has(id) ? [{ id, place, ...data.items.get(id) }] : [],
-  )
-  const sets = items
-    .toSorted((one, other) => sum(other.values) - sum(one.values))
-    .map(({ id, place, name, values }) => ({ id, label: name, data: values, ...style(colours[place]) }))
-  const listed = items.filter(({ isListed }) => isListed)
-  const rest = data.total?.map((total, day) => total && total - sum(listed.map(({ values }) => values[day])))
-  if (isStacked() && rest && sum(rest) > 0) sets.push({ label: 'all others', data: rest, ...style(REST) })
+  const sets = [...drawn].flatMap(([id, place]) => {
+    const { name, in_list, values } = data.items.get(id) ?? {}
+    return name ? [{ id, label: name, in_list, data: numbers(values), ...style(colourAt(place)) }] : []
+  })
+  sets.sort((one, other) => sum(other.data) - sum(one.data))
+  if (isStacked() && data.total) {
+    const listed = sets.filter(({ in_list }) => in_list)
+    const rest = numbers(data.total).map(
+      (total, day) => total && total - sum(listed.map((set) => set.data[day])),
+    )
+    if (sum(rest) > 0) sets.push({ label: 'all others', data: rest, ...style(REST) })
+  }
   // A band over the days without data: a gap, never a zero.
-  const missing = data.coverage.map((each) => (each === 'missing' ? 1 : null))
+  const missing = data.coverage.map((status) => (status === 'missing' ? 1 : null))
   const band = { type: 'bar', yAxisID: 'gap', grouped: false, barPercentage: 1, categoryPercentage: 1 }
   return [...sets, { label: 'no data', data: missing, backgroundColor: GRID, ...band }]
 }
 
-const dayName = (index, parts) =>
-  new Date(data.days[index]).toLocaleDateString('en-GB', {
-    day: 'numeric',
-    month: 'short',
-    timeZone: 'UTC',
-    ...parts,
-  })
+function dayName(index, parts) {
+  const format = { day: 'numeric', month: 'short', timeZone: 'UTC', ...parts }
+  return new Date(data.days[index]).toLocaleDateString('en-GB', format)
+}
 
 const tooltip = {
   itemSort: (one, other) => (isStacked() ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
   filter: ({ raw }) => raw !== null,
   callbacks: {
     title: ([{ dataIndex }]) => {
-      const coverage = data.coverage[dataIndex]
+      const status = data.coverage[dataIndex]
       const day = dayName(dataIndex, { weekday: 'short', year: 'numeric' })
-      return coverage === 'partial' || coverage === 'restated' ? `${day} (${coverage})` : day
+      return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
     },
     label: ({ dataset, raw }) => (dataset.yAxisID ? ' no data' : ` ${dataset.label}: ${compact.format(raw)}`),
-    footer: (items) =>
-      isStacked() && !items[0].dataset.yAxisID
-        ? `Total: ${compact.format(sum(items.map(({ raw }) => raw)))}`
-        : '',
+    footer: (items) => {
+      const total = compact.format(sum(items.map(({ raw }) => raw)))
+      return isStacked() && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
+    },
   },
+}
+
+// On a phone the boxes of the table are the legend.
+const legend = {
+  display: innerWidth >= 640 || !subject,
+  position: 'bottom',
+  labels: { boxWidth: 10, boxHeight: 10, filter: ({ text }) => text !== 'no data' },
+  onClick: (_event, { datasetIndex }) => toggle(chart.data.datasets[datasetIndex].id),
 }
 
 function options() {
   const stacked = isStacked()
   const year = data.days.length > 180 ? { year: '2-digit' } : {}
-  const isNarrow = innerWidth < 640 && subject !== undefined
+  const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, year) }
+  const ticks = { maxTicksLimit: 6, callback: (value) => compact.format(value) }
   return {
     animation: matchMedia('(prefers-reduced-motion: reduce)').matches ? false : { duration: 150 },
     maintainAspectRatio: false,
     interaction: { mode: 'index', intersect: false },
     datasets: { bar: { categoryPercentage: 0.92, barPercentage: 1, maxBarThickness: 72 } },
-    plugins: {
-      // On a phone the boxes have the colours.
-      legend: {
-        display: !isNarrow,
-        position: 'bottom',
-        labels: { boxWidth: 10, boxHeight: 10, filter: ({ text }) => text !== 'no data' },
-        onClick: (_event, { datasetIndex }) => toggle(chart.data.datasets[datasetIndex].id),
-      },
-      tooltip,
-    },
+    elements: { point: { radius: data.days.length === 1 ? 3 : 0 } },
+    plugins: { legend, tooltip },
     scales: {
-      x: {
-        stacked,
-        offset: true,
-        grid: { display: false },
-        ticks: { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, year) },
-      },
-      y: {
-        stacked,
-        beginAtZero: true,
-        border: { display: false },
-        ticks: { maxTicksLimit: 6, callback: (value) => compact.format(value) },
-      },
+      x: { stacked, offset: true, grid: { display: false }, ticks: dayTicks },
+      y: { stacked, beginAtZero: true, border: { display: false }, ticks },
       gap: { display: false, min: 0, max: 1 },
     },
   }
@@ -166,40 +147,36 @@ function options() {
 
 /** Shows the state in the chart, the boxes and the form. */
 function show() {
-  const colours = dark.matches ? DARK : LIGHT
+  Object.assign(Chart.defaults, { color: getComputedStyle(canvas).color, borderColor: GRID })
   for (const box of boxes()) {
     box.checked = drawn.has(box.value)
-    box.style.accentColor = colours[drawn.get(box.value)] ?? ''
+    box.style.accentColor = colourAt(drawn.get(box.value)) ?? ''
   }
-  if (controls) controls.elements.chart.value = isStacked() ? '' : 'lines'
+  if (controls) controls.elements.chart.value = isStacked() ? 'stacked' : 'lines'
   readDay = undefined
   chart?.destroy()
-  Object.assign(Chart.defaults, { color: getComputedStyle(canvas).color, borderColor: GRID })
-  chart = new Chart(canvas, {
-    type: isStacked() ? 'bar' : 'line',
-    data: { labels: data.days, datasets: datasets() },
-    options: options(),
-  })
+  const type = isStacked() ? 'bar' : 'line'
+  chart = new Chart(canvas, { type, data: { labels: data.days, datasets: datasets() }, options: options() })
 }
 
-function go(change) {
-  history.pushState(null, '', addressOf(change))
+function go(changes) {
+  history.pushState(null, '', addressWith(changes))
   show()
 }
 
 function toggle(id) {
-  if (!data.items.has(id) || !subject) return
+  if (!subject || !data.items.has(id)) return
   let says = ''
   if (!drawn.delete(id)) {
     const [first] = drawn.keys()
     const isFull = drawn.size === LIGHT.length
+    if (isFull) drawn.delete(first)
     if (isFull)
       says = `${data.items.get(id).name} is drawn instead of ${data.items.get(first)?.name ?? first}`
-    if (isFull) drawn.delete(first)
-    const taken = new Set(drawn.values())
+    const taken = [...drawn.values()]
     drawn.set(
       id,
-      LIGHT.findIndex((_colour, place) => !taken.has(place)),
+      LIGHT.findIndex((_colour, place) => !taken.includes(place)),
     )
   }
   go({ [subject]: drawnIds() })
@@ -210,12 +187,12 @@ function say(text) {
   find('figcaption').textContent = text
 }
 
-const KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }
+const STEPS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }
 
 function readByKeyboard(event) {
   if (event.key === 'Escape') return readOut(undefined)
-  const step = KEYS[event.key]
-  if (step === undefined) return
+  const step = STEPS[event.key]
+  if (!step) return
   event.preventDefault()
   const last = data.days.length - 1
   readOut(Math.min(Math.max((readDay ?? (step > 0 ? -1 : last + 1)) + step, 0), last))
@@ -241,11 +218,11 @@ async function start() {
   canvas.addEventListener('keydown', readByKeyboard)
   canvas.addEventListener('blur', () => readOut(undefined))
   dark.addEventListener('change', show)
+  document.addEventListener('change', ({ target }) => target.closest('td') && toggle(target.value))
   addEventListener('popstate', () => {
     if (subject) drawn = drawnByAddress()
     show()
   })
-  document.addEventListener('change', ({ target }) => target.closest('td') && toggle(target.value))
 }
 
 if (figure) start().catch((error) => say(`The chart cannot be drawn: ${error.message}`))
@@ -253,52 +230,53 @@ if (figure) start().catch((error) => say(`The chart cannot be drawn: ${error.mes
 // The list follows what is typed, and the chart stays.
 async function searchWhileTyping() {
   const q = search.elements.q.value
-  const address = addressOf({ q, [subject]: drawnIds(), offset: '' })
-  const text = await (await get(address)).text()
-  if (q !== search.elements.q.value) return
-  const found = new DOMParser().parseFromString(text, 'text/html')
-  for (const selector of ['#list']) find(selector).replaceWith(found.querySelector(selector))
+  const address = addressWith({ q, [subject]: drawnIds(), offset: '' })
+  const found = new DOMParser().parseFromString(await (await get(address)).text(), 'text/html')
   figure.dataset.source = found.querySelector('figure').dataset.source
+  const next = await load()
+  if (q !== search.elements.q.value) return
+  find('#list').replaceWith(found.querySelector('#list'))
   history.replaceState(null, '', address)
-  data = await load()
+  data = next
   show()
 }
 
 const PAUSE_MS = 200
 let typing
 if (subject) {
-  search.elements.q.addEventListener('input', () => {
+  search.addEventListener('input', () => {
     clearTimeout(typing)
-    typing = setTimeout(() => void searchWhileTyping().catch(({ message }) => say(message)), PAUSE_MS)
+    typing = setTimeout(() => searchWhileTyping().catch(({ message }) => say(message)), PAUSE_MS)
   })
 }
 document.addEventListener('keydown', (event) => {
-  const isTyping = event.target.closest('input:not([type=checkbox], [type=radio]), select')
+  const isTyping = event.target.closest('[type=search], [type=date], select')
   if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
   event.preventDefault()
   search?.elements.q.focus()
 })
 
-// A choice applies at once; the address has neither empty fields nor the dates of a window in days.
+// A choice applies at once, and the keyboard goes on from it.
 controls?.addEventListener('change', ({ target }) => {
   if (target.type === 'date') return
-  if (target.name === 'chart' && chart) return go({ chart: target.value })
-  sessionStorage.setItem('control', target.name)
+  if (target.name === 'chart' && chart) return go({ chart: target.value === 'lines' && 'lines' })
+  sessionStorage.setItem('choice', target.name)
   controls.requestSubmit()
 })
+controls?.querySelector(`[name='${sessionStorage.getItem('choice')}']:is(:checked, select)`)?.focus()
+sessionStorage.removeItem('choice')
+
+// The address has neither defaults nor the dates of a window in days.
 for (const form of [controls, search]) {
   form?.addEventListener('formdata', ({ formData }) => {
-    const given = new URLSearchParams(location.search).get(subject)
-    if (given) formData.set(subject, given)
-    const others = formData.has('dates')
+    formData.set(subject, parameter(subject) ?? '')
+    const unused = formData.has('dates')
       ? ['dates', 'days']
       : formData.get('days')
         ? ['start_date', 'end_date']
         : []
-    const empty = [...formData].filter(([, value]) => value === '').map(([name]) => name)
-    for (const name of [...others, ...empty]) formData.delete(name)
+    for (const [name, value] of Array.from(formData)) {
+      if (unused.includes(name) || ['', 'popular', 'stacked'].includes(value)) formData.delete(name)
+    }
   })
 }
-// The chosen control is the one that a keyboard goes on from.
-controls?.querySelector(`[name=${sessionStorage.getItem('control')}]:is(:checked, select)`)?.focus()
-sessionStorage.removeItem('control')

@@ -235,8 +235,8 @@ const seriesSchema = z.object({
     days: z.array(z.string()),
     coverage: z.array(z.string()),
     total: z.array(z.string().nullable()),
-    apps: z.array(
-      z.object({ app_id: z.int(), in_list: z.boolean(), values: z.array(z.string().nullable()) }),
+    items: z.array(
+      z.object({ id: z.string(), in_list: z.boolean(), values: z.array(z.string().nullable()) }),
     ),
   }),
 })
@@ -258,9 +258,9 @@ describe('the files of the ranking', () => {
       coverage: ['complete', 'missing', 'restated'],
       // The odd ids up to 59, once and twice.
       total: ['900', null, '1800'],
-      apps: [
-        { app_id: 59, in_list: true, values: ['59', null, '118'] },
-        { app_id: 2, in_list: false, values: ['2', null, '4'] },
+      items: [
+        { id: '59', in_list: true, values: ['59', null, '118'] },
+        { id: '2', in_list: false, values: ['2', null, '4'] },
       ],
     })
   })
