@@ -1,8 +1,7 @@
 /** Chat over HTTP (CONTRACT 6): completions and the list of models. */
-import type { Handler } from '../http/call.ts'
+import type { Handler, Route } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { sendJson } from '../http/respond.ts'
-import type { Route } from '../http/route.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import { findModel, listModels } from './model-list.ts'

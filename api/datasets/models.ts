@@ -1,8 +1,7 @@
 /** GET /datasets/rankings-daily (CONTRACT 4.6): the models with the most tokens per day. */
 import { z } from 'zod'
 import { MODEL_COLUMNS, modelRowSchema } from '../../pipeline/contract/dataset.ts'
-import { badRequest, readParameters, type ParameterTable } from '../http/protocol/query-parameters.ts'
-import type { Values } from '../http/protocol/query-parameters.ts'
+import { badRequest, type ParameterTable, readParameters, type Values } from '../http/query-parameters.ts'
 import { MODEL_RANKING_PATH } from '../paths.ts'
 import { PARAMETERS, reversedDates } from './rankings.ts'
 import type { RowsQuery } from './reply.ts'

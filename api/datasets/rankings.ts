@@ -1,8 +1,13 @@
 /** GET /datasets/app-rankings (CONTRACT 4): the top public apps by token usage inside a date window. */
 import { z } from 'zod'
 import { asOfFromId, daySchema, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { RANKING_COLUMNS, rankingRowSchema, SORTS } from '../../pipeline/contract/dataset.ts'
-import type { RankingRow, Sort } from '../../pipeline/contract/dataset.ts'
+import {
+  RANKING_COLUMNS,
+  type RankingRow,
+  rankingRowSchema,
+  type Sort,
+  SORTS,
+} from '../../pipeline/contract/dataset.ts'
 import {
   CATEGORIES,
   SUBCATEGORIES,
@@ -19,7 +24,7 @@ import {
   type Fault,
   type ParameterTable,
   type Values,
-} from '../http/protocol/query-parameters.ts'
+} from '../http/query-parameters.ts'
 import { RANKINGS_PATH } from '../paths.ts'
 import { FORMAT_NAMES } from './formats.ts'
 import type { Rows, RowsQuery } from './reply.ts'

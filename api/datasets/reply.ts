@@ -5,15 +5,15 @@ import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/
 import type { ApplyLimits } from '../accounts/limits/rate-limiter.ts'
 import type { Handler, Headers } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
-import { createBodyCache } from '../http/protocol/body-cache.ts'
-import { isNotModified } from '../http/protocol/conditional.ts'
 import {
+  createBodyCache,
   encodedTag,
+  type Encoding,
   encodingHeader,
   ENCODINGS,
   preferredEncoding,
-  type Encoding,
-} from '../http/protocol/encodings.ts'
+} from '../http/encodings.ts'
+import { isNotModified } from '../http/headers.ts'
 import { queryString, sendBody } from '../http/respond.ts'
 import { DATASETS_PATH } from '../paths.ts'
 import { attachmentHeader, chooseFormat, FORMATS, type Format, type Table } from './formats.ts'

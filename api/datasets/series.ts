@@ -11,7 +11,7 @@ import {
   wholeNumber,
   type ParameterTable,
   type Values,
-} from '../http/protocol/query-parameters.ts'
+} from '../http/query-parameters.ts'
 import { SERIES_PATH } from '../paths.ts'
 import { PARAMETERS, reversedDates } from './rankings.ts'
 import type { Rows, RowsQuery } from './reply.ts'

@@ -1,5 +1,5 @@
 import { addDays, daysBetween, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { badRequest, invalid } from '../http/protocol/query-parameters.ts'
+import { badRequest, invalid } from '../http/query-parameters.ts'
 
 /** Days of the default window, both ends included (CONTRACT 4.1). */
 export const DEFAULT_WINDOW_DAYS = 30

@@ -1,21 +1,21 @@
-/** The Express application: common steps of every request, the route table, and one form for every error. */
+/**
+ * The Express application: common steps of every request, the route table, one form for every error, and a record of
+ * each reply.
+ */
 import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
-import type { Registry } from 'prom-client'
+import { Counter, type Registry } from 'prom-client'
 import { authenticate } from '../accounts/keys/authenticate.ts'
+import { hideKeys } from '../accounts/keys/credentials.ts'
 import { POLICIES, quotaHeaders, quotaOf } from '../accounts/limits/policies.ts'
-import type { CallLocals, Clock, Handler, Reply } from './call.ts'
-import { CORS_HEADERS, isApiPath, sendPreflight } from './cors.ts'
-import { DEFAULT_HEADERS } from './default-headers.ts'
-import { ApiError } from './errors.ts'
-import { recordReplies, type RecordReply } from './record-replies.ts'
+import { BASE_PATH, HEALTH_PATH, REFERENCE_PATH } from '../paths.ts'
 import type { Log } from '../process/log.ts'
-import { REFERENCE_PATH } from '../paths.ts'
-import { sendError } from './respond.ts'
-import type { Route } from './route.ts'
+import type { RequestStore } from '../store/request-store.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import { sendErrorPage, wantsPage } from '../web/document.ts'
-import type { RequestStore } from '../store/request-store.ts'
+import type { CallLocals, Clock, Handler, Reply, Route } from './call.ts'
+import { ApiError } from './errors.ts'
+import { CORS_HEADERS, DEFAULT_HEADERS, sendError, sendPreflight } from './respond.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
@@ -49,7 +49,7 @@ export function createApp({ routes, store, clock, log, stallMs, metrics }: AppDe
 }
 
 /** Gives each request an id for `X-Request-Id`, and records the end of its reply. */
-function beginCall(recordReply: RecordReply) {
+function beginCall(recordReply: (reply: Reply, ms: number) => void) {
   return (request: Request, reply: Reply, next: NextFunction) => {
     const began = performance.now()
     const requestId = randomUUID()
@@ -76,7 +76,7 @@ function ignoreLongFields({ headers }: Request): void {
 /** A name or an address, and a port (RFC 9112, 3.2). */
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d*)?$/i
 
-// The parser lets these through (server/http-server.ts), since its own reply would have no body.
+// The parser lets these through (server.ts), since its own reply would have no body.
 function refuseBadHost({ httpVersion, headersDistinct: { host: hosts = [] } }: Request): void {
   const [host, ...further] = hosts
   if (host === undefined) {
@@ -179,4 +179,57 @@ function asRefusal(error: unknown): ApiError | undefined {
   if (!(error instanceof Error) || !('status' in error) || typeof error.status !== 'number') return undefined
   if (error.status < 400 || error.status > 499) return undefined
   return new ApiError(error.status, error.message)
+}
+
+/** Whether the path is below the base path, existing or not. */
+function isApiPath(path: string): boolean {
+  return path === BASE_PATH || path.startsWith(`${BASE_PATH}/`)
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS']
+
+// By media type: a closed set of label values.
+const FORMATS: Readonly<Record<string, string>> = {
+  'application/json': 'json',
+  'text/csv': 'csv',
+  'application/vnd.apache.parquet': 'parquet',
+  'application/vnd.apache.arrow.stream': 'arrow',
+  'text/event-stream': 'event-stream',
+  'text/html': 'html',
+  'text/plain': 'text',
+}
+
+/**
+ * Writes the log line of a finished or aborted reply, `ms` after its request, without query and headers, and counts it by
+ * method, route (the pattern, never the path), status and format.
+ */
+function recordReplies(log: Log, registry: Registry) {
+  const replies = new Counter({
+    name: 'http_replies_total',
+    help: 'Replies; status is aborted if the client left before the end.',
+    labelNames: ['method', 'route', 'status', 'format'],
+    registers: [registry],
+  })
+  return (reply: Reply, ms: number): void => {
+    const { req: request, statusCode: status, writableFinished: isWhole } = reply
+    const { requestId, route = 'unknown', caller } = reply.locals
+    const line = {
+      request_id: requestId,
+      method: request.method,
+      path: hideKeys(request.path),
+      status,
+      ms: Math.round(ms),
+      account_id: caller?.accountId ?? null,
+      key_id: caller?.keyId ?? null,
+    }
+    // Balancers poll it all the time.
+    if (route !== HEALTH_PATH) log.info(isWhole ? line : { ...line, aborted: true }, 'request')
+    const type = reply.get('Content-Type')?.split(';', 1)[0]
+    replies.inc({
+      method: METHODS.includes(request.method) ? request.method : 'other',
+      route,
+      status: isWhole ? String(status) : 'aborted',
+      format: type === undefined ? 'none' : (FORMATS[type] ?? 'other'),
+    })
+  }
 }

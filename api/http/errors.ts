@@ -60,3 +60,19 @@ export function errorEnvelope(
     user_id: accountId ?? null,
   }
 }
+
+/** The `error_type` of errors without one of their own (CONTRACT 6); errors about providers have one. */
+const TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request',
+  401: 'authentication',
+  413: 'payload_too_large',
+  415: 'invalid_request',
+  429: 'rate_limit_exceeded',
+  500: 'server',
+  503: 'server',
+}
+
+/** The metadata of an error with its type. */
+export function typedMetadata({ status, metadata }: ApiError): Readonly<Record<string, unknown>> {
+  return { error_type: TYPES[status] ?? 'unmapped', ...metadata }
+}

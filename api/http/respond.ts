@@ -1,15 +1,49 @@
-/** Writes replies: JSON with exact integers, bodies and errors; and reads the raw query string. */
+/** Writes replies: default headers, JSON with exact integers, bodies and errors; and reads the raw query string. */
 import type { Request } from 'express'
-import type { Reply } from './call.ts'
-import { DEFAULT_HEADERS } from './default-headers.ts'
-import { errorEnvelope, type ApiError } from './errors.ts'
-import { typedMetadata } from './typed-errors.ts'
+import type { Headers, Reply } from './call.ts'
+import { errorEnvelope, typedMetadata, type ApiError } from './errors.ts'
 
 declare global {
   interface JSON {
     /** Missing in TypeScript's library: a value that is serialized as this text. */
     rawJSON(text: string): unknown
   }
+}
+
+/** Headers for browsers and caches, unless a handler sets others. */
+export const DEFAULT_HEADERS: Headers = {
+  // Errors and current states must not be cached; cacheable replies set their own value.
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  // Open data may be read from any page.
+  'Cross-Origin-Resource-Policy': 'cross-origin',
+  'Origin-Agent-Cluster': '?1',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'SAMEORIGIN',
+}
+
+/** Lets scripts of any page read the reply and its headers (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */
+export const CORS_HEADERS: Headers = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers':
+    'Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Last-Modified, Link, Location, RateLimit, ' +
+    'RateLimit-Policy, Repr-Digest, Retry-After, Vary, WWW-Authenticate, X-App-Id, X-Request-Id, X-Total-Count',
+}
+
+/** Answers the preflight request of a browser. */
+export function sendPreflight(reply: Reply, methods: string): void {
+  reply.status(204).set({
+    ...CORS_HEADERS,
+    Allow: methods,
+    'Access-Control-Allow-Methods': methods,
+    // Clients send their own headers, such as the SDKs the app's name. `*` does not include Authorization.
+    'Access-Control-Allow-Headers':
+      'Accept, Authorization, If-Modified-Since, If-None-Match, If-Range, Range, *',
+    'Access-Control-Max-Age': '86400',
+  })
+  reply.end()
 }
 
 /** Serializes a body; a bigint becomes an integer with all its digits. */
@@ -48,19 +82,16 @@ export function sendError(reply: Reply, fault: ApiError): void {
 export function beginError(reply: Reply, fault: ApiError): void {
   for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
   reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
-  if (isStillComing(reply.req)) takeNoMore(reply)
-}
-
-function isStillComing({ complete, headers }: Request): boolean {
-  const length = headers['content-length'] ?? '0'
-  return !complete && (length !== '0' || headers['transfer-encoding'] !== undefined)
+  const { complete, headers } = reply.req
+  const hasBody = (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined
+  if (!complete && hasBody) closeAfterReply(reply)
 }
 
 /** Milliseconds for a client to receive an error before the end of its request. */
-const LAST_MS = 1000
+const LINGER_MS = 1000
 
 /** Closes the connection after this reply: otherwise Node would read and discard the rest of the request. */
-function takeNoMore(reply: Reply): void {
+function closeAfterReply(reply: Reply): void {
   const { req: request } = reply
   reply.set('Connection', 'close')
   // Node does not discard a body once something has started to read it.
@@ -68,7 +99,7 @@ function takeNoMore(reply: Reply): void {
   // A close with unread bytes resets the connection before a client that is still sending reads the reply.
   request.socket.destroySoon = () => {
     request.socket.end()
-    setTimeout(() => request.socket.destroy(), LAST_MS).unref()
+    setTimeout(() => request.socket.destroy(), LINGER_MS).unref()
   }
 }
 

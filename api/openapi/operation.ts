@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { errorEnvelopeSchema } from '../http/errors.ts'
-import type { ParameterTable } from '../http/protocol/query-parameters.ts'
+import type { ParameterTable } from '../http/query-parameters.ts'
 import type { HeaderName } from './headers.ts'
 
 /** The groups of operations and their descriptions. */

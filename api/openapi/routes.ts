@@ -1,10 +1,10 @@
 /** GET /openapi.json and the reference page at /docs (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { fixedBody } from '../http/protocol/fixed-body.ts'
+import { fixedBody } from '../http/encodings.ts'
 import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
-import type { Route } from '../http/route.ts'
+import type { Route } from '../http/call.ts'
 import { html } from '../web/html.ts'
 import { openApiDocument } from './document.ts'
 

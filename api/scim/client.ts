@@ -4,11 +4,10 @@
  */
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
 import { Agent, fetch, type RequestInit, type Response } from 'undici'
-import { retryAfterMs } from '../http/protocol/retry-after.ts'
+import { retryAfterMs } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf } from '../process/system-errors.ts'
-import { exceededBound } from '../untrusted/json-bounds.ts'
-import { parseJson } from '../untrusted/json.ts'
+import { exceededBound, parseJson } from '../untrusted/json.ts'
 import { AddressRefused, checkLiteralAddress, guardedLookup, type Resolve } from './addresses.ts'
 import type { Connection } from './connections.ts'
 import { isOfReply, SyncFailure, type Failure } from './failures.ts'

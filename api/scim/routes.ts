@@ -1,7 +1,7 @@
 /** Directory sync over HTTP (CONTRACT 5): starts and shows jobs, and lists the synced groups. */
 import type { Request } from 'express'
 import { z } from 'zod'
-import type { Caller, Handler, Reply } from '../http/call.ts'
+import type { Caller, Handler, Reply, Route } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import {
   badRequest,
@@ -9,9 +9,8 @@ import {
   wholeNumber,
   type ParameterTable,
   type Values,
-} from '../http/protocol/query-parameters.ts'
+} from '../http/query-parameters.ts'
 import { queryString, sendJson } from '../http/respond.ts'
-import type { Route } from '../http/route.ts'
 import { ENVELOPE, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Store } from '../store/store.ts'

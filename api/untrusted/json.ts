@@ -29,3 +29,36 @@ export function withoutNulls(object: JsonObject): Record<string, unknown> {
 export function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
+
+/** Limits of a JSON text beside its length. */
+export interface JsonBounds {
+  /** Values in lists and objects. */
+  readonly elements: number
+  /** Lists and objects inside one another. */
+  readonly depth: number
+}
+
+/**
+ * The limit that a text exceeds, if any. Checked before parsing, since a parser makes an object of every few
+ * characters. Invalid JSON is left to the parser.
+ */
+export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
+  let depth = 0
+  let elements = 0
+  let isString = false
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text[index]
+    if (isString && character === '\\') index += 1
+    else if (character === '"') isString = !isString
+    if (isString) continue
+    if (character === ',') elements += 1
+    else if (character === ']' || character === '}') depth -= 1
+    else if (character === '[' || character === '{') {
+      elements += 1
+      depth += 1
+    }
+    if (depth > bounds.depth) return 'depth'
+    if (elements > bounds.elements) return 'elements'
+  }
+  return undefined
+}

@@ -1,9 +1,9 @@
 /** The files that pages load; under the version of their content they are cached for ever. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { fixedBody } from '../http/protocol/fixed-body.ts'
+import { fixedBody } from '../http/encodings.ts'
 import { queryString } from '../http/respond.ts'
-import type { Route } from '../http/route.ts'
+import type { Route } from '../http/call.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'
 const own = (name: string) => readFileSync(new URL(`assets/${name}`, import.meta.url), 'utf8')

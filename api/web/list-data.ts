@@ -6,10 +6,16 @@ import { MAX_OFFSET } from '../datasets/rankings.ts'
 import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
-import { badRequest, invalid } from '../http/protocol/query-parameters.ts'
+import { badRequest, invalid } from '../http/query-parameters.ts'
 import { jsonText } from '../http/respond.ts'
-import { LISTS, OF_THE_JSON, resolveList } from './parameters.ts'
-import type { List, ListParameters, Subject } from './parameters.ts'
+import {
+  type List,
+  type ListParameters,
+  LISTS,
+  OF_THE_JSON,
+  resolveList,
+  type Subject,
+} from './parameters.ts'
 import type { View } from './views.ts'
 
 const itemSchema = z.object({

@@ -3,13 +3,7 @@ import { z } from 'zod'
 import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
 import { contradictions, PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
-import {
-  badRequest,
-  invalid,
-  oneOf,
-  type ParameterTable,
-  type Values,
-} from '../http/protocol/query-parameters.ts'
+import { badRequest, invalid, oneOf, type ParameterTable, type Values } from '../http/query-parameters.ts'
 
 /** What a list ranks. */
 export type Subject = 'apps' | 'models'

@@ -4,13 +4,17 @@ import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/cat
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { isStale } from '../datasets/status.ts'
-import type { Clock, Handler } from '../http/call.ts'
-import { clientLeft } from '../http/client-left.ts'
-import { createBodyCache } from '../http/protocol/body-cache.ts'
-import { isNotModified } from '../http/protocol/conditional.ts'
-import { encodedTag, encodingHeader, ENCODINGS, preferredEncoding } from '../http/protocol/encodings.ts'
-import type { Encoding } from '../http/protocol/encodings.ts'
-import { badRequest, readParameters, type ParameterTable } from '../http/protocol/query-parameters.ts'
+import { clientDisconnected, type Clock, type Handler } from '../http/call.ts'
+import {
+  createBodyCache,
+  encodedTag,
+  type Encoding,
+  encodingHeader,
+  ENCODINGS,
+  preferredEncoding,
+} from '../http/encodings.ts'
+import { isNotModified } from '../http/headers.ts'
+import { badRequest, readParameters, type ParameterTable } from '../http/query-parameters.ts'
 import { queryString, sendBody } from '../http/respond.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { CONTENT_SECURITY_POLICY, HTML } from './html.ts'
@@ -90,7 +94,7 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
   return {
     serve: (snapshots, view) => async (request, reply) => {
       const given = readFilled(view.parameters, queryString(request))
-      const signal = clientLeft(reply)
+      const signal = clientDisconnected(reply)
       const { as_of }: { as_of?: string } = given
       using snapshot = await snapshots.take(as_of, 'pages', signal)
       const isCurrent = snapshots.current.facts()?.id === snapshot.id

@@ -2,7 +2,7 @@
 import { asOfFromId, snapshotId } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { ApiError } from '../../http/errors.ts'
-import { badRequest, invalid } from '../../http/protocol/query-parameters.ts'
+import { badRequest, invalid } from '../../http/query-parameters.ts'
 import type { Fault, SnapshotCatalogue } from './catalogue.ts'
 
 const RETRY_AFTER_SECONDS = 60

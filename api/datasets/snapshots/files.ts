@@ -9,14 +9,19 @@ import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipel
 import { sizeFault } from '../../../pipeline/contract/snapshot-record.ts'
 import type { Handler, Headers, Reply } from '../../http/call.ts'
 import { ApiError } from '../../http/errors.ts'
-import { isMismatch, isNotModified, isRangeOf } from '../../http/protocol/conditional.ts'
-import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/protocol/encodings.ts'
+import { isMismatch, isNotModified, isRangeOf } from '../../http/headers.ts'
+import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
 import { sendBody } from '../../http/respond.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { attachmentHeader } from '../formats.ts'
-import { CROISSANT_TYPE, isMonth } from './catalogue.ts'
-import type { SnapshotCatalogue, SnapshotEntry, SnapshotFile } from './catalogue.ts'
+import {
+  CROISSANT_TYPE,
+  isMonth,
+  type SnapshotCatalogue,
+  type SnapshotEntry,
+  type SnapshotFile,
+} from './catalogue.ts'
 import { noSnapshot, refuseGone } from './choose.ts'
 import type { Snapshots } from './current.ts'
 

@@ -10,7 +10,7 @@ import {
   wholeNumber,
   type ParameterTable,
   type Values,
-} from '../../http/protocol/query-parameters.ts'
+} from '../../http/query-parameters.ts'
 import { jsonText, queryString } from '../../http/respond.ts'
 import type { SnapshotCatalogue, SnapshotEntry } from './catalogue.ts'
 import type { Snapshots } from './current.ts'

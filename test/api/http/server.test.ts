@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import express, { type Express } from 'express'
 import { afterAll, describe, expect, it } from 'vitest'
-import { HTTP_LIMITS, listen, originOf, type HttpLimits } from '../../../../api/http/server/http-server.ts'
-import { memoryLog } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { HTTP_LIMITS, listen, originOf, type HttpLimits } from '../../../api/http/server.ts'
+import { memoryLog } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

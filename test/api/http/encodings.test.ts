@@ -1,7 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { createBodyCache } from '../../../../api/http/protocol/body-cache.ts'
-import type { Encoding } from '../../../../api/http/protocol/encodings.ts'
+import { createBodyCache, type Encoding } from '../../../api/http/encodings.ts'
 
 function make(maxBytes: number) {
   const made: string[] = []

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isMismatch, isNotModified, isRangeOf } from '../../../../api/http/protocol/conditional.ts'
+import { isMismatch, isNotModified, isRangeOf, retryAfterMs } from '../../../api/http/headers.ts'
 
 const validators = { etag: '"a.1"', lastModified: new Date('2026-11-20T02:00:00Z') }
 
@@ -15,9 +15,8 @@ describe('isNotModified', () => {
     [{ 'if-none-match': '' }, false],
     [{ 'if-modified-since': 'Fri, 20 Nov 2026 02:00:00 GMT' }, true],
     [{ 'if-modified-since': 'Fri, 20 Nov 2026 01:59:59 GMT' }, false],
-    [{ 'if-modified-since': 'Friday, 20-Nov-26 02:00:00 GMT' }, true],
-    [{ 'if-modified-since': 'Fri Nov 20 02:00:00 2026' }, true],
-    [{ 'if-modified-since': 'Fri Nov 20 01:59:59 2026' }, false],
+    [{ 'if-modified-since': 'Friday, 20-Nov-26 02:00:00 GMT' }, false],
+    [{ 'if-modified-since': 'Fri Nov 20 02:00:00 2026' }, false],
     [{ 'if-modified-since': 'Fri, 20 Nov 2026 02:00:01 GMT' }, false],
     [{ 'if-modified-since': 'yesterday' }, false],
     [{ 'if-modified-since': '2027' }, false],
@@ -57,5 +56,18 @@ describe('isRangeOf', () => {
     ['tomorrow', false],
   ])('of If-Range %j is %j', (field, isOf) => {
     expect(isRangeOf(field, validators)).toBe(isOf)
+  })
+})
+
+describe('retryAfterMs', () => {
+  it.each(['1.5', 'soon 5', '60s', '5, 5', '-1', '+5', 'May 2026', ''])('ignores %j', (header) => {
+    expect(retryAfterMs(header)).toBeUndefined()
+  })
+
+  it('reads seconds and dates; a past date is no wait', () => {
+    expect(retryAfterMs('2')).toBe(2000)
+    expect(retryAfterMs(['2', '3'])).toBe(2000)
+    expect(retryAfterMs('Wed, 21 Oct 2099 07:28:00 GMT')).toBeGreaterThan(0)
+    expect(retryAfterMs('Wed, 21 Oct 2015 07:28:00 GMT')).toBe(0)
   })
 })

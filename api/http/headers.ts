@@ -1,5 +1,5 @@
+/** Reads conditional headers and Retry-After. Only the preferred form of an HTTP date is read (RFC 9110, 5.6.7). */
 import type { IncomingHttpHeaders } from 'node:http'
-import { httpDate } from './http-date.ts'
 
 /** The validators of a representation: a strong entity tag, with quotes, and the time of its last change. */
 export interface Validators {
@@ -11,12 +11,12 @@ const ENTITY_TAG = /(?:W\/)?"[^"]*"/g
 
 /**
  * Whether a GET or HEAD with these headers gets a 304 (RFC 9110, 13.2.2): `If-None-Match` takes precedence over
- * `If-Modified-Since`.
+ * `If-Modified-Since`. Tags match weakly: a proxy that compressed the body may have weakened one.
  */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const wanted = headers['if-none-match']
-  if (wanted !== undefined) return wanted.trim() === '*' || entityTags(wanted).includes(etag)
-  return isTimeOf(headers['if-modified-since'], lastModified)
+  if (wanted === undefined) return isTimeOf(headers['if-modified-since'], lastModified)
+  return wanted.trim() === '*' || entityTags(wanted).some((tag) => tag.replace(/^W\//, '') === etag)
 }
 
 /**
@@ -25,7 +25,7 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
  */
 export function isMismatch(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const wanted = headers['if-match']
-  if (wanted !== undefined) return wanted.trim() !== '*' && !strongTags(wanted).includes(etag)
+  if (wanted !== undefined) return wanted.trim() !== '*' && !entityTags(wanted).includes(etag)
   const since = headers['if-unmodified-since']
   return since !== undefined && httpDate(since) !== undefined && !isTimeOf(since, lastModified)
 }
@@ -35,16 +35,28 @@ export function isRangeOf(ifRange: string | undefined, { etag, lastModified }: V
   return ifRange === undefined || ifRange.trim() === etag || isTimeOf(ifRange, lastModified)
 }
 
+/**
+ * Reads the header Retry-After (RFC 9110, 10.2.3).
+ * @returns milliseconds from now; undefined if it is missing or has neither seconds nor a date.
+ */
+export function retryAfterMs(header: string | string[] | undefined): number | undefined {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const time = httpDate(text)
+  return time === undefined ? undefined : Math.max(0, time - Date.now())
+}
+
 /** Times are compared for equality, since a retraction makes an older representation current again (CONTRACT 4.6). */
 function isTimeOf(field: string | undefined, lastModified: Date | undefined): boolean {
   return field !== undefined && lastModified !== undefined && httpDate(field) === lastModified.getTime()
 }
 
-function strongTags(list: string): string[] {
-  return (list.match(ENTITY_TAG) ?? []).filter((tag) => !tag.startsWith('W/'))
+/** The time of `Fri, 20 Nov 2026 02:00:00 GMT` in ms since 1970; undefined for any other text. */
+function httpDate(text: string): number | undefined {
+  const time = Date.parse(text)
+  return !Number.isNaN(time) && new Date(time).toUTCString() === text ? time : undefined
 }
 
-// The comparison is weak (RFC 9110, 13.1.2): a proxy that compressed the body may have weakened the tag.
 function entityTags(list: string): string[] {
-  return (list.match(ENTITY_TAG) ?? []).map((tag) => tag.replace(/^W\//, ''))
+  return list.match(ENTITY_TAG) ?? []
 }

@@ -1,0 +1,254 @@
+/** The HTTP server around the application: limits of connections, start, graceful end, and errors without a request. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import * as http from 'node:http'
+import { createServer, type AddressInfo, type Server as SocketServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Express } from 'express'
+import { z } from 'zod'
+import type { Log } from '../process/log.ts'
+import { codeOf } from '../process/system-errors.ts'
+import { ApiError, errorEnvelope, OperatorError } from './errors.ts'
+import { CORS_HEADERS } from './respond.ts'
+
+/** Limits for one client; all but the first in milliseconds. */
+export const HTTP_LIMITS = {
+  /** Bytes of request line and headers together. */
+  headerBytes: 16_384,
+  /** For the headers to arrive. */
+  headersMs: 15_000,
+  /** For the whole request to arrive. */
+  requestMs: 60_000,
+  /** Without a byte in or out a connection is closed, but for requests that may wait. */
+  stallMs: 60_000,
+  /** For an idle connection; above the minute of most proxies, since the side that sends requests should close first. */
+  idleMs: 65_000,
+  /** For a load balancer to poll readiness once more before a stopping service closes its port. */
+  unreadyMs: 10_000,
+  /**
+   * For requests in flight to finish when the service stops. With the last second, and five more for chat to record its
+   * calls (CHAT_LIMITS), 30 seconds in all.
+   */
+  stopMs: 24_000,
+}
+export type HttpLimits = Readonly<typeof HTTP_LIMITS>
+
+/** Requests of one connection; the last reply says that it closes. */
+const REQUESTS_PER_SOCKET = 1000
+
+/** File descriptors that no client can take: the store, snapshots, records and providers need some. */
+const RESERVED_DESCRIPTORS = 64
+
+/** Milliseconds for a client to receive a final error and close. */
+const LINGER_MS = 1000
+
+/** A listening server. */
+export interface HttpServer {
+  /** Its address for clients, `http://host:port`. */
+  readonly origin: string
+  /** Stops accepting, lets requests in flight finish, closes idle connections. */
+  close(): Promise<void>
+}
+
+interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  readonly log: Log
+  readonly limits: HttpLimits
+  /** Called when a stopping service waits no longer; open replies have a second to send an error. */
+  readonly beforeCut?: () => void
+}
+
+/**
+ * Serves `app` on host and port.
+ * @throws {OperatorError} if the address is not available.
+ */
+export async function listen(
+  app: Express,
+  { host, port, log, limits, beforeCut = () => undefined }: ListenOptions,
+): Promise<HttpServer> {
+  const latest = new WeakMap<Duplex, http.ServerResponse>()
+  const answer = inTurn(app, latest)
+  const options = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
+    // The application rejects these requests with the error envelope.
+    requireHostHeader: false,
+    // An upgrade may be ignored (RFC 9110, 7.8).
+    shouldUpgradeCallback: () => false,
+  }
+  const server = http.createServer(options, answer)
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body. The reader of the body
+  // sends the 100 (request-body.ts).
+  server.on('checkExpectation', answer).on('checkContinue', answer)
+  server.setTimeout(limits.stallMs)
+  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
+  closeOverrun(server, latest)
+  limitConnections(server, log)
+  answerSocketFaults(server, latest, log)
+  const fault = await bindFault(server, host, port)
+  if (fault !== undefined) throw new OperatorError(fault)
+  return {
+    origin: originOf(host, server.address()),
+    close: () => closeGracefully(server, limits.stopMs, beforeCut),
+  }
+}
+
+/** Closes a connection after its last reply if the client has sent more requests: Node would answer each with a 503. */
+function closeOverrun(server: http.Server, latest: WeakMap<Duplex, http.ServerResponse>): void {
+  const overrun = new WeakSet<Duplex>()
+  server.on('dropRequest', (_request, socket) => {
+    if (overrun.has(socket)) return
+    overrun.add(socket)
+    const last = latest.get(socket)
+    if (last === undefined || last.closed) socket.destroy()
+    else last.once('close', () => socket.destroy())
+  })
+}
+
+/** Hands requests to `app`; pipelined ones take turns with the ones of other connections. Notes the latest reply of each. */
+function inTurn(app: Express, latest: WeakMap<Duplex, http.ServerResponse>): http.RequestListener {
+  return (request, response) => {
+    const earlier = latest.get(request.socket)
+    latest.set(request.socket, response)
+    // Node may lose requests that follow one with an upgrade in the same packet, so nothing may follow it.
+    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
+    const target = request.url ?? '/'
+    if (!target.startsWith('/')) request.url = originForm(target)
+    if (earlier === undefined || earlier.writableFinished) app(request, response)
+    else earlier.once('close', () => setImmediate(() => request.destroyed || app(request, response)))
+  }
+}
+
+/**
+ * The request target without its origin (RFC 9112, 3.2.2). Express supports that too, but answers an invalid one
+ * itself, without the application.
+ */
+function originForm(target: string): string {
+  const path = target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
+  return path.startsWith('/') || path === '*' ? path : `/${path}`
+}
+
+const reportSchema = z.object({
+  userLimits: z.object({ open_files: z.object({ soft: z.union([z.number(), z.string()]) }) }),
+})
+
+/** Closes connections beyond the limit of open files at once: without descriptors no snapshot can be opened. */
+function limitConnections(server: http.Server, log: Log): void {
+  const limit = Number(reportSchema.safeParse(process.report.getReport()).data?.userLimits.open_files.soft)
+  // `unlimited` is no number.
+  if (!Number.isInteger(limit)) return
+  server.maxConnections = Math.max(1, limit - RESERVED_DESCRIPTORS)
+  let isReported = false
+  server.on('drop', () => {
+    if (!isReported)
+      log.warn({ connections: server.maxConnections }, 'too many connections: new ones are closed')
+    isReported = true
+    setTimeout(() => (isReported = false), 60_000).unref()
+  })
+}
+
+/** Why the server cannot listen on host and port, such as a port in use; empty if it can. */
+export async function addressFaults(host: string, port: number): Promise<string[]> {
+  const server = createServer()
+  const fault = await bindFault(server, host, port)
+  server.close()
+  return fault === undefined ? [] : [fault]
+}
+
+/** Listens; resolves to the reason if that is impossible. */
+async function bindFault(server: SocketServer, host: string, port: number): Promise<string | undefined> {
+  try {
+    await once(server.listen(port, host), 'listening')
+    return undefined
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === 'EADDRINUSE')
+      return `Port ${port} is already in use: set PORT to a free one, or to 0 for any`
+    if (code === 'EACCES')
+      return `Port ${port} needs permissions that the service lacks: set PORT to one above 1023`
+    return `Cannot listen on HOST ${host}, PORT ${port}: ${String(error)}`
+  }
+}
+
+/** The address where clients reach a server that listens on `host`. */
+export function originOf(host: string, address: AddressInfo | string | null): string {
+  if (address === null || typeof address === 'string') throw new TypeError('The server listens on no port')
+  // Clients cannot send requests to the wildcard addresses.
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${address.port}`
+}
+
+async function closeGracefully(server: http.Server, stopMs: number, beforeCut: () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  // A kept-alive connection becomes idle after its reply, and would block the end.
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
+  const sweep = setInterval(() => server.closeIdleConnections(), 50)
+  const deadline = setTimeout(beforeCut, stopMs)
+  const cut = setTimeout(() => server.closeAllConnections(), stopMs + LINGER_MS)
+  server.close(() => resolve())
+  await promise
+  clearInterval(sweep)
+  clearTimeout(deadline)
+  clearTimeout(cut)
+}
+
+const REFUSALS: Readonly<Record<string, ApiError>> = {
+  HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'The request did not arrive in time'),
+}
+const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
+const MALFORMED = new ApiError(400, 'Malformed HTTP request')
+
+/**
+ * Answers parser errors, oversized headers and slow requests with the error envelope, and closes the connection: they
+ * never become a request.
+ */
+function answerSocketFaults(
+  server: http.Server,
+  latest: WeakMap<Duplex, http.ServerResponse>,
+  log: Log,
+): void {
+  server.on('connect', (_request, socket) => endWith(socket, rawReply(NO_TUNNEL, randomUUID())))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const reply = latest.get(socket)
+    // A client that left needs no reply, nor does one whose request is already being answered.
+    if (!socket.writable || (reply !== undefined && !reply.req.complete && reply.headersSent)) {
+      socket.destroy()
+      return
+    }
+    const requestId = randomUUID()
+    const fault = REFUSALS[error.code ?? ''] ?? MALFORMED
+    log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
+    const refuse = () => endWith(socket, rawReply(fault, requestId))
+    // Malformed bytes may follow a whole request: its reply is sent first.
+    if (reply !== undefined && reply.req.complete && !reply.writableFinished) reply.once('finish', refuse)
+    else refuse()
+  })
+}
+
+/** Sends the reply and closes: a client may never close its side, which would hold the connection for ever. */
+function endWith(socket: Duplex, reply: string): void {
+  // A client that has left needs no reply; a tunnel's socket has no other listener.
+  socket.on('error', () => socket.destroy())
+  socket.end(reply)
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+}
+
+function rawReply(fault: ApiError, requestId: string): string {
+  const body = JSON.stringify(errorEnvelope(fault))
+  const headers = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'X-Request-Id': requestId,
+    'Cache-Control': 'no-store',
+    // The path is not known, which may be one of the API.
+    ...CORS_HEADERS,
+    Connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  return [`HTTP/1.1 ${fault.status} ${http.STATUS_CODES[fault.status]}`, ...lines, '', body].join('\r\n')
+}
