@@ -1,7 +1,8 @@
 /** The route table of the service, as data. */
 import type { Registry } from 'prom-client'
 import { createApplyLimits, type RateLimiter } from './accounts/limits/rate-limiter.ts'
-import type { Clock, Route } from './http/call.ts'
+import type { Clock } from './http/call.ts'
+import type { Route } from './http/route.ts'
 import type { Chat } from './chat/service.ts'
 import { chatRoutes } from './chat/routes.ts'
 import type { CronSchedule } from './process/cron-schedule.ts'

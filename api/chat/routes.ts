@@ -1,5 +1,6 @@
 /** Chat over HTTP (CONTRACT 6): completions and the list of models. */
-import type { Handler, Route } from '../http/call.ts'
+import type { Handler } from '../http/call.ts'
+import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
 import { sendJson } from '../http/respond.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'

@@ -1,6 +1,7 @@
 /** The routes of the dataset (CONTRACT 4). */
 import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
-import type { Clock, Route } from '../http/call.ts'
+import type { Clock } from '../http/call.ts'
+import type { Route } from '../http/route.ts'
 import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { parseModels } from './models.ts'

@@ -13,7 +13,8 @@ import type { Log } from '../process/log.ts'
 import type { RequestStore } from '../store/request-store.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import { sendErrorPage, wantsPage } from '../web/document.ts'
-import type { CallLocals, Clock, Handler, Reply, Route } from './call.ts'
+import type { CallLocals, Clock, Handler, Reply } from './call.ts'
+import type { Route } from './route.ts'
 import { ApiError } from './errors.ts'
 import { CORS_HEADERS, DEFAULT_HEADERS, sendError, sendPreflight } from './respond.ts'
 
@@ -224,12 +225,16 @@ function recordReplies(log: Log, registry: Registry) {
     }
     // Balancers poll it all the time.
     if (route !== HEALTH_PATH) log.info(isWhole ? line : { ...line, aborted: true }, 'request')
-    const type = reply.get('Content-Type')?.split(';', 1)[0]
     replies.inc({
       method: METHODS.includes(request.method) ? request.method : 'other',
       route,
       status: isWhole ? String(status) : 'aborted',
-      format: type === undefined ? 'none' : (FORMATS[type] ?? 'other'),
+      format: formatOf(reply),
     })
   }
+}
+
+function formatOf(reply: Reply): string {
+  const type = reply.get('Content-Type')?.split(';', 1)[0]
+  return type === undefined ? 'none' : (FORMATS[type] ?? 'other')
 }

@@ -1,8 +1,6 @@
-/** What routes are made of: an operation, and the state of one request while it is answered. */
+/** The state of one request while it is answered. */
 import type { Request, Response } from 'express'
-import type { Access } from '../accounts/keys/authenticate.ts'
 import type { KeyKind, KeyLimitValues } from '../accounts/keys/credentials.ts'
-import type { Operation } from '../openapi/operation.ts'
 import { ApiError } from './errors.ts'
 
 /** Returns the time; a parameter, so that tests can move it. */
@@ -19,7 +17,7 @@ export interface Caller {
 
 export type Headers = Readonly<Record<string, string>>
 
-/** The state of one request while it is answered. */
+/** What is known of the request so far. */
 export type CallLocals = {
   requestId: string
   /** Path of the matched route, with the names of its parameters. */
@@ -41,24 +39,6 @@ export interface Call {
 
 /** Answers a request, or throws an ApiError. */
 export type Handler = (request: Request, reply: Reply) => void | Promise<void>
-
-/** One operation. A GET also answers HEAD. */
-export interface Route {
-  readonly method: 'GET' | 'POST'
-  readonly path: string
-  readonly access: Access
-  /** Whether scripts of any page may read the reply (CORS); under BASE_PATH they always may. */
-  readonly cors?: boolean
-  /** Whether the rate limits apply: the handler counts, and every reply states them. */
-  readonly limited?: boolean
-  /** Whether the handler bounds its own time: its connection may be silent for longer than others. */
-  readonly slow?: boolean
-  /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
-  readonly typedErrors?: boolean
-  /** The description for the OpenAPI document; a route without one is left out. */
-  readonly operation?: Operation
-  readonly handle: Handler
-}
 
 /** Aborts when the client disconnects before the end of its reply: nobody waits for the work any more. */
 export function clientDisconnected(reply: Reply): AbortSignal {

@@ -8,7 +8,7 @@ import {
 } from 'zod-openapi'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import type { ParameterTable } from '../http/query-parameters.ts'
-import type { Route } from '../http/call.ts'
+import type { Route } from '../http/route.ts'
 import { HEADERS } from './headers.ts'
 import { ENVELOPE, TAGS, type Operation, type ReplyDescription } from './operation.ts'
 import { adaptSchema } from './schema.ts'

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { fixedBody } from '../http/encodings.ts'
 import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
-import type { Route } from '../http/call.ts'
+import type { Route } from '../http/route.ts'
 import { html } from '../web/html.ts'
 import { openApiDocument } from './document.ts'
 

@@ -1,7 +1,8 @@
 /** Directory sync over HTTP (CONTRACT 5): starts and shows jobs, and lists the synced groups. */
 import type { Request } from 'express'
 import { z } from 'zod'
-import type { Caller, Handler, Reply, Route } from '../http/call.ts'
+import type { Caller, Handler, Reply } from '../http/call.ts'
+import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
 import {
   badRequest,

@@ -47,16 +47,13 @@ export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBound
   let elements = 0
   let isString = false
   for (let index = 0; index < text.length; index += 1) {
-    const character = text[index]
+    const character = text.charAt(index)
     if (isString && character === '\\') index += 1
     else if (character === '"') isString = !isString
     if (isString) continue
-    if (character === ',') elements += 1
-    else if (character === ']' || character === '}') depth -= 1
-    else if (character === '[' || character === '{') {
-      elements += 1
-      depth += 1
-    }
+    if (',[{'.includes(character)) elements += 1
+    if ('[{'.includes(character)) depth += 1
+    if (']}'.includes(character)) depth -= 1
     if (depth > bounds.depth) return 'depth'
     if (elements > bounds.elements) return 'elements'
   }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fixedBody } from '../http/encodings.ts'
 import { queryString } from '../http/respond.ts'
-import type { Route } from '../http/call.ts'
+import type { Route } from '../http/route.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'
 const own = (name: string) => readFileSync(new URL(`assets/${name}`, import.meta.url), 'utf8')

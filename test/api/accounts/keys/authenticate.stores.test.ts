@@ -6,7 +6,7 @@ import { createKey, listKeys, revokeKey } from '../../../../api/accounts/keys/ke
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../../api/http/server.ts'
 import { createMetricsRegistry } from '../../../../api/process/metrics.ts'
 import { openStore } from '../../../../api/store/open-store.ts'
-import type { Route } from '../../../../api/http/call.ts'
+import type { Route } from '../../../../api/http/route.ts'
 import type { Store } from '../../../../api/store/store.ts'
 import { envelopeSchema, memoryLog } from '../../../support/api.ts'
 import { TestStores } from '../../../support/stores.ts'

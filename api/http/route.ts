@@ -1,0 +1,21 @@
+import type { Access } from '../accounts/keys/authenticate.ts'
+import type { Operation } from '../openapi/operation.ts'
+import type { Handler } from './call.ts'
+
+/** One operation. A GET also answers HEAD. */
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly access: Access
+  /** Whether scripts of any page may read the reply (CORS); under BASE_PATH they always may. */
+  readonly cors?: boolean
+  /** Whether the rate limits apply: the handler counts, and every reply states them. */
+  readonly limited?: boolean
+  /** Whether the handler bounds its own time: its connection may be silent for longer than others. */
+  readonly slow?: boolean
+  /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
+  readonly typedErrors?: boolean
+  /** The description for the OpenAPI document; a route without one is left out. */
+  readonly operation?: Operation
+  readonly handle: Handler
+}
