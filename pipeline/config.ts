@@ -22,11 +22,16 @@ function bytesOf(size: string): number {
   return Number.parseFloat(size) * (size.includes('i') ? 1024 : 1000) ** power
 }
 
+/** A text of this form. */
+function text(form: RegExp, expected: string) {
+  return z.string().regex(form, { error: expected, abort: true })
+}
+
 /** A number as decimal text, so that thresholds are compared exactly. */
-const positiveDecimal = z
-  .string()
-  .regex(/^\d{1,9}(\.\d{1,9})?$/, { error: 'Expected a number such as 0.5', abort: true })
-  .refine((text) => Number(text) > 0, 'Expected more than 0')
+const positiveDecimal = text(/^\d{1,9}(\.\d{1,9})?$/, 'Expected a number such as 0.5').refine(
+  (number) => Number(number) > 0,
+  'Expected more than 0',
+)
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const pipelineSettings = z.object({
@@ -52,29 +57,21 @@ export const pipelineSettings = z.object({
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
     .describe('Whether apps that are named for the first time are published: public or hidden.'),
-  NEW_APPS_PER_ACCOUNT: z
-    .string()
-    .regex(/^[1-9]\d{0,8}$/, 'Expected a whole number, 1 or more')
+  NEW_APPS_PER_ACCOUNT: text(/^[1-9]\d{0,8}$/, 'Expected a whole number, 1 or more')
     .default('100')
     .transform(Number)
     .describe('Most apps that one account may name for the first time on a UTC day.'),
-  PIPELINE_MEMORY: z
-    .string()
-    .regex(SIZE, { error: 'Expected a size such as 2GB or 512MiB', abort: true })
+  PIPELINE_MEMORY: text(SIZE, 'Expected a size such as 2GB or 512MiB')
     .refine((size) => {
       const bytes = bytesOf(size)
       return bytes >= bytesOf(LEAST_MEMORY) && bytes <= bytesOf(MOST_MEMORY)
     }, `Expected at least ${LEAST_MEMORY} and at most ${MOST_MEMORY}`)
     .default('2GB')
     .describe('Memory that a run may use; it spills the rest to disk.'),
-  PIPELINE_SPILL: z
-    .string()
-    .regex(SIZE, 'Expected a size such as 20GB or 512MiB')
+  PIPELINE_SPILL: text(SIZE, 'Expected a size such as 20GB or 512MiB')
     .optional()
     .describe('Most disk space that a run may spill to; default: nine tenths of the free space.'),
-  RETENTION_DAYS: z
-    .string()
-    .regex(/^[1-9]\d{0,4}$/, 'Expected a whole number from 1 to 99999')
+  RETENTION_DAYS: text(/^[1-9]\d{0,4}$/, 'Expected a whole number from 1 to 99999')
     .transform(Number)
     .optional()
     .describe(
@@ -83,9 +80,7 @@ export const pipelineSettings = z.object({
   NIGHTLY_SCHEDULE: scheduleSchema.describe(
     'When npm run schedule starts the nightly run: a cron expression in UTC.',
   ),
-  PUBLISHER: z
-    .string()
-    .regex(/^[^\p{Cc}\u2028\u2029]*\S[^\p{Cc}\u2028\u2029]*$/u, 'Expected a name in one line')
+  PUBLISHER: text(/^[^\p{Cc}\u2028\u2029]*\S[^\p{Cc}\u2028\u2029]*$/u, 'Expected a name in one line')
     .default('App Rankings')
     .describe('Publisher named in the attribution line.'),
   PUBLIC_URL: publicUrlSchema
@@ -94,11 +89,11 @@ export const pipelineSettings = z.object({
       'Public origin of the service, named in the files of a snapshot; default: this machine, whatever PORT is, so that the port decides no snapshot.',
     ),
   GATE_VOLUME_LOW: positiveDecimal
-    .refine((text) => Number(text) < 1, 'Expected less than 1')
+    .refine((number) => Number(number) < 1, 'Expected less than 1')
     .default('0.5')
     .describe('A new day below this multiple of the median of its weekday is blocked.'),
   GATE_VOLUME_HIGH: positiveDecimal
-    .refine((text) => Number(text) > 1, 'Expected more than 1')
+    .refine((number) => Number(number) > 1, 'Expected more than 1')
     .default('5')
     .describe('A new day above this multiple of the median of its weekday is blocked.'),
   GATE_ROWS_LOST: positiveDecimal
@@ -114,11 +109,6 @@ export const pipelineSettings = z.object({
     .describe("URL called after each successful run (dead-man's switch)."),
 })
 
-/** DuckDB's limit below `memory`: large sorts exceed the limit, and Node needs memory too. */
-function limitOf(memory: string): string {
-  return memory.replace(/^[\d.]+/, (amount) => String(Number(amount) * DUCKDB_SHARE))
-}
-
 /** The checked settings of a run; the table above explains each. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
 
@@ -127,25 +117,26 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const given = Object.entries(environment).filter(([, value]) => value !== '')
   const settings = pipelineSettings.safeParse(Object.fromEntries(given))
   if (!settings.success) throw new UsageError(`Wrong settings:\n${z.prettifyError(settings.error)}`)
+  const { data } = settings
   return {
-    dataDir: resolve(settings.data.DATA_DIR),
-    usageSource: clusterOf(settings.data),
-    newApps: settings.data.NEW_APPS,
-    newAppsPerAccount: settings.data.NEW_APPS_PER_ACCOUNT,
-    /** DuckDB's memory limit, such as `1.4GB`. */
-    memory: limitOf(settings.data.PIPELINE_MEMORY),
-    spill: settings.data.PIPELINE_SPILL,
-    retentionDays: settings.data.RETENTION_DAYS,
-    schedule: settings.data.NIGHTLY_SCHEDULE,
-    publisher: settings.data.PUBLISHER,
-    publicUrl: settings.data.PUBLIC_URL ?? localUrl(),
+    dataDir: resolve(data.DATA_DIR),
+    usageSource: clusterOf(data),
+    newApps: data.NEW_APPS,
+    newAppsPerAccount: data.NEW_APPS_PER_ACCOUNT,
+    /** DuckDB's memory limit, such as `1.4GB`: large sorts exceed it, and Node needs memory too. */
+    memory: data.PIPELINE_MEMORY.replace(/^[\d.]+/, (amount) => String(Number(amount) * DUCKDB_SHARE)),
+    spill: data.PIPELINE_SPILL,
+    retentionDays: data.RETENTION_DAYS,
+    schedule: data.NIGHTLY_SCHEDULE,
+    publisher: data.PUBLISHER,
+    publicUrl: data.PUBLIC_URL ?? localUrl(),
     /** Decimal texts: the variables of gate.sql. */
     gates: {
-      volume_low: settings.data.GATE_VOLUME_LOW,
-      volume_high: settings.data.GATE_VOLUME_HIGH,
-      rows_lost: settings.data.GATE_ROWS_LOST,
+      volume_low: data.GATE_VOLUME_LOW,
+      volume_high: data.GATE_VOLUME_HIGH,
+      rows_lost: data.GATE_ROWS_LOST,
     },
-    webhook: settings.data.NOTICE_WEBHOOK,
-    successPing: settings.data.SUCCESS_PING,
+    webhook: data.NOTICE_WEBHOOK,
+    successPing: data.SUCCESS_PING,
   }
 }

@@ -10,6 +10,7 @@ import type { LastRun } from './contract/last-run.ts'
 import type { Dependencies } from './stages/stage.ts'
 import { firstLineOf } from './errors.ts'
 import { failureReason, sendOverHttp } from './program/webhook.ts'
+import type { Send } from './program/webhook.ts'
 import { writeInOneStep } from './snapshot/durable-file.ts'
 
 /** What a run did. Durations in milliseconds. */
@@ -53,9 +54,7 @@ export async function recordEnd(
 export async function announceEnd(config: Receivers, outputs: Outputs, end: LastRun | Report): Promise<void> {
   for (const notice of noticesOf(end)) await sendNotice(config, outputs, notice)
   const isGood = end.outcome === 'published' || end.outcome === 'unchanged'
-  if (isGood && config.successPing !== undefined) {
-    await attempt(outputs, 'success ping', config.successPing)
-  }
+  if (isGood && config.successPing) await attempt(outputs, 'success ping', config.successPing)
 }
 
 /** Sends a notice to the webhook, if there is one. */
@@ -64,18 +63,16 @@ export async function sendNotice(
   outputs: Outputs,
   notice: Notice,
 ): Promise<void> {
-  if (webhook === undefined) return
-  await attempt(outputs, `notice "${notice.event}"`, webhook, { ...notice, publisher })
+  if (webhook) await attempt(outputs, `notice "${notice.event}"`, webhook, { ...notice, publisher })
 }
 
 async function attempt(
   { progress, send = sendOverHttp }: Outputs,
   what: string,
-  address: string,
-  body?: object,
+  ...request: Parameters<Send>
 ): Promise<void> {
   try {
-    await send(address, body)
+    await send(...request)
   } catch (error) {
     progress.note(`The ${what} could not be sent: ${failureReason(error)}`)
   }

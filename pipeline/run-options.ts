@@ -41,16 +41,24 @@ export function readAccepted(given: readonly string[]): GateName[] {
  * @throws UsageError that names the option at fault.
  */
 export function readRange(
-  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  given: { readonly from?: string | undefined; readonly to?: string | undefined },
   lastDay: string,
 ): DayRange | undefined {
-  if (from === undefined && to === undefined) return undefined
-  for (const [option, day] of Object.entries({ from, to })) {
-    if (day !== undefined) refuseDay(`--${option}`, day, lastDay)
+  if (given.from === undefined && given.to === undefined) return undefined
+  const { from = FLOOR_DATE, to = lastDay } = given
+  for (const [option, day] of [
+    ['--from', from],
+    ['--to', to],
+  ] as const) {
+    if (!daySchema.safeParse(day).success)
+      throw new UsageError(`${option} "${day}" is not a day: expected YYYY-MM-DD`)
+    if (day < FLOOR_DATE)
+      throw new UsageError(`${option} ${day} is before ${FLOOR_DATE}, the first day of the dataset`)
+    if (day > lastDay)
+      throw new UsageError(`${option} ${day} is not over yet: the last completed day is ${lastDay}`)
   }
-  const range = { from: from ?? FLOOR_DATE, to: to ?? lastDay }
-  if (range.from > range.to) throw new UsageError(`--from ${range.from} is after --to ${range.to}`)
-  return range
+  if (from > to) throw new UsageError(`--from ${from} is after --to ${to}`)
+  return { from, to }
 }
 
 /**
@@ -62,16 +70,4 @@ export function readAsOf(text: string | undefined): Date | undefined {
   const time = z.iso.datetime({ offset: true }).safeParse(text)
   if (time.success) return new Date(time.data)
   throw new UsageError(`--as-of "${text}" is not a time: expected ISO 8601 such as 2026-11-20T02:00:00Z`)
-}
-
-function refuseDay(option: string, day: string, lastDay: string): void {
-  if (!daySchema.safeParse(day).success) {
-    throw new UsageError(`${option} "${day}" is not a day: expected YYYY-MM-DD`)
-  }
-  if (day < FLOOR_DATE) {
-    throw new UsageError(`${option} ${day} is before ${FLOOR_DATE}, the first day of the dataset`)
-  }
-  if (day > lastDay) {
-    throw new UsageError(`${option} ${day} is not over yet: the last completed day is ${lastDay}`)
-  }
 }

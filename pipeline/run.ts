@@ -31,7 +31,7 @@ import { migrateRetractions, recordPublished, recordedIds, unreadableRecords } f
 import { isWhole } from './snapshot/verify.ts'
 import type { Progress } from './terminal/progress.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
-import type { Run, Stage, StageResult } from './stages/stage.ts'
+import type { Run, Stage } from './stages/stage.ts'
 import { setVariables } from './duckdb/statements.ts'
 import { openWarehouse } from './duckdb/warehouse.ts'
 
@@ -51,16 +51,18 @@ const REPORT_FILE = 'report.json'
 /** How far the clock may stand behind the newest snapshot; runs in quick succession need about a second. */
 const CLOCK_TOLERANCE_MS = 60_000
 
-/** A stage that is over. */
-type Done = { readonly name: string; readonly ms: number; readonly result: StageResult }
-
 /** What is known of a run while it is under way. */
 type Begun = {
   readonly startedAt: Date
   readonly lastDay: string
   /** The time that the snapshot will state; until that is chosen, the present. */
   asOf: Date
-  readonly done: Done[]
+  /** The stages that are over, by their public facts. */
+  readonly stages: object[]
+  /** Facts about unpublished traffic. */
+  readonly privateFacts: Record<string, unknown>
+  /** How the run ends, as far as it is known; a published snapshot carries the report from just before that. */
+  end: End
 }
 
 /** How a run ended. */
@@ -77,18 +79,21 @@ export async function runNightly(
   dependencies: Dependencies,
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
-  const now = dependencies.now()
-  const begun: Begun = { startedAt: new Date(), lastDay: lastCompletedDay(now), asOf: now, done: [] }
-  let report: Report
+  const asOf = dependencies.now()
+  const end: End = { outcome: 'published', snapshot: null, message: null }
+  const lastDay = lastCompletedDay(asOf)
+  const begun: Begun = { startedAt: new Date(), lastDay, asOf, stages: [], privateFacts: {}, end }
   try {
-    report = await runUnderLock(begun, { config, dependencies, options })
+    await runUnderLock(begun, { config, dependencies, options })
   } catch (error) {
     if (error instanceof LockedOutError) throw error
+    begun.end = failureOf(error)
     // A usage error comes before any work, and leaves DATA_DIR as it is.
-    const end = error instanceof UsageError ? announceEnd : recordEnd
-    await end(config, dependencies, wholeReport(begun, failureOf(error)))
+    const tell = error instanceof UsageError ? announceEnd : recordEnd
+    await tell(config, dependencies, wholeReport(begun))
     throw error
   }
+  const report = wholeReport(begun)
   await recordEnd(config, dependencies, report)
   return report
 }
@@ -96,7 +101,7 @@ export async function runNightly(
 async function runUnderLock(
   begun: Begun,
   given: Pick<Run, 'config' | 'dependencies' | 'options'>,
-): Promise<Report> {
+): Promise<void> {
   const { config, dependencies } = given
   const { dataDir } = config
   makeFolders(dataDir)
@@ -109,9 +114,8 @@ async function runUnderLock(
     removeUnfinished(dataDir)
     reportRepairs(dataDir, dependencies.progress)
     begun.asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
-    const run = await prepare(begun, { ...given, connection: warehouse.connection })
-    await runStages(run, begun)
-    return wholeReport(begun, endOf(begun))
+    begun.end = { ...begun.end, snapshot: snapshotId(begun.asOf) }
+    await runStages(await prepare(begun, { ...given, connection: warehouse.connection }), begun)
   } finally {
     warehouse.close()
   }
@@ -162,34 +166,31 @@ async function prepare(
  * @throws DataError when the clock is far behind the newest snapshot.
  */
 export function chooseAsOf(now: Date, newest: string | undefined, taken: readonly string[] = []): Date {
-  let asOf = afterNewest(now, newest)
-  while (taken.includes(snapshotId(asOf))) asOf = new Date(asOf.getTime() + 1000)
-  return asOf
-}
-
-function afterNewest(now: Date, newest: string | undefined): Date {
-  const asOf = new Date(Math.floor(now.getTime() / 1000) * 1000)
-  const newestAsOf = newest === undefined ? undefined : asOfFromId(newest)
-  if (newestAsOf === undefined || asOf > newestAsOf) return asOf
-  if (newestAsOf.getTime() - asOf.getTime() > CLOCK_TOLERANCE_MS) {
+  const clock = Math.floor(now.getTime() / 1000) * 1000
+  const last = (newest === undefined ? undefined : asOfFromId(newest))?.getTime() ?? -Infinity
+  if (last - clock > CLOCK_TOLERANCE_MS) {
     throw new DataError(
-      `The clock shows ${wholeSeconds(asOf)}, but the newest snapshot was computed at ${wholeSeconds(newestAsOf)}. ` +
+      `The clock shows ${wholeSeconds(now)}, but the newest snapshot was computed at ${wholeSeconds(new Date(last))}. ` +
         `Set the clock right, or, if it is, retract ${newest}`,
     )
   }
-  return new Date(newestAsOf.getTime() + 1000)
+  let asOf = new Date(Math.max(clock, last + 1000))
+  while (taken.includes(snapshotId(asOf))) asOf = new Date(asOf.getTime() + 1000)
+  return asOf
 }
 
 async function runStages(run: Run, begun: Begun): Promise<void> {
   try {
     for (const { name, run: runStage } of STAGES) {
       const start = performance.now()
-      const result = await runStage(run)
+      const { summary, facts, privateFacts, finished } = await runStage(run)
       const ms = Math.round(performance.now() - start)
-      begun.done.push({ name, ms, result })
-      run.dependencies.progress.finished(name, result.summary, ms)
-      leaveReport(run, publicReport(begun, endOf(begun)))
-      if (result.finished) break
+      begun.stages.push({ stage: name, ms, ...facts })
+      Object.assign(begun.privateFacts, privateFacts)
+      if (finished) begun.end = { ...finished, message: null }
+      run.dependencies.progress.finished(name, summary, ms)
+      leaveReport(run, publicReport(begun))
+      if (finished) break
     }
   } catch (error) {
     // A full disk, for instance, stops both the run and its clean-up; the first error is the one to report.
@@ -213,18 +214,11 @@ function leaveReport(run: Run, soFar: Report): void {
 }
 
 function failureOf(error: unknown): End {
-  const outcome = error instanceof BlockedError ? 'blocked' : 'failed'
   const message = error instanceof ProgramError ? error.message : `The run crashed: ${messageOf(error)}`
-  return { outcome, snapshot: null, message }
+  return { outcome: error instanceof BlockedError ? 'blocked' : 'failed', snapshot: null, message }
 }
 
-/** A published snapshot carries the report from just before it was published. */
-function endOf({ asOf, done }: Begun): End {
-  const { outcome = 'published', snapshot = snapshotId(asOf) } = done.at(-1)?.result.finished ?? {}
-  return { outcome, snapshot, message: null }
-}
-
-function publicReport({ startedAt, lastDay, asOf, done }: Begun, end: End): Report {
+function publicReport({ startedAt, lastDay, asOf, stages, end }: Begun): Report {
   return {
     version: VERSION,
     as_of: wholeSeconds(asOf),
@@ -232,15 +226,11 @@ function publicReport({ startedAt, lastDay, asOf, done }: Begun, end: End): Repo
     started_at: wholeSeconds(startedAt),
     finished_at: wholeSeconds(new Date()),
     ...end,
-    stages: done.map(({ name, ms, result }) => ({ stage: name, ms, ...result.facts })),
+    stages: stages.map((facts) => ({ ...facts })),
   }
 }
 
 /** The report with its private facts. */
-function wholeReport(begun: Begun, end: End): Report {
-  const facts: Record<string, unknown> = Object.assign(
-    {},
-    ...begun.done.map(({ result }) => result.privateFacts),
-  )
-  return { ...publicReport(begun, end), not_published: facts }
+function wholeReport(begun: Begun): Report {
+  return { ...publicReport(begun), not_published: begun.privateFacts }
 }

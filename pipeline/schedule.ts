@@ -8,7 +8,7 @@ import { schedule } from 'node-cron'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { failureText, parseCommandLine, ProgramError } from './program/program.ts'
+import { exitCodeOf, parseCommandLine } from './program/program.ts'
 import { EXIT_USAGE, note, print } from './program/terminal.ts'
 import { utcDay, wholeSeconds } from './contract/calendar.ts'
 import { onStopSignal } from './terminal/stop-signal.ts'
@@ -45,20 +45,24 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
     isRunning = true
     clearTimeout(retry)
     try {
-      const end = await runProcess('run')
-      if (end !== 0) report(`the run ended with ${describe(end)}`)
+      const end = await started('run')
       if (end === EXIT_LOCKED || typeof end === 'string') await tryAgain(end)
       const today = utcDay(new Date())
       if (verifiedOn !== today) {
         verifiedOn = today
-        const verified = await runProcess('verify', '--all')
-        if (verified !== 0) report(`the verification ended with ${describe(verified)}`)
+        await started('verify', '--all')
       }
     } catch (error) {
       report(`the run could not be started: ${messageOf(error)}`)
     } finally {
       isRunning = false
     }
+  }
+
+  async function started(...args: readonly [name: string, ...options: string[]]): Promise<number | string> {
+    const end = await runProcess(...args)
+    if (end !== 0) report(`nightly ${args[0]} ended with ${typeof end === 'string' ? end : `exit code ${end}`}`)
+    return end
   }
 
   /** A run that did not begin, or was killed, cannot record its end itself. */
@@ -74,18 +78,12 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
   return runOnce
 }
 
-function describe(end: number | string): string {
-  return typeof end === 'string' ? end : `exit code ${end}`
-}
-
 async function main(): Promise<void> {
-  const { values } = parseCommandLine({
-    options: {
-      help: { type: 'boolean', short: 'h' },
-      'catch-up': { type: 'boolean', default: true },
-    },
-    allowNegative: true,
-  })
+  const options = {
+    help: { type: 'boolean', short: 'h' },
+    'catch-up': { type: 'boolean', default: true },
+  } as const
+  const { values } = parseCommandLine({ options, allowNegative: true })
   if (values.help === true) return print(HELP)
   const config = readConfig(process.env)
   const stopping = new AbortController()
@@ -107,11 +105,4 @@ async function main(): Promise<void> {
   if (values['catch-up']) await run()
 }
 
-if (import.meta.main) {
-  try {
-    await main()
-  } catch (error) {
-    report(failureText(error))
-    process.exitCode = error instanceof ProgramError ? error.exitCode : EXIT_USAGE
-  }
-}
+if (import.meta.main) process.exitCode = await exitCodeOf({ note: report }, main)

@@ -87,7 +87,7 @@ describe('npm run schedule', () => {
     await publish(dataDir, '2026-01-07T02:00:00Z')
     appendFileSync(join(currentSnapshot(dataDir), 'apps.csv'), 'x')
     const { child, output, ended } = start(dataDir, EVERY_SECOND, '--no-catch-up')
-    await until(() => output.stderr.includes('the verification ended with exit code 1'))
+    await until(() => output.stderr.includes('nightly verify ended with exit code 1'))
     const runs = () => output.stderr.split('nothing new is published').length
     const before = runs()
     await until(() => runs() > before)
@@ -98,7 +98,7 @@ describe('npm run schedule', () => {
 
   it('reports how a failed run ended', async () => {
     const { child, output, ended } = start(folders.make(), NEVER)
-    await until(() => output.stderr.includes('schedule: the run ended with exit code 1\n'))
+    await until(() => output.stderr.includes('schedule: nightly run ended with exit code 1\n'))
     child.kill('SIGTERM')
     await ended
   })
