@@ -61,7 +61,8 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
 
   async function started(...args: readonly [name: string, ...options: string[]]): Promise<number | string> {
     const end = await runProcess(...args)
-    if (end !== 0) report(`nightly ${args[0]} ended with ${typeof end === 'string' ? end : `exit code ${end}`}`)
+    if (end !== 0)
+      report(`nightly ${args[0]} ended with ${typeof end === 'string' ? end : `exit code ${end}`}`)
     return end
   }
 

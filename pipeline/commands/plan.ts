@@ -41,10 +41,7 @@ export async function plan(
     ...(pulls && { pull: pulls }),
     read: days.read.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
     forget: days.gone,
-    unchanged: days.unchanged,
-    left: days.left,
-    before_floor: days.beforeFloor,
-    not_completed: days.notCompleted,
+    ...days.counts,
   }
   printResult(dependencies, json, result, describe(days, current, pulls ?? []))
 }
@@ -62,6 +59,7 @@ async function listPulls({ config, now, progress }: Dependencies): Promise<reado
 }
 
 function describe(days: DayPlan, current: string | null, pulls: readonly string[]): string[] {
+  const { counts } = days
   const lines = [
     ...pulls.map((day) => `  pull    ${day}: new or changed on the cluster`),
     ...days.read.map(({ day, files }) => `  read    ${day}: ${pluralize(files.length, 'file')}`),
@@ -69,9 +67,9 @@ function describe(days: DayPlan, current: string | null, pulls: readonly string[
   ]
   return [
     `current snapshot: ${current ?? 'none'}`,
-    `${pluralize(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${days.unchanged} unchanged, ` +
-      `${days.left} left for the next full run, ${days.beforeFloor} before the floor, ` +
-      `${days.notCompleted} not over yet`,
+    `${pluralize(days.read.length, 'day')} to read, ${days.gone.length} to forget, ${counts.unchanged} unchanged, ` +
+      `${counts.left} left for the next full run, ${counts.before_floor} before the floor, ` +
+      `${counts.not_completed} not over yet`,
     ...lines,
     lines.length === 0
       ? 'A run would publish only if the registry, the credit lines, PUBLISHER, PUBLIC_URL or this program changed since the newest snapshot'

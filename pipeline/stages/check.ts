@@ -36,11 +36,9 @@ export async function check(run: Run): Promise<StageResult> {
 
 /** Without its fingerprint a day is read again, even if its files stay. */
 async function countAgain({ connection }: Run, offending: readonly object[]): Promise<void> {
-  const days = new Set(
-    offending.flatMap((row) => ('day' in row && typeof row.day === 'string' ? row.day : [])),
-  )
-  for (const day of days) {
-    await connection.run("UPDATE warehouse.days SET fingerprint = '' WHERE day = CAST($1 AS DATE)", [day])
+  for (const row of offending) {
+    if (!('day' in row) || typeof row.day !== 'string') continue
+    await connection.run("UPDATE warehouse.days SET fingerprint = '' WHERE day = CAST($1 AS DATE)", [row.day])
   }
 }
 

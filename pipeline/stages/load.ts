@@ -50,13 +50,10 @@ const reportRow = z.looseObject({
 export type DayPlan = {
   /** To count: new, changed, or in the range to count again. */
   readonly read: readonly SourceDay[]
-  readonly unchanged: number
   /** Counted earlier, but their files are gone. */
   readonly gone: readonly string[]
-  readonly beforeFloor: number
-  readonly notCompleted: number
-  /** Changed or gone, but outside the range: the next full run takes them. */
-  readonly left: number
+  /** Numbers of the other days; those `left` have changed or are gone, but outside the range: the next full run takes them. */
+  readonly counts: Readonly<Record<'unchanged' | 'left' | 'before_floor' | 'not_completed', number>>
 }
 
 /**
@@ -79,11 +76,13 @@ export function planDays(
   const leftChanged = changed.filter(({ day }) => !isLookedAt(day)).length
   return {
     read,
-    unchanged: days.length - read.length - leftChanged,
     gone: gone.filter(isLookedAt),
-    left: leftChanged + gone.filter((day) => !isLookedAt(day)).length,
-    beforeFloor: found.filter(({ day }) => day < FLOOR_DATE).length,
-    notCompleted: found.filter(({ day }) => day > lastDay).length,
+    counts: {
+      unchanged: days.length - read.length - leftChanged,
+      left: leftChanged + gone.filter((day) => !isLookedAt(day)).length,
+      before_floor: found.filter(({ day }) => day < FLOOR_DATE).length,
+      not_completed: found.filter(({ day }) => day > lastDay).length,
+    },
   }
 }
 
@@ -120,24 +119,21 @@ async function pull(run: Run): Promise<StageResult['facts']> {
   return { days_pulled: days.length }
 }
 
-async function summarise(run: Run, days: DayPlan): Promise<StageResult> {
-  const report = await readRow(run.connection, 'load.sql#report', reportRow)
-  const { not_published, ...totals } = report
+async function summarise(run: Run, { read, gone, counts }: DayPlan): Promise<StageResult> {
+  const { not_published, ...totals } = await readRow(run.connection, 'load.sql#report', reportRow)
   const { rows_rejected: rejected, rows_duplicate: duplicates, rows_conflicting: conflicts } = totals
-  const left = days.left === 0 ? '' : `, ${days.left} left for the next full run`
+  const left = counts.left === 0 ? '' : `, ${counts.left} left for the next full run`
+  const others = Object.entries(counts).map(([name, days]) => [`days_${name}`, days])
   return {
     summary:
-      `${pluralize(days.read.length, 'day')} counted, ${days.unchanged} unchanged${left}; ${pluralize(not_published.rows_read, 'row')} in all, ` +
-      `${rejected} rejected, ${pluralize(duplicates, 'duplicate')}` +
+      `${pluralize(read.length, 'day')} counted, ${counts.unchanged} unchanged${left}; ` +
+      `${pluralize(not_published.rows_read, 'row')} in all, ${rejected} rejected, ${pluralize(duplicates, 'duplicate')}` +
       (conflicts === 0 ? '' : `, ${conflicts} of them in conflict`) +
       describeUnknownTokens(not_published.providers),
     facts: {
-      days_loaded: days.read.length,
-      days_unchanged: days.unchanged,
-      days_removed: days.gone.length,
-      days_left: days.left,
-      days_before_floor: days.beforeFloor,
-      days_not_completed: days.notCompleted,
+      days_loaded: read.length,
+      days_removed: gone.length,
+      ...Object.fromEntries(others),
       ...totals,
     },
     // Subtracting the published figures from these would reveal the traffic of hidden apps.

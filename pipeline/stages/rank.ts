@@ -176,20 +176,20 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
 
 async function describe(
   run: Run,
-  extent: Extent,
-  input: { readonly sources: string | null; readonly fingerprint: string },
+  { days }: Extent,
+  { sources, fingerprint }: { readonly sources: string | null; readonly fingerprint: string },
 ): Promise<void> {
   const { publisher } = run.config
   await execute(run.connection, 'rank.sql#meta', {
-    data_through: extent.days.to,
-    first_day: extent.days.from,
+    data_through: days.to,
+    first_day: days.from,
     version: DATASET_VERSION,
     licence: LICENCE.name,
     licence_url: LICENCE.url,
     publisher,
     attribution: `Source: ${publisher}, as of ${wholeSeconds(run.asOf)} (${LICENCE.name})`,
-    sources: input.sources,
+    sources,
     comparability: COMPARABILITY_NOTE,
-    input_fingerprint: input.fingerprint,
+    input_fingerprint: fingerprint,
   })
 }
