@@ -424,6 +424,7 @@ providers AS (
   GROUP BY p.provider
 )
 SELECT
+  CAST(count(*) AS DOUBLE) AS days,
   coalesce(CAST(sum(d.rows_rejected) AS DOUBLE), 0) AS rows_rejected,
   coalesce(CAST(sum(d.rows_duplicate) AS DOUBLE), 0) AS rows_duplicate,
   coalesce(CAST(sum(d.rows_conflicting) AS DOUBLE), 0) AS rows_conflicting,

@@ -91,7 +91,7 @@ describe('npm run schedule', () => {
     const runs = () => output.stderr.split('nothing new is published').length
     const before = runs()
     await until(() => runs() > before)
-    expect(output.stderr.split('the verification ended')).toHaveLength(2)
+    expect(output.stderr.split('nightly verify ended')).toHaveLength(2)
     child.kill('SIGTERM')
     await ended
   })
