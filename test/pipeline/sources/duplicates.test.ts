@@ -1,10 +1,13 @@
-/** Repeated request_ids in a file of many row groups: each one is found, wherever its twin is, and no other. */
+/** Repeated request_ids: each one is found, wherever the other is; contradicting rows of one request block a run. */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { BlockedError } from '../../../pipeline/errors.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import { TemporaryFolders, queryCurrent, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
+
+const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
 
 const ROWS = 300_000
 const DAY = '2026-01-05'
@@ -16,7 +19,7 @@ afterAll(() => folders.removeAll())
 /** A day with unique request_ids, except that every `step`-th repeats a distant one. */
 async function runOver(step: number) {
   const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const path = join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet')
   mkdirSync(dirname(path), { recursive: true })
   await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
@@ -45,7 +48,7 @@ it('very many repeated request_ids are subtracted', async () => {
 
 it('an unknown count ranks below 0, and a duplicate without tokens reduces their number', async () => {
   const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const rows = ['a,,,5', 'a,0,0,1', 'b,,,1', 'b,,,2'].map((row) => `${DAY},1,${row}`)
   writeRaw(
     dataDir,
@@ -56,4 +59,59 @@ it('an unknown count ranks below 0, and a duplicate without tokens reduces their
   expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '3' }])
   expect(fact(report, 'load', 'rows_duplicate')).toBe(2)
   expect(fact(report, 'load', 'rows_without_tokens')).toBe(1)
+})
+
+/** A day of 2000 requests in one file, and repeated rows in another. */
+function writeDay(dataDir: string, day: string, again: readonly string[]): void {
+  const header = 'ts,app_id,prompt_tokens,completion_tokens,request_id\n'
+  const rows = Array.from({ length: 2000 }, (_, index) => `${day}T10:00:00Z,1,10,1,r${index}\n`)
+  writeRaw(dataDir, `usage/date=${day}/a.csv`, header + rows.join(''))
+  writeRaw(dataDir, `usage/date=${day}/b.csv`, header + again.map((row) => `${day}T${row}\n`).join(''))
+}
+
+it('a redelivery is no conflict, and up to one conflict in a thousand rows is only reported', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  // A later row, or one with other descriptive values, is the same request.
+  writeDay(dataDir, '2026-01-05', [
+    '10:00:00Z,1,10,1,r0',
+    '11:00:00Z,1,10,1,r1',
+    '10:00:00Z,1,12,1,r2',
+    '10:00:00Z,2,10,1,r3',
+  ])
+  const report = await runAt(dataDir, '2026-01-06T02:00:00Z')
+  expect(fact(report, 'load', 'rows_duplicate')).toBe(4)
+  expect(fact(report, 'load', 'rows_conflicting')).toBe(2)
+  expect(fact(report, 'gate', 'accepted')).toEqual([])
+})
+
+it('more conflicts block the run until they are corrected or accepted', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  writeDay(dataDir, '2026-01-05', [])
+  await runAt(dataDir, '2026-01-06T02:00:00Z')
+  writeDay(
+    dataDir,
+    '2026-01-06',
+    ['r0', 'r1', 'r2'].map((id) => `10:00:00Z,1,12,1,${id}`),
+  )
+  const blocked = runAt(dataDir, '2026-01-07T02:00:00Z')
+  await expect(blocked).rejects.toThrow(BlockedError)
+  await expect(blocked).rejects.toThrow(/conflicts: rows that share a request_id.*2026-01-06: 3 of 2003 rows/)
+  // The next run, over unchanged files, is blocked too.
+  await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(BlockedError)
+  await runAt(dataDir, '2026-01-07T04:00:00Z', { accepted: ['conflicts'] })
+  expect(await queryCurrent(dataDir, 'SELECT count(*) AS days FROM app_daily')).toEqual([{ days: '2' }])
+})
+
+it('a day with many tokens of unknown apps gives a warning', async () => {
+  const dataDir = folders.make()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const csv =
+    'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,90,0\n2026-01-05,0,4,0\n2026-01-05,77,6,0\n'
+  writeRaw(dataDir, 'usage/date=2026-01-05/a.csv', csv)
+  const ended = await runCommand(dataDir, 'run', '--as-of', '2026-01-06T02:00:00Z')
+  expect(ended.stderr).toContain('2026-01-05: 10 of 100 tokens name no app, or one that is not registered')
+  const again = await runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z')
+  expect(again.stderr).not.toContain('name no app')
 })

@@ -1,4 +1,4 @@
-/** The same rows in every format and spelling give the same dataset; a truncated file fails the run and is named. */
+/** The same rows in every format and spelling give the same dataset. */
 import {
   Dictionary,
   Int32,
@@ -17,13 +17,12 @@ import {
   vectorFromArray,
 } from 'apache-arrow'
 import type { Timestamp } from 'apache-arrow'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import {
-  currentSnapshot,
   publish,
   queryCurrent,
   runNightly,
@@ -229,34 +228,6 @@ it.each(['csv', 'parquet'])(
   },
 )
 
-describe('a file that is not whole', () => {
-  const day = '2025-02-20'
-  const text = toCsv(day).repeat(200)
-  const damaged: readonly [file: string, content: () => Content | Promise<Content>][] = [
-    ['cut.csv.gz', () => cut(gzipSync(toCsv(day)), 10)],
-    ['cut-late.csv.gz', () => cut(gzipSync(text), 1)],
-    ['cut.ndjson.zst', () => cut(zstdCompressSync(toNdjson(day)), 10)],
-    ['cut-late.csv.zst', () => cut(zstdCompressSync(text), 1)],
-    ['no-gzip.ndjson.gz', () => toNdjson(day)],
-    ['cut.parquet', async () => cut(await parquet({})(day), 10)],
-    ['cut-file.arrow', () => cut(tableToIPC(arrow(day, {}), 'file'), 10)],
-    ['cut-stream.arrow', () => cut(tableToIPC(arrow(day, {}), 'stream'), 8)],
-    ['half-stream.arrow', () => cut(tableToIPC(arrow(day, {}), 'stream'), 300)],
-    ['no-arrow.arrow', () => toCsv(day)],
-    ['empty.parquet', () => ''],
-  ]
-
-  it.each(damaged)('(%s) fails the run, which names it and publishes nothing', async (file, content) => {
-    const before = currentSnapshot(dataDir)
-    writeRaw(dataDir, `usage/date=${day}/${file}`, await content())
-    const run = await runNightly(dataDir, '--as-of', '2025-03-02T02:00:00Z')
-    rmSync(join(dataDir, 'raw', 'usage', `date=${day}`), { recursive: true })
-    expect(run.stderr).toContain(file)
-    expect(run.code).toBe(1)
-    expect(currentSnapshot(dataDir)).toBe(before)
-  })
-})
-
 // eslint-disable-next-line max-params -- the columns of a table, in their order
 function row(
   time: string,
@@ -279,10 +250,6 @@ function dailyOf(folder: string, day: string) {
     `SELECT app_id, requests, prompt_tokens, completion_tokens FROM app_daily
      WHERE day = '${day}' ORDER BY app_id`,
   )
-}
-
-function cut(content: Uint8Array, bytes: number): Uint8Array {
-  return content.subarray(0, content.length - bytes)
 }
 
 function linesWith(pattern: RegExp, content: string): string {

@@ -1,9 +1,7 @@
 /** Usage is also counted by model, in the same pass; the column's value never invalidates a row. */
-import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, describe, expect, it } from 'vitest'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, parquetWithBytes, rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
@@ -86,55 +84,12 @@ const COUNTED_BY_APP = [
   { app_id: '2', requests: '6', prompt_tokens: '127', completion_tokens: '77' },
 ]
 
-/** Writes a selection of the rows as Parquet whose footer proves them valid. */
-async function writeProven(dataDir: string, selection: string): Promise<void> {
-  const staged = folders.make()
-  writeRaw(staged, 'rows.csv', rawFile('csv', COLUMNS))
-  const file = join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet')
-  mkdirSync(dirname(file), { recursive: true })
-  const given = `SELECT CAST(ts AS TIMESTAMP) AS ts, CAST(app_id AS BIGINT) AS app_id, model,
-    CAST(prompt_tokens AS BIGINT) AS prompt_tokens, CAST(completion_tokens AS BIGINT) AS completion_tokens,
-    TRY_CAST(reasoning_tokens AS BIGINT) AS reasoning_tokens, TRY_CAST(cached_tokens AS HUGEINT) AS cached_tokens
-    FROM read_csv('${join(staged, 'raw', 'rows.csv')}', all_varchar = true)`
-  await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
-    connection.run(`COPY (WITH given AS (${given}) SELECT ${selection}) TO '${file}'`),
-  )
-}
-
 describe('the warehouse', () => {
   it.each(FORMATS)('has each model of an app with its token parts, from %s', async (format) => {
     const dataDir = withRegistry()
     writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, COLUMNS))
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(COUNTED)
-    expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
-  })
-
-  it('has the same models from a file with a footer that proves every row valid', async () => {
-    const dataDir = withRegistry()
-    await writeProven(dataDir, '* FROM given WHERE NOT (app_id = 2 AND prompt_tokens = 2)')
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(
-      COUNTED.with(3, counted(2, null, [4, 25, 25, 3, 0])),
-    )
-  })
-
-  it('has the models of such a file without parts of the tokens', async () => {
-    const dataDir = withRegistry()
-    await writeProven(dataDir, '* EXCLUDE (reasoning_tokens, cached_tokens) FROM given WHERE app_id = 1')
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([
-      counted(1, 'Acme/Large-2.5', [1, 3, 0, 0, 0]),
-      counted(1, 'acme/large', [2, 11, 6, 0, 0]),
-    ])
-  })
-
-  it('has none of such a file if no text names a model', async () => {
-    const dataDir = withRegistry()
-    const columns = "* EXCLUDE (reasoning_tokens, cached_tokens) REPLACE ('large' AS model)"
-    await writeProven(dataDir, `${columns} FROM given`)
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([])
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
   })
 

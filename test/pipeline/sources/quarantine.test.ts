@@ -1,9 +1,8 @@
 /** Rejected rows are kept with file, row and reason, in every text format and for every fault. */
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
@@ -179,15 +178,6 @@ describe('the line ends of NDJSON', () => {
   })
 })
 
-describe('an unclosed quote', () => {
-  it('fails the run', async () => {
-    const dataDir = folder()
-    const broken = `"${DAY}T00:00:00Z,1,1,1\n`
-    writeRaw(dataDir, `usage/date=${DAY}/quote.csv`, HEADER + goodCsv(40_000) + broken + goodCsv(3000))
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/quote\.csv cannot be read: Quote Not Closed/)
-  })
-})
-
 describe('line breaks inside of quotes', () => {
   it('begin no rows in a large file, even if the text after them looks like rows', async () => {
     const dataDir = folder()
@@ -262,50 +252,7 @@ describe('the limit of 1 %', () => {
   })
 })
 
-describe('files that cannot be counted', () => {
-  const cases = [
-    ['rows.csv', '', /rows\.csv is empty: expected a first line with the column names/],
-    [
-      'rows.csv',
-      'ts,app_id,prompt_tokens\n',
-      /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
-    ],
-    ['rows.csv', `${HEADER.trim()},ts\n`, /rows\.csv names the column "ts" twice/],
-    [
-      'rows.csv.gz',
-      gzipSync(HEADER + goodCsv(9)).subarray(0, 40),
-      /rows\.csv\.gz cannot be read: unexpected end of file/,
-    ],
-    [
-      'rows.csv',
-      gzipSync(HEADER + goodCsv(9)),
-      /rows\.csv cannot be read as its name says\. It is compressed by gzip: its name must end in \.gz/,
-    ],
-    [
-      'rows.csv',
-      Buffer.from(`\uFEFF${HEADER}${goodCsv(1)}`, 'utf16le'),
-      /rows\.csv cannot be read as its name says\. It is text in UTF-16/,
-    ],
-    ['rows.ndjson.gz', 'plain text', /rows\.ndjson\.gz cannot be read: incorrect header check/],
-    ['rows.ndjson.zst', 'plain text', /rows\.ndjson\.zst cannot be read/],
-    ['rows.csv.zst', zstdCompressSync(HEADER + goodCsv(9)).subarray(0, 30), /rows\.csv\.zst cannot be read/],
-    ['rows.parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
-    ['rows.parquet', '', /rows\.parquet cannot be read as Parquet/],
-    ['rows.arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
-    ['rows.arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
-  ] as const
-
-  it('fail the run, which names each file and its fault', async () => {
-    const dataDir = folder()
-    const day = (index: number) => `usage/date=${addDays('2025-12-01', index)}`
-    for (const [index, [name, content]] of cases.entries())
-      writeRaw(dataDir, `${day(index)}/${name}`, content)
-    const failure = String(await runAt(dataDir, AS_OF).catch((error: unknown) => error)).split('\n')
-    for (const [index, [name, , message]] of cases.entries()) {
-      expect.soft(failure.find((line) => line.includes(`${day(index)}/${name}`))).toMatch(message)
-    }
-  })
-
+describe('names in the drop folder', () => {
   it('a file of an unknown kind fails the run', async () => {
     const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/rows.xlsx`, 'x')

@@ -1,4 +1,4 @@
-/** Rules for raw usage in every format alike: a missing value is never a figure. */
+/** Raw usage in every format alike: rows that are read, rows that are not valid, and files that cannot be read. */
 import {
   columnFromArray,
   decimal,
@@ -94,6 +94,19 @@ function csvRow(day: string, further = ''): string {
 
 function jsonRow(day: string, further = ''): string {
   return `{"ts":"${day}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1${further}}\n`
+}
+
+/** A CSV file of many rows, with a line between them. */
+function manyRows(line = '') {
+  return (day: string) => `${HEADER}\n${csvRow(day).repeat(3000)}${line}${csvRow(day).repeat(30)}`
+}
+
+function inFormat(format: RawFormat) {
+  return (day: string) => rawFile(format, Object.entries(good(day)))
+}
+
+function cut(content: string | Uint8Array, bytes: number): Uint8Array {
+  return Buffer.from(content).subarray(0, -bytes)
 }
 
 /** A .gz with a rare header field. */
@@ -448,6 +461,38 @@ describe('the run fails for', () => {
         ),
       message: /1 of 2 rows.* prompt_tokens is not an integer/s,
     },
+    ...(
+      [
+        ['csv', () => '', /rows\.csv is empty: expected a first line with the column names/],
+        [
+          'csv',
+          () => 'ts,app_id,prompt_tokens\n',
+          /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
+        ],
+        ['csv', () => `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
+        ['csv', manyRows('"2026-01-05T00:00:00Z,1,1,1\n'), /rows\.csv cannot be read: Quote Not Closed/],
+        ['csv', (day) => gzipSync(manyRows()(day)), /It is compressed by gzip: its name must end in \.gz/],
+        ['csv', (day) => Buffer.from(`\uFEFF${manyRows()(day)}`, 'utf16le'), /It is text in UTF-16/],
+        ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 10), /cannot be read: unexpected end of file/],
+        ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 1), /cannot be read: unexpected end of file/],
+        ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 10), /rows\.csv\.zst cannot be read/],
+        ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 1), /rows\.csv\.zst cannot be read/],
+        ['parquet', () => 'PAR1', /rows\.parquet cannot be read as Parquet/],
+        ['parquet', () => '', /rows\.parquet cannot be read as Parquet/],
+        ['parquet', (day) => cut(inFormat('parquet')(day), 10), /rows\.parquet cannot be read as Parquet/],
+        ['arrow', () => 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
+        ['arrow', () => '', /rows\.arrow is not a whole Arrow IPC file/],
+        ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
+        ['arrow', (day) => cut(arrow(() => ({}))(day), 10), /rows\.arrow is not a whole Arrow IPC file/],
+        ['arrow', (day) => cut(inFormat('arrow')(day), 8), /rows\.arrow is not a whole Arrow IPC file/],
+        ['arrow', (day) => cut(inFormat('arrow')(day), 300), /rows\.arrow is not a whole Arrow IPC file/],
+      ] as const satisfies readonly (readonly [string, Case['content'], RegExp])[]
+    ).map(([ending, content, message], index) => ({
+      name: `broken file ${index + 1}, .${ending}: ${message.source}`,
+      ending,
+      content,
+      message,
+    })),
     {
       name: 'an object as request_id in NDJSON',
       ending: 'ndjson',
