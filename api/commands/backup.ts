@@ -18,9 +18,10 @@ export const CHECKSUMS_FILE = 'SHA256SUMS'
 
 const HELP = `Usage: npm run -s backup -- TO
 
-Copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything runs, and lists
-the checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots become hard links.
-To restore, copy TO back to DATA_DIR and start the service, which compares every file with its checksum.`
+Copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything
+runs, and lists the checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots
+become hard links. To restore, copy TO back to DATA_DIR and start the service, which compares every
+file with its checksum.`
 
 const DUMP =
   'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
