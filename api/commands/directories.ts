@@ -1,5 +1,6 @@
 /** Entry point of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import '../../pipeline/program/runtime.js'
+import type { ParseArgsOptionsConfig } from 'node:util'
 import {
   parseCommandLine,
   ProgramError,
@@ -40,32 +41,22 @@ interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment
   readonly signal: AbortSignal
 }
 
-const ACCOUNT = { account: { type: 'string' } } as const
-const SYNC_OPTIONS = {
-  ...ACCOUNT,
-  'dry-run': { type: 'boolean' },
-  'allow-deletions': { type: 'boolean' },
-} as const
-
 // A line per page would be too much for a large directory.
 const REPORT_EVERY = 1000
 
 const COMMANDS: Readonly<Record<string, Command<Dependencies>>> = {
-  set: {
-    usage:
-      'set --account NAME --url URL (--token-env VARIABLE | --token-file PATH | --token-url URL --client-id ID ' +
+  set: forAccount(
+    'set --account NAME --url URL (--token-env VARIABLE | --token-file PATH | --token-url URL --client-id ID ' +
       '(--client-secret-env VARIABLE | --client-secret-file PATH)) [--members inline|per_group|off] ' +
       '[--schedule CRON|off] [--gate-groups N] [--gate-members N] [--gate-percent N] [--[no-]allow-private] ' +
       '[--[no-]allow-loopback]',
-    summary: 'connects the account to its directory, or changes the given options of its connection',
-    prepare(args) {
-      const config = { args, options: SET_OPTIONS, allowNegative: true }
-      const { values } = parseCommandLine(config, 'set --help')
-      const account = nameOf(values, 'set --account NAME')
+    'connects the account to its directory, or changes the given options of its connection',
+    (account, values) => {
       const given = readOptions(values)
       return async (dependencies) => await connect(account, given, dependencies)
     },
-  },
+    SET_OPTIONS,
+  ),
   list: {
     usage: 'list',
     summary: 'lists the connections, tab-separated, with their last sync, without tokens',
@@ -74,48 +65,49 @@ const COMMANDS: Readonly<Record<string, Command<Dependencies>>> = {
       return list
     },
   },
-  remove: {
-    usage: 'remove --account NAME',
-    summary: 'removes the connection; the groups stay as last synced',
-    prepare: forAccount('remove', async (account, { store, note }) => {
-      if (!(await removeConnection(store, account))) throw notConnected(account)
-      note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
-    }),
-  },
-  test: {
-    usage: 'test --account NAME',
-    summary: 'requests the first groups and reports what the directory supports; writes nothing',
-    prepare: forAccount('test', async (account, dependencies) => {
+  remove: forAccount(
+    'remove --account NAME',
+    'removes the connection; the groups stay as last synced',
+    (account) =>
+      async ({ store, note }) => {
+        if (!(await removeConnection(store, account))) throw notConnected(account)
+        note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
+      },
+  ),
+  test: forAccount(
+    'test --account NAME',
+    'requests the first groups and reports what the directory supports; writes nothing',
+    (account) => async (dependencies) => {
       const connection = await connectionOf(dependencies.store, account)
       const lines = await examine(connection, dependencies.signal, jobDependencies(dependencies))
       for (const line of lines) dependencies.print(line)
-    }),
-  },
-  sync: {
-    usage: 'sync --account NAME [--dry-run] [--allow-deletions]',
-    summary:
-      'syncs now and prints the job; --dry-run prints what would change and writes nothing; --allow-deletions ' +
-      'lets this run delete everything that the directory lacks',
-    prepare(args) {
-      const { values } = parseCommandLine({ args, options: SYNC_OPTIONS }, 'sync --account NAME')
-      const account = nameOf(values, 'sync --account NAME')
-      return async (dependencies) => {
-        const { account_id } = await connectionOf(dependencies.store, account)
-        const allowDeletions = values['allow-deletions'] ?? false
-        const progress = reportProgress(dependencies.note)
-        const options = { signal: dependencies.signal, allowDeletions, progress }
-        await (values['dry-run'] === true ? showPlan : runSync)(account_id, options, dependencies)
-      }
     },
-  },
-  erase: {
-    usage: 'erase --account NAME',
-    summary: 'removes the connection, and erases all groups of the account: their names, members and ids',
-    prepare: forAccount('erase', async (account, { store, note }) => {
-      const { groups, members } = await eraseDirectory(store, account)
-      note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
-    }),
-  },
+  ),
+  sync: forAccount(
+    'sync --account NAME [--dry-run] [--allow-deletions]',
+    'syncs now and prints the job; --dry-run prints what would change and writes nothing; --allow-deletions ' +
+      'lets this run delete everything that the directory lacks',
+    (account, values) => async (dependencies) => {
+      const { account_id } = await connectionOf(dependencies.store, account)
+      const allowDeletions = values['allow-deletions'] === true
+      const options = {
+        signal: dependencies.signal,
+        allowDeletions,
+        progress: reportProgress(dependencies.note),
+      }
+      await (values['dry-run'] === true ? showPlan : runSync)(account_id, options, dependencies)
+    },
+    { 'dry-run': { type: 'boolean' }, 'allow-deletions': { type: 'boolean' } },
+  ),
+  erase: forAccount(
+    'erase --account NAME',
+    'removes the connection, and erases all groups of the account: their names, members and ids',
+    (account) =>
+      async ({ store, note }) => {
+        const { groups, members } = await eraseDirectory(store, account)
+        note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
+      },
+  ),
 }
 
 const PROGRAM = {
@@ -152,20 +144,27 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
   })
 }
 
-type AccountWork = (account: string, dependencies: Dependencies) => Promise<void>
+type Values = Readonly<Record<string, unknown>>
 
-/** The preparation of a command whose only option is the account. */
-function forAccount(command: string, work: AccountWork): (args: string[]) => Work<Dependencies> {
-  return (args) => {
-    const usage = `${command} --account NAME`
-    const account = nameOf(parseCommandLine({ args, options: ACCOUNT }, usage).values, usage)
-    return async (dependencies) => await work(account, dependencies)
+/** A command for one account; `prepare` checks the values of its options. */
+function forAccount(
+  usage: string,
+  summary: string,
+  prepare: (account: string, values: Values) => Work<Dependencies>,
+  more: ParseArgsOptionsConfig = {},
+): Command<Dependencies> {
+  return {
+    usage,
+    summary,
+    prepare(args) {
+      const [short = ''] = /^\S+ --account NAME/.exec(usage) ?? []
+      const config = { args, options: { account: { type: 'string' }, ...more }, allowNegative: true } as const
+      const values: Values = parseCommandLine(config, short).values
+      const { account } = values
+      if (typeof account === 'string' && account !== '') return prepare(account, values)
+      throw new OperatorError(`The account is missing: ${short}`)
+    },
   }
-}
-
-function nameOf({ account }: { readonly account?: unknown }, usage: string): string {
-  if (typeof account === 'string' && account !== '') return account
-  throw new OperatorError(`The account is missing: ${usage}`)
 }
 
 async function connect(

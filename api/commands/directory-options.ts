@@ -33,7 +33,6 @@ const OPTIONS: Readonly<Record<string, (text: string, option: string) => Setting
 const FLAGS = { 'allow-loopback': 'allow_loopback', 'allow-private': 'allow_private' } as const
 
 export const SET_OPTIONS: ParseArgsOptionsConfig = {
-  account: { type: 'string' },
   ...Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, { type: 'string' }])),
   ...Object.fromEntries(Object.keys(FLAGS).map((name) => [name, { type: 'boolean' }])),
 }

@@ -231,7 +231,7 @@ async function exchange(
       signal: AbortSignal.any([signal, AbortSignal.timeout(limits.requestMs)]),
     })
     const { status } = reply
-    const body = readJson(reply, { what, secret, limits })
+    const body = readJson(reply, { what, secret }, limits)
     if (status === 200) return { status, body: await body }
     // Read to its end, so that the connection can be reused.
     const error = await body.catch(() => undefined)
@@ -273,17 +273,17 @@ function failureOf(code = ''): Failure {
 
 const TLS_CODE = /^(?:ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH)/
 
-interface BodyOptions extends Pick<Request, 'what' | 'secret'> {
-  readonly limits: SyncLimits
-}
-
 /**
  * The JSON of a reply, whatever its Content-Type: directories send `application/scim+json`, `text/json` or none. The
  * event loop gets its turn between the passes over a large one.
  * @throws {SyncFailure} if it is not JSON, repeats the token, or exceeds the limits.
  */
-async function readJson(reply: Response, { what, secret, limits }: BodyOptions): Promise<unknown> {
-  const text = await readText(reply, { what, secret, limits })
+async function readJson(
+  reply: Response,
+  { what, secret }: Pick<Request, 'what' | 'secret'>,
+  limits: SyncLimits,
+): Promise<unknown> {
+  const text = await readText(reply, what, limits.responseBytes)
   await endOfTurn()
   if (repeats(text, secret)) throw invalid(`${what}: the reply repeats the token`)
   const bounds = { elements: limits.responseElements, depth: limits.responseDepth }
@@ -297,17 +297,16 @@ async function readJson(reply: Response, { what, secret, limits }: BodyOptions):
   )
 }
 
-async function readText({ body, headers }: Response, { what, limits }: BodyOptions): Promise<string> {
+async function readText({ body, headers }: Response, what: string, most: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body ?? []) {
     length += chunk.byteLength
-    if (length > limits.responseBytes)
-      throw tooLarge(`${what}: the reply has more than ${limits.responseBytes} bytes`)
+    if (length > most) throw tooLarge(`${what}: the reply has more than ${most} bytes`)
     chunks.push(chunk)
   }
-  const [, charset = 'utf-8'] =
-    /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers.get('content-type') ?? '') ?? []
+  const type = headers.get('content-type') ?? ''
+  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type) ?? []
   try {
     return new TextDecoder(charset, { fatal: true }).decode(Buffer.concat(chunks))
   } catch {

@@ -7,7 +7,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Queries, Store, Value } from '../store/store.ts'
 import type { Member } from './messages.ts'
-import { NO_MEMBERS, partOf, type LocalGroup, type MemberList, type Plan } from './plan.ts'
+import { NO_MEMBERS, localGroupSchema, partOf, type LocalGroup, type MemberList, type Plan } from './plan.ts'
 
 export interface PageWanted {
   readonly limit: number
@@ -29,18 +29,6 @@ export const memberRowSchema = z.object({
   id: z.string(),
   type: z.string().nullable(),
   display_name: z.string().nullable(),
-})
-
-const localGroupSchema = z.object({
-  id: z.string(),
-  scimId: z.string(),
-  externalId: z.string().nullable(),
-  displayName: z.string(),
-  memberDigest: z.string().nullable(),
-  memberCount: z.number().nullable(),
-  memberList: z.string().nullable(),
-  createdAt: z.string(),
-  isDeleted: z.number().transform(Boolean),
 })
 
 const ROWS_AT_ONCE = 1000

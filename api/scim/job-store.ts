@@ -62,9 +62,8 @@ const TAKE = `
   UPDATE scim_sync_jobs SET status = 'running', runner = $3, lease_until = $4, started_at = ${STARTED_AT}
   WHERE status = 'queued' AND id = $1
   RETURNING ${COLUMNS}`
-const OWNED = "WHERE id = $1 AND status = 'running' AND runner = $2"
-const OWNS = `SELECT id FROM scim_sync_jobs ${OWNED}`
-const RENEW = `UPDATE scim_sync_jobs SET lease_until = $3 ${OWNED} RETURNING id`
+const RENEW = `
+  UPDATE scim_sync_jobs SET lease_until = $3 WHERE id = $1 AND status = 'running' AND runner = $2 RETURNING id`
 const SUCCEED = `
   UPDATE scim_sync_jobs SET status = 'succeeded', synced_groups = $4, deleted_groups = $5, report = $6,
     finished_at = ${FINISHED_AT}
@@ -130,25 +129,17 @@ export async function listJobs(queries: Queries, accountId: string, { limit, off
   }
 }
 
-/** Takes the oldest queued job; undefined if there is none, or another process was faster. */
-export async function takeNextJob(queries: Queries, runner: string, lease: Lease): Promise<Job | undefined> {
-  // A SELECT first, as for expired leases.
-  const [id] = idsOf(await queries.query(NEXT))
-  return id === undefined ? undefined : await takeJob(queries, { id, runner }, lease)
-}
-
-/** Takes this job; undefined if it is not queued. */
+/** Takes this job, or the oldest queued one; undefined if there is none, or another process was faster. */
 export async function takeJob(
   queries: Queries,
-  { id, runner }: RunningJob,
+  runner: string,
   lease: Lease,
+  wanted?: string,
 ): Promise<Job | undefined> {
+  // A SELECT first, as for expired leases.
+  const id = wanted ?? idsOf(await queries.query(NEXT))[0]
+  if (id === undefined) return undefined
   return firstOf(await queries.query(TAKE, [id, lease.now.toISOString(), runner, endOf(lease)]))
-}
-
-/** Whether the job still belongs to its process. */
-export async function ownsJob(queries: Queries, { id, runner }: RunningJob): Promise<boolean> {
-  return (await queries.query(OWNS, [id, runner])).length > 0
 }
 
 /** Renews the lease of a job; false if the job belongs to another process, or is over. */

@@ -20,7 +20,6 @@ import {
   requestJob,
   showJob,
   takeJob,
-  takeNextJob,
   type Job,
   type RunningJob,
 } from './job-store.ts'
@@ -114,7 +113,7 @@ function jobTaker(
   // The identity of this process in the rows of its jobs.
   const runner = randomUUID()
   return async () => {
-    const job = await takeNextJob(store, runner, { now: clock(), leaseMs })
+    const job = await takeJob(store, runner, { now: clock(), leaseMs })
     if (job === undefined) return false
     const options = { signal, allowDeletions: false, progress: () => undefined }
     const work = runJob(job, runner, options, dependencies).finally(() => {
@@ -237,7 +236,7 @@ export async function syncNow(
     options.signal.throwIfAborted()
     const open = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
     if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
-    const job = await takeJob(store, { id: open.id, runner }, { now: clock(), leaseMs })
+    const job = await takeJob(store, runner, { now: clock(), leaseMs }, open.id)
     if (job !== undefined) {
       await runJob(job, runner, options, dependencies)
       return (await findJob(store, accountId, job.id)) ?? job

@@ -19,19 +19,20 @@ const partSchema = z.strictObject({
 export type Part = z.infer<typeof partSchema>
 
 /** A group in the store; a deleted one keeps its row, and is restored under its id. */
-export interface LocalGroup {
-  readonly id: string
-  readonly scimId: string
-  readonly externalId: string | null
-  readonly displayName: string
+export const localGroupSchema = z.object({
+  id: z.string(),
+  scimId: z.string(),
+  externalId: z.string().nullable(),
+  displayName: z.string(),
   /** Of the last supplied members; null, like the count and the list, if none were ever supplied. */
-  readonly memberDigest: string | null
-  readonly memberCount: number | null
+  memberDigest: z.string().nullable(),
+  memberCount: z.number().nullable(),
   /** The id of the stored list of members; null for an empty one too. */
-  readonly memberList: string | null
-  readonly createdAt: string
-  readonly isDeleted: boolean
-}
+  memberList: z.string().nullable(),
+  createdAt: z.string(),
+  isDeleted: z.number().transform(Boolean),
+})
+export type LocalGroup = Readonly<z.infer<typeof localGroupSchema>>
 
 /** A list of members from the directory, beside the stored list of its group. */
 export interface MemberList {

@@ -5,7 +5,7 @@ import { createClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { applyPlan, createMemberStage, readLocalGroups, takeMembers, type MemberStage } from './groups.ts'
-import { ownsJob, succeedJob, type RunningJob } from './job-store.ts'
+import { renewLease, succeedJob, type RunningJob } from './job-store.ts'
 import {
   byExternalId,
   deletionFault,
@@ -89,19 +89,19 @@ export async function sync(
   running: RunningJob,
   accountId: string,
   options: SyncOptions,
-  dependencies: SyncDependencies,
+  dependencies: SyncDependencies & { readonly leaseMs: number },
 ) {
-  const { store, clock } = dependencies
+  const { store, clock, leaseMs } = dependencies
   const hold = async (queries: Queries) => {
     options.signal.throwIfAborted()
-    if (!(await ownsJob(queries, running))) throw lostJob()
+    if (!(await renewLease(queries, running, { now: clock(), leaseMs }))) throw lostJob()
   }
   const stage = createMemberStage(store, { id: running.id, accountId }, hold)
   const { connection, plan, report, fault } = await prepareSync(accountId, options, dependencies, stage)
   if (fault !== undefined) throw fault
   const counts = { synced: plan.present, deleted: plan.deletions.length }
   await store.transaction(async (queries) => {
-    await hold(queries)
+    options.signal.throwIfAborted()
     await applyPlan(queries, accountId, plan, clock())
     // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
     if (!(await holdConnection(queries, connection))) throw changed()

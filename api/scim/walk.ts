@@ -21,28 +21,6 @@ export interface WalkOptions {
 /** Receives each page; `false` ends the walk. */
 export type TakePage = (page: Page) => Promise<boolean | void>
 
-/** A walk over the whole list. */
-export interface Walk {
-  /** The query of the first page. */
-  readonly way: Query
-  /** The directory's last total, if any. */
-  readonly total: number | undefined
-  /** The pages with new groups, their rows, the different groups among these, and the rows without a usable id. */
-  readonly pages: number
-  readonly rows: number
-  readonly groups: number
-  readonly unusable: number
-  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
-  readonly isUnsteady: boolean
-  /** Whether the directory marked the last page: a cursor walk that ended. */
-  readonly isEndStated: boolean
-  /**
-   * Set if the second page repeats the first, so that the directory may lack paging. `full`: the first page had as many
-   * rows as requested, so there may be more; `beyond`: it had more than requested.
-   */
-  readonly repeats: 'full' | 'beyond' | undefined
-}
-
 /** Why another way is tried. */
 interface Refusal {
   readonly refused: SyncFailure
@@ -109,12 +87,12 @@ async function walk(
   take: TakePage,
   tries: number,
 ): Promise<Walk | Refusal> {
-  const position = new Position(way)
+  const position = new Walk(way)
   for (let asked = 0; asked < options.limits.pages; asked += 1) {
     const { query } = position
     const received = await (asked === 0 ? requestFirst(options, query, tries) : requestPage(options, query))
     // Once the total is reached, a failing page is not a missing one.
-    if ('refused' in received) return position.isTotalReached() ? position.end() : movesOn(received, asked)
+    if ('refused' in received) return position.isTotalReached() ? position : movesOn(received, asked)
     const { page, named = {} } = received
     // A directory that ignores the parameter returns a first page like any other.
     const isGuess = 'cursor' in way && !options.offer.cursor && asked === 0
@@ -122,7 +100,7 @@ async function walk(
     position.take(page)
     const goesOn = await take(page)
     options.progress(position.groups, position.total)
-    if (goesOn === false || position.isLast(page)) return position.end(page)
+    if (goesOn === false || position.isLast(page)) return position
     position.advance(page, named)
   }
   throw new SyncFailure('directory_too_large', `more than ${options.limits.pages} pages of groups`)
@@ -136,49 +114,71 @@ function movesOn(refusal: Refusal, asked: number): Refusal {
   throw refusal.refused
 }
 
-/** The position of a walk, and what it has received. */
-class Position {
+/** A walk over the list: its position, and what it has received. */
+export class Walk {
+  /** The query of the first page, and of the next one. */
+  readonly way: Query
   query: Query
+  /** The directory's last total, if any. */
   total: number | undefined
-  readonly #way: Query
+  /** The pages with new groups, their rows, and the rows without a usable id. */
+  pages = 0
+  rows = 0
+  unusable = 0
+  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
+  isUnsteady = false
   // Of this walk alone: in a second walk every group is known.
   readonly #seen = new Set<string>()
   readonly #cursors = new Set<string>()
-  #taken = 0
-  #pages = 0
-  #rows = 0
-  #unusable = 0
-  #firstRows = 0
-  #isUnsteady = false
+  #taken: Page[] = []
   #bringsNothing = false
 
   constructor(way: Query) {
+    this.way = way
     this.query = way
-    this.#way = way
   }
 
+  /** The different groups. */
   get groups(): number {
     return this.#seen.size
+  }
+
+  /** Whether the directory marked the last page: a cursor walk that ended. */
+  get isEndStated(): boolean {
+    return 'cursor' in this.query
+  }
+
+  /**
+   * Set if the second page repeats the first, so that the directory may lack paging. `full`: the first page had as many
+   * rows as requested, so there may be more; `beyond`: it had more than requested.
+   */
+  get repeats(): 'full' | 'beyond' | undefined {
+    const [first, second, ...others] = this.#taken
+    if (first === undefined || second === undefined || others.length > 0) return undefined
+    if (!this.#bringsNothing || second.rows === 0 || this.isEndStated) return undefined
+    return first.rows === this.#count ? 'full' : 'beyond'
+  }
+
+  get #count(): number {
+    return Number(this.way['count'] ?? 0)
   }
 
   take(page: Page): void {
     const known = this.#seen.size
     for (const { scimId } of page.groups) this.#seen.add(scimId)
     this.#bringsNothing = this.#seen.size === known
-    if (page.total !== undefined) {
-      this.#isUnsteady ||= this.total !== undefined && this.total !== page.total
-      this.total = page.total
-    }
-    this.#taken += 1
-    if (this.#taken === 1) this.#firstRows = page.rows
-    else if (this.#bringsNothing) return
-    this.#pages += 1
-    this.#rows += page.rows
-    this.#unusable += page.unusable.length
+    this.isUnsteady ||= this.total !== undefined && page.total !== undefined && this.total !== page.total
+    this.total = page.total ?? this.total
+    // The first three show whether pages repeat.
+    if (this.#taken.length < 3) this.#taken.push({ ...page, groups: [] })
+    if (this.#taken.length > 1 && this.#bringsNothing) return
+    this.pages += 1
+    this.rows += page.rows
+    this.unusable += page.unusable.length
   }
 
   isTotalReached(): boolean {
-    return this.total !== undefined && this.#rows >= this.total
+    return this.total !== undefined && this.rows >= this.total
   }
 
   /**
@@ -188,36 +188,19 @@ class Position {
    */
   isLast({ nextCursor, rows }: Page): boolean {
     if (nextCursor !== undefined) return false
-    const isShort = rows < Number(this.#way['count'] ?? 0)
+    const isShort = rows < this.#count
     return !('startIndex' in this.query) || this.#bringsNothing || (isShort && this.isTotalReached())
   }
 
   /** By index the next page starts after the rows received, whatever the directory calls them. */
   advance({ nextCursor }: Page, named: Query): void {
     const { startIndex: _former, ...rest } = { ...this.query, ...named }
-    if (nextCursor === undefined) this.query = { ...rest, startIndex: String(this.#rows + 1) }
+    if (nextCursor === undefined) this.query = { ...rest, startIndex: String(this.rows + 1) }
     else if (this.#cursors.has(nextCursor)) {
       throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
     } else {
       this.#cursors.add(nextCursor)
       this.query = { ...rest, cursor: nextCursor }
-    }
-  }
-
-  end(last?: Page): Walk {
-    const isByIndex = 'startIndex' in this.query
-    const isRepeated = isByIndex && this.#taken === 2 && this.#bringsNothing && (last?.rows ?? 0) > 0
-    const isFull = this.#firstRows === Number(this.#way['count'] ?? 0)
-    return {
-      way: this.#way,
-      total: this.total,
-      pages: this.#pages,
-      rows: this.#rows,
-      groups: this.groups,
-      unusable: this.#unusable,
-      isUnsteady: this.#isUnsteady,
-      isEndStated: 'cursor' in this.query,
-      repeats: isRepeated ? (isFull ? 'full' : 'beyond') : undefined,
     }
   }
 }

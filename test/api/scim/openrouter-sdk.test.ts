@@ -1,7 +1,6 @@
 import { OpenRouter } from '@openrouter/sdk'
 import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sdk/models/errors'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
 import { manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
@@ -59,19 +58,6 @@ describe('the official client', () => {
       names.push(...page.result.data.map((group) => group.displayName))
     }
     expect(names.toSorted()).toEqual(directory.groups.map((group) => group.displayName).toSorted())
-  })
-
-  it('shows the fixed sentence of a failed job', async () => {
-    const gone = await startDirectory([])
-    await gone[Symbol.asyncDispose]()
-    const acme = await service.connect(gone.url, { account: 'unreachable' })
-    const { scim } = client(acme.key)
-    const { result } = await scim.createSyncJob()
-    const ended = await until(async () => {
-      const reply = await scim.getSyncJob({ id: result.data.id })
-      return reply.data.status === 'failed' && reply.data
-    })
-    expect(ended.errorMessage).toBe(FAILURES.directory_connection_refused)
   })
 
   it('turns a 404 and a 401 into their typed errors', async () => {

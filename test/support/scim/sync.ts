@@ -55,11 +55,7 @@ const groupsSchema = z.strictObject({
 
 const membersSchema = z.strictObject({
   data: z.array(
-    z.strictObject({
-      id: z.string(),
-      type: z.string().nullable(),
-      display_name: z.string().nullable(),
-    }),
+    z.strictObject({ id: z.string(), type: z.string().nullable(), display_name: z.string().nullable() }),
   ),
   total_count: z.int().nullable(),
 })

@@ -1,10 +1,12 @@
 /** CONTRACT 5: directories with odd HTTP, or that never answer. */
+import type { Failure } from '../../../../api/scim/failures.ts'
 import {
   describeDirectories,
   hangUp,
   startIndexOf,
   status,
   useAccounts,
+  type DirectoryCase,
 } from '../../../support/scim/directory-case.ts'
 import { listOf, manyGroups, type Quirk, type Reply, ofList } from '../../../support/scim/faulty-directory.ts'
 
@@ -37,104 +39,69 @@ const config =
 const some = manyGroups(3)
 const hundreds = manyGroups(250)
 
+/** A directory whose groups are read in spite of this. */
+const reads = (quirk: Quirk, groups = some): DirectoryCase => ({ groups, quirk, ends: groups.length })
+/** A list that ends the sync. */
+const fails = (ends: Failure, reply: Quirk): DirectoryCase => ({ quirk: ofList(reply), ends })
+/** A fault of the second page, at the first `most` requests. */
+const inTheMiddle = (reply: Reply, most = Infinity): Quirk =>
+  ofList((asked) => (startIndexOf(asked) > 100 && asked.before < most ? reply : undefined))
+const retryAfter = (value: string) => status(429, { 'Retry-After': value })
+const soon = new Date(Date.now() + 2000).toUTCString()
+
 describeDirectories(useAccounts(), {
-  'asks for a pause, in seconds': {
-    groups: some,
-    quirk: faultsFirst(2, status(429, { 'Retry-After': '1' })),
-    ends: 3,
-  },
-  'asks for a pause in words': {
-    groups: some,
-    quirk: faultsFirst(1, status(429, { 'Retry-After': 'soon' })),
-    ends: 3,
-  },
-  'asks for pauses for ever': {
-    quirk: ofList(() => status(429, { 'Retry-After': '0' })),
-    ends: 'directory_rate_limited',
-  },
-  'asks for a pause of a day': {
-    quirk: ofList(() => status(429, { 'Retry-After': '86400' })),
-    ends: 'directory_rate_limited',
-  },
-  'times out a few times': { groups: some, quirk: faultsFirst(3, status(408)), ends: 3 },
-  'is away for a moment': { groups: some, quirk: faultsFirst(2, status(502)), ends: 3 },
-  'hangs up a few times': { groups: some, quirk: faultsFirst(3, hangUp), ends: 3 },
-  'asks for a pause until a time': {
-    groups: some,
-    quirk: faultsFirst(2, status(429, { 'Retry-After': new Date(Date.now() + 2000).toUTCString() })),
-    ends: 3,
-  },
-  'fails in the middle for a while': {
-    groups: hundreds,
-    quirk: ofList((asked) => (startIndexOf(asked) > 100 && asked.before < 4 ? status(502) : undefined)),
-    ends: 250,
-  },
-  'hangs up in the middle for a while': {
-    groups: hundreds,
-    quirk: ofList((asked) => (startIndexOf(asked) > 100 && asked.before < 4 ? halfAReply : undefined)),
-    ends: 250,
-  },
-  'sends in small parts': {
-    groups: some,
-    quirk: ofList((asked) => inParts(listOf(some, asked.query))),
-    ends: 3,
-  },
-  'sends an ETag and a large header': {
-    groups: some,
-    quirk: ofList((asked) => ({
+  'asks for a pause, in seconds': reads(faultsFirst(2, retryAfter('1'))),
+  'asks for a pause in words': reads(faultsFirst(1, retryAfter('soon'))),
+  'asks for a pause until a time': reads(faultsFirst(2, retryAfter(soon))),
+  'asks for pauses for ever': fails('directory_rate_limited', () => retryAfter('0')),
+  'asks for a pause of a day': fails('directory_rate_limited', () => retryAfter('86400')),
+  'times out a few times': reads(faultsFirst(3, status(408))),
+  'is away for a moment': reads(faultsFirst(2, status(502))),
+  'hangs up a few times': reads(faultsFirst(3, hangUp)),
+  'fails in the middle for a while': reads(inTheMiddle(status(502), 4), hundreds),
+  'hangs up in the middle for a while': reads(inTheMiddle(halfAReply, 4), hundreds),
+  'sends in small parts': reads(ofList((asked) => inParts(listOf(some, asked.query)))),
+  'sends an ETag and a large header': reads(
+    ofList((asked) => ({
       headers: { ETag: 'W/"1"', 'X-Large': 'x'.repeat(15_000) },
       body: listOf(some, asked.query),
     })),
-    ends: 3,
-  },
-  'leads to the same path with a slash': {
-    quirk: ofList(() => status(301, { Location: '/scim/v2/Groups/' })),
-    ends: 'directory_invalid_response',
-  },
-  'repeats the token as its error': {
-    quirk: ofList(({ authorization }) => ({
-      status: 400,
-      body: { detail: authorization, scimType: authorization?.slice(7) },
-    })),
-    ends: 'directory_invalid_response',
-  },
-  'repeats the token as a name': {
-    quirk: ofList(({ authorization }) => ({
-      body: { totalResults: 1, Resources: [{ id: 'a', displayName: authorization?.slice(7) }] },
-    })),
-    ends: 'directory_invalid_response',
-  },
-  'fails in the middle': {
-    groups: hundreds,
-    quirk: ofList((asked) => (startIndexOf(asked) > 100 ? status(500) : undefined)),
-    ends: 'directory_failing',
-  },
-  'refuses the token in the middle': {
-    groups: hundreds,
-    quirk: ofList((asked) => (startIndexOf(asked) > 100 ? status(401) : undefined)),
-    ends: 'directory_unauthorized',
-  },
-  'leads to a page to log in': {
-    quirk: ofList(() => status(302, { Location: 'https://a.example/' })),
-    ends: 'directory_invalid_response',
-  },
-  'gives a part of the list': { quirk: ofList(() => status(206)), ends: 'directory_invalid_response' },
-  'sends hints ahead': {
-    groups: some,
-    quirk: ofList((asked) => ({
+  ),
+  'sends hints ahead': reads(
+    ofList((asked) => ({
       send: (response) => {
         response.writeEarlyHints({ link: '</style.css>; rel=preload' })
         response.end(JSON.stringify(listOf(some, asked.query)))
       },
     })),
-    ends: 3,
+  ),
+  'leads to the same path with a slash': fails('directory_invalid_response', () =>
+    status(301, { Location: '/scim/v2/Groups/' }),
+  ),
+  'leads to a page to log in': fails('directory_invalid_response', () =>
+    status(302, { Location: 'https://a.example/' }),
+  ),
+  'repeats the token as its error': fails('directory_invalid_response', ({ authorization }) => ({
+    status: 400,
+    body: { detail: authorization, scimType: authorization?.slice(7) },
+  })),
+  'repeats the token as a name': fails('directory_invalid_response', ({ authorization }) => ({
+    body: { totalResults: 1, Resources: [{ id: 'a', displayName: authorization?.slice(7) }] },
+  })),
+  'gives a part of the list': fails('directory_invalid_response', () => status(206)),
+  'fails in the middle': { groups: hundreds, quirk: inTheMiddle(status(500)), ends: 'directory_failing' },
+  'refuses the token in the middle': {
+    groups: hundreds,
+    quirk: inTheMiddle(status(401)),
+    ends: 'directory_unauthorized',
   },
-  'fails for ever': { quirk: ofList(() => status(500)), ends: 'directory_failing' },
-  'never answers': { quirk: ofList(() => hangUp), ends: 'directory_unreachable' },
+  'fails for ever': fails('directory_failing', () => status(500)),
+  'never answers': fails('directory_unreachable', () => hangUp),
   'knows no groups': { quirk: () => status(404), ends: 'directory_invalid_response' },
-  'refuses the token for its configuration': { groups: some, quirk: config(status(401)), ends: 3 },
-  'is asked too often for its configuration': { groups: some, quirk: config(status(429)), ends: 3 },
-  'fails at its configuration': { groups: some, quirk: config(status(500)), ends: 3 },
-  'hangs up at its configuration': { groups: some, quirk: config(hangUp), ends: 3 },
-  'redirects its configuration': { groups: some, quirk: config(status(302)), ends: 3 },
+  ...Object.fromEntries(
+    [status(401), status(429), status(500), status(302), hangUp].map((reply, index) => [
+      `fails at its configuration (${index})`,
+      reads(config(reply)),
+    ]),
+  ),
 })

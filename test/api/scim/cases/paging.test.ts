@@ -1,4 +1,5 @@
 /** CONTRACT 5: lists of groups in any paging, mostly known from reports of users of directories. */
+import type { Failure } from '../../../../api/scim/failures.ts'
 import {
   describeDirectories,
   hangUp,
@@ -6,6 +7,7 @@ import {
   startIndexOf,
   status,
   useAccounts,
+  type DirectoryCase,
 } from '../../../support/scim/directory-case.ts'
 import {
   listOf,
@@ -72,20 +74,35 @@ const unsorted =
 const some = manyGroups(3)
 const hundreds = manyGroups(250)
 
+const twoPages = hundreds.slice(0, 200)
+
+/** A list of groups with these replies, and how the sync ends. */
+const list = (reply: Quirk, ends: number | Failure, warning?: string): DirectoryCase => ({
+  quirk: ofList(reply),
+  ends,
+  ...(warning !== undefined && { warning }),
+})
+/** A directory whose groups are read in spite of this. */
+const reads = (quirk: Quirk, groups: DirectoryGroup[]): DirectoryCase => ({
+  groups,
+  quirk,
+  ends: groups.length,
+})
+
 describeDirectories(useAccounts(), {
-  'gives its first page whatever is requested, and counts it alone': {
-    quirk: ofList(() => ({ body: listOf(hundreds.slice(0, 100), new URLSearchParams({ count: '100' })) })),
-    ends: 'directory_incomplete',
-  },
-  'gives its first page whatever is requested, and counts all': {
-    quirk: ofList(() => ({ body: { ...listOf(hundreds, new URLSearchParams({ count: '100' })) } })),
-    ends: 'directory_incomplete',
-  },
-  'gives all groups whatever is requested': {
-    quirk: ofList(() => ({ body: listOf(hundreds, new URLSearchParams({ count: '1000' })) })),
-    ends: 250,
-    warning: 'may be capped',
-  },
+  'gives its first page whatever is requested, and counts it alone': list(
+    () => ({ body: listOf(hundreds.slice(0, 100), new URLSearchParams({ count: '100' })) }),
+    'directory_incomplete',
+  ),
+  'gives its first page whatever is requested, and counts all': list(
+    () => ({ body: { ...listOf(hundreds, new URLSearchParams({ count: '100' })) } }),
+    'directory_incomplete',
+  ),
+  'gives all groups whatever is requested': list(
+    () => ({ body: listOf(hundreds, new URLSearchParams({ count: '1000' })) }),
+    250,
+    'may be capped',
+  ),
   'has as many groups as a page, and answers with the first page past the end': {
     groups: hundreds.slice(0, 100),
     quirk: ofList((asked) =>
@@ -95,29 +112,17 @@ describeDirectories(useAccounts(), {
     ),
     ends: 100,
   },
-  'counts the page for the total': {
-    quirk: ofList((asked) => {
-      const list = listOf(
-        hundreds,
-        new URLSearchParams({ startIndex: String(startIndexOf(asked)), count: String(countOf(asked, 100)) }),
-      )
-      return { body: { ...list, totalResults: list.Resources.length } }
-    }),
-    ends: 250,
-  },
-  'gives no total': {
-    quirk: ofList((asked) => page(hundreds, asked, 100, { totalResults: undefined })),
-    ends: 250,
-  },
-  'gives its total as text': {
-    quirk: ofList((asked) => page(hundreds, asked, 100, { totalResults: '250' })),
-    ends: 250,
-  },
-  'gives a total below nothing': {
-    quirk: ofList((asked) => page(hundreds, asked, 100, { totalResults: -1 })),
-    ends: 250,
-  },
-  'gives smaller pages than requested': { quirk: ofList((asked) => page(hundreds, asked, 20)), ends: 250 },
+  'counts the page for the total': list((asked) => {
+    const whole = listOf(
+      hundreds,
+      new URLSearchParams({ startIndex: String(startIndexOf(asked)), count: String(countOf(asked, 100)) }),
+    )
+    return { body: { ...whole, totalResults: whole.Resources.length } }
+  }, 250),
+  'gives no total': list((asked) => page(hundreds, asked, 100, { totalResults: undefined }), 250),
+  'gives its total as text': list((asked) => page(hundreds, asked, 100, { totalResults: '250' }), 250),
+  'gives a total below nothing': list((asked) => page(hundreds, asked, 100, { totalResults: -1 }), 250),
+  'gives smaller pages than requested': list((asked) => page(hundreds, asked, 20), 250),
   'says its largest page, and gives nothing for larger ones': {
     quirk: (asked) => {
       if (asked.path === '/ServiceProviderConfig')
@@ -127,16 +132,11 @@ describeDirectories(useAccounts(), {
     },
     ends: 250,
   },
-  'refuses a count above 50': {
-    quirk: ofList((asked) =>
-      Number(asked.query.get('count') ?? 0) > 50 ? refused : page(hundreds, asked, 50),
-    ),
-    ends: 250,
-  },
-  'refuses any count': {
-    quirk: ofList((asked) => (asked.query.has('count') ? refused : page(hundreds, asked, 20))),
-    ends: 250,
-  },
+  'refuses a count above 50': list(
+    (asked) => (Number(asked.query.get('count') ?? 0) > 50 ? refused : page(hundreds, asked, 50)),
+    250,
+  ),
+  'refuses any count': list((asked) => (asked.query.has('count') ? refused : page(hundreds, asked, 20)), 250),
   'refuses paging with 501': {
     groups: some,
     quirk: ofList((asked) =>
@@ -145,76 +145,49 @@ describeDirectories(useAccounts(), {
     ends: 3,
     warning: 'may be capped',
   },
-  'answers 404 past the end': { groups: hundreds, quirk: pastEnd(hundreds, status(404)), ends: 250 },
-  'answers 400 past the end': { groups: hundreds, quirk: pastEnd(hundreds, refused), ends: 250 },
-  'answers 500 past the end, which is the end of a full page': {
-    groups: hundreds.slice(0, 200),
-    quirk: pastEnd(hundreds.slice(0, 200), status(500)),
-    ends: 200,
-  },
-  'hangs up past the end': {
-    groups: hundreds.slice(0, 200),
-    quirk: pastEnd(hundreds.slice(0, 200), hangUp),
-    ends: 200,
-  },
-  'answers 429 past the end': {
-    groups: hundreds.slice(0, 200),
-    quirk: pastEnd(hundreds.slice(0, 200), status(429)),
-    ends: 200,
-  },
-  'gives the last group again past the end': {
-    quirk: ofList((asked) =>
+  'answers 404 past the end': reads(pastEnd(hundreds, status(404)), hundreds),
+  'answers 400 past the end': reads(pastEnd(hundreds, refused), hundreds),
+  'answers 500 past the end, which is the end of a full page': reads(
+    pastEnd(twoPages, status(500)),
+    twoPages,
+  ),
+  'hangs up past the end': reads(pastEnd(twoPages, hangUp), twoPages),
+  'answers 429 past the end': reads(pastEnd(twoPages, status(429)), twoPages),
+  'gives the last group again past the end': list(
+    (asked) =>
       page(hundreds, {
         ...asked,
         query: new URLSearchParams({ startIndex: String(Math.min(startIndexOf(asked), 250)), count: '20' }),
       }),
-    ),
-    ends: 250,
-  },
-  'gives an empty page in the middle': {
-    quirk: ofList((asked) =>
-      page(hundreds, asked, 100, startIndexOf(asked) === 101 ? { Resources: [] } : {}),
-    ),
-    ends: 'directory_incomplete',
-  },
-  'repeats rows, and counts them': {
-    quirk: ofList((asked) => page([...hundreds.slice(0, 100), ...hundreds.slice(90)], asked)),
-    ends: 250,
-  },
-  'repeats a group on one page': {
-    quirk: ofList((asked) => page([...some, ...some.slice(0, 1)], asked)),
-    ends: 3,
-  },
-  'gives a single group without brackets': {
-    quirk: ofList(() => ({ body: { totalResults: 1, Resources: some[0] } })),
-    ends: 1,
-  },
-  'counts its groups from 0, so that none is the first': {
-    quirk: ofList((asked) => ({
-      body: {
-        totalResults: 250,
-        Resources: hundreds.slice(startIndexOf(asked), startIndexOf(asked) + 20),
-      },
-    })),
-    ends: 'directory_incomplete',
-  },
-  'gives an empty list by its total alone': { quirk: ofList(() => ({ body: { totalResults: 0 } })), ends: 0 },
-  'gives an empty list as null': {
-    quirk: ofList(() => ({ body: { totalResults: 0, Resources: null } })),
-    ends: 0,
-  },
-  'gives a bare array': { quirk: ofList(() => ({ body: some })), ends: 'directory_invalid_response' },
-  'gives an error with status 200': {
-    quirk: ofList(() => ({ body: { status: '404', detail: 'none' } })),
-    ends: 'directory_invalid_response',
-  },
-  'gives pages with too many bytes': {
-    quirk: ofList((asked) => {
-      const groups = hundreds.map((group) => ({ ...group, note: 'x'.repeat(800_000) }))
-      return page(groups, asked)
+    250,
+  ),
+  'gives an empty page in the middle': list(
+    (asked) => page(hundreds, asked, 100, startIndexOf(asked) === 101 ? { Resources: [] } : {}),
+    'directory_incomplete',
+  ),
+  'repeats rows, and counts them': list(
+    (asked) => page([...hundreds.slice(0, 100), ...hundreds.slice(90)], asked),
+    250,
+  ),
+  'repeats a group on one page': list((asked) => page([...some, ...some.slice(0, 1)], asked), 3),
+  'gives a single group without brackets': list(() => ({ body: { totalResults: 1, Resources: some[0] } }), 1),
+  'counts its groups from 0, so that none is the first': list(
+    (asked) => ({
+      body: { totalResults: 250, Resources: hundreds.slice(startIndexOf(asked), startIndexOf(asked) + 20) },
     }),
-    ends: 250,
-  },
+    'directory_incomplete',
+  ),
+  'gives an empty list by its total alone': list(() => ({ body: { totalResults: 0 } }), 0),
+  'gives an empty list as null': list(() => ({ body: { totalResults: 0, Resources: null } }), 0),
+  'gives a bare array': list(() => ({ body: some }), 'directory_invalid_response'),
+  'gives an error with status 200': list(
+    () => ({ body: { status: '404', detail: 'none' } }),
+    'directory_invalid_response',
+  ),
+  'gives pages with too many bytes': list((asked) => {
+    const groups = hundreds.map((group) => ({ ...group, note: 'x'.repeat(800_000) }))
+    return page(groups, asked)
+  }, 250),
   'pages by cursor': { quirk: byCursor(hundreds), ends: 250 },
   'pages by cursor alone, without a total': {
     quirk: byCursor(hundreds, { only: true, total: false }),
@@ -224,11 +197,11 @@ describeDirectories(useAccounts(), {
     quirk: byCursor(hundreds, { says: false, most: 100 }),
     ends: 250,
   },
-  'ends its cursors with an empty one': {
-    quirk: ofList(() => ({ body: { Resources: some, nextCursor: '' } })),
-    ends: 3,
-    warning: 'may be capped',
-  },
+  'ends its cursors with an empty one': list(
+    () => ({ body: { Resources: some, nextCursor: '' } }),
+    3,
+    'may be capped',
+  ),
   'lets a cursor expire': {
     quirk: (asked) =>
       asked.query.get('cursor') === '50' && asked.before < 3
@@ -236,10 +209,10 @@ describeDirectories(useAccounts(), {
         : byCursor(hundreds)(asked),
     ends: 250,
   },
-  'leads its cursors in a circle': {
-    quirk: ofList(() => ({ body: { Resources: some, nextCursor: 'again' } })),
-    ends: 'directory_incomplete',
-  },
+  'leads its cursors in a circle': list(
+    () => ({ body: { Resources: some, nextCursor: 'again' } }),
+    'directory_incomplete',
+  ),
   'has no stable order, but sorts by id': { groups: hundreds, quirk: unsorted(true), ends: 250 },
   'has no stable order at all': { groups: hundreds, quirk: unsorted(false), ends: 'directory_incomplete' },
   'fails with 500 for any count': {
@@ -253,12 +226,9 @@ describeDirectories(useAccounts(), {
     quirk: ofList((asked) => (countOf(asked, 1000) > 25 ? status(504) : undefined)),
     ends: 250,
   },
-  'writes resources in lower case, and counts from 0': {
-    quirk: ofList((asked) => {
-      const { Resources: resources } = listOf(hundreds, asked.query, { maxPage: 10 })
-      return { body: { totalResults: 250, startIndex: 0, resources } }
-    }),
-    ends: 250,
-  },
+  'writes resources in lower case, and counts from 0': list((asked) => {
+    const { Resources: resources } = listOf(hundreds, asked.query, { maxPage: 10 })
+    return { body: { totalResults: 250, startIndex: 0, resources } }
+  }, 250),
   'refuses a large count with a cursor': { quirk: byCursor(hundreds, { only: true, most: 10 }), ends: 250 },
 })

@@ -1,5 +1,5 @@
 /** CONTRACT 5: groups and members in any form, mostly known from reports of users of directories. */
-import { describeDirectories, useAccounts } from '../../../support/scim/directory-case.ts'
+import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/directory-case.ts'
 import { groupsNamed, type Quirk, ofList } from '../../../support/scim/faulty-directory.ts'
 
 const rowsOf = (...rows: readonly unknown[]): Quirk =>
@@ -13,102 +13,54 @@ const oddGroup = (group: unknown): Quirk => {
   return rowsOf(first, group, last)
 }
 
-const oddMembers = (members: unknown) => oddGroup({ id: 'odd', displayName: 'Odd', members })
-
-const byCase = rowsOf(...groupsNamed('g', 'G'))
+/** The group "odd" with these attributes ends with these members. */
+const odd = (attributes: object, ids: readonly string[] | null = [], warning?: string): DirectoryCase => ({
+  quirk: oddGroup({ id: 'odd', displayName: 'Odd', ...attributes }),
+  ends: 3,
+  odd: ids,
+  ...(warning !== undefined && { warning }),
+})
+const members = (list: unknown, ids: readonly string[] | null, warning?: string) =>
+  odd({ members: list }, ids, warning)
+const EVIL =
+  '{"totalResults":1,"Resources":[{"__proto__":{"id":"evil"},"id":"odd","constructor":{"prototype":{}}}]}'
+const byAddress = [{ $ref: 'https://a.example/Users/ann%2F1' }, { $ref: 'https://a.example/Users/bob/' }]
+const again = [{ value: 'ann' }, { value: 'ann', display: 'Later' }, { value: 'Ann' }]
 
 describeDirectories(useAccounts(), {
-  'members as one object': { quirk: oddMembers({ value: 'ann' }), ends: 3, odd: ['ann'] },
-  'members as a list of ids': { quirk: oddMembers(['ann', 'bob']), ends: 3, odd: ['ann', 'bob'] },
-  'members as a word': { quirk: oddMembers('none'), ends: 3, odd: null, warning: 'could not be read' },
-  'members as null': { quirk: oddMembers(null), ends: 3, odd: [] },
-  'a null among the members': {
-    quirk: oddMembers([null, { value: 'ann' }]),
-    ends: 3,
-    odd: ['ann'],
-    warning: 'no usable id',
-  },
-  'an empty member': {
-    quirk: oddMembers([{ value: '' }, { value: 'ann' }]),
-    ends: 3,
-    odd: ['ann'],
-    warning: 'no usable id',
-  },
-  'a number too large to be exact for an id': {
-    quirk: oddMembers([{ value: Number.MAX_SAFE_INTEGER + 2 }, { value: 42 }]),
-    ends: 3,
-    odd: ['42'],
-    warning: 'no usable id',
-  },
-  'no usable member at all': { quirk: oddMembers([{}, null]), ends: 3, odd: null, warning: 'no usable id' },
-  'a name of a member that is a number': {
-    quirk: oddMembers([{ value: 'ann', display: 12 }]),
-    ends: 3,
-    odd: ['ann'],
-  },
-  'a name of a member that is an object': {
-    quirk: oddMembers([{ value: 'ann', display: {} }]),
-    ends: 3,
-    odd: ['ann'],
-  },
-  'addresses of members alone': {
-    quirk: oddMembers([
-      { $ref: 'https://a.example/Users/ann%2F1' },
-      { $ref: 'https://a.example/Users/bob/' },
-    ]),
-    ends: 3,
-    odd: ['ann/1', 'bob'],
-  },
-  'nested groups': {
-    quirk: oddMembers([{ value: '1', type: 'Group', $ref: '../Groups/1' }]),
-    ends: 3,
-    odd: ['1'],
-  },
-  'the same member again and again': {
-    quirk: oddMembers([{ value: 'ann' }, { value: 'ann', display: 'Later' }, { value: 'Ann' }]),
-    ends: 3,
-    odd: ['Ann', 'ann'],
-  },
-  'a member that was taken out': {
-    quirk: oddMembers([{ value: 'ann', operation: 'delete' }, { value: 'bob' }]),
-    ends: 3,
-    odd: ['bob'],
-  },
+  'members as one object': members({ value: 'ann' }, ['ann']),
+  'members as a list of ids': members(['ann', 'bob'], ['ann', 'bob']),
+  'members as a word': members('none', null, 'could not be read'),
+  'members as null': members(null, []),
+  'a null among the members': members([null, { value: 'ann' }], ['ann'], 'no usable id'),
+  'an empty member': members([{ value: '' }, { value: 'ann' }], ['ann'], 'no usable id'),
+  'an id beyond exact numbers': members([{ value: 2 ** 53 + 2 }, { value: 42 }], ['42'], 'no usable id'),
+  'no usable member at all': members([{}, null], null, 'no usable id'),
+  'a name of a member that is a number': members([{ value: 'ann', display: 12 }], ['ann']),
+  'a name of a member that is an object': members([{ value: 'ann', display: {} }], ['ann']),
+  'addresses of members alone': members(byAddress, ['ann/1', 'bob']),
+  'nested groups': members([{ value: '1', type: 'Group', $ref: '../Groups/1' }], ['1']),
+  'the same member again and again': members(again, ['Ann', 'ann']),
+  'a removed member': members([{ value: 'ann', operation: 'delete' }, { value: 'bob' }], ['bob']),
   'names of attributes in capitals': {
     quirk: oddGroup({ ID: 'odd', DisplayName: 'Odd', MEMBERS: [{ Value: 'ann' }] }),
     ends: 3,
     odd: ['ann'],
   },
-  'a name that is null': { quirk: oddGroup({ id: 'odd', displayName: null }), ends: 3, odd: [] },
-  'a name of blanks': { quirk: oddGroup({ id: 'odd', displayName: '  ' }), ends: 3, odd: [] },
-  'a name that would hurt a page or a terminal': {
-    quirk: oddGroup({ id: 'odd', displayName: '=cmd|<script>\u0000\u001b[2J\u202e' }),
-    ends: 3,
-    odd: [],
-  },
+  'a name that is null': odd({ displayName: null }),
+  'a name of blanks': odd({ displayName: '  ' }),
+  'a name that would hurt a page or a terminal': odd({ displayName: '=cmd|<script>\u0000\u001b[2J\u202e' }),
+  'a name that is a number': odd({ displayName: 2024 }),
+  'a name that is a list': odd({ displayName: [] }),
+  'the name of another group': odd({ displayName: 'Group 1' }),
+  'a group that is not active, and listed': odd({ active: false, meta: { deleted: true }, members: [] }),
+  'nothing but an id': { quirk: oddGroup({ id: 'odd' }), ends: 3, odd: [] },
   'an id that is a number': { quirk: oddGroup({ id: 2, displayName: 'Odd' }), ends: 3 },
   'an id in braces': { quirk: oddGroup({ id: '{9F-1}', displayName: 'Odd' }), ends: 3 },
   'an id with a percent sign': { quirk: oddGroup({ id: 'a%2Fb', displayName: 'Odd' }), ends: 3 },
   'the id of another group': { quirk: oddGroup({ id: '1', displayName: 'Odd' }), ends: 2 },
-  'an id that differs from another in its case': { quirk: byCase, ends: 2 },
-  'the name of another group': { quirk: oddGroup({ id: 'odd', displayName: 'Group 1' }), ends: 3, odd: [] },
-  'a group that is not active, and listed': {
-    quirk: oddGroup({ id: 'odd', displayName: 'Odd', active: false, meta: { deleted: true }, members: [] }),
-    ends: 3,
-    odd: [],
-  },
-  'nothing but an id': { quirk: oddGroup({ id: 'odd' }), ends: 3, odd: [] },
-  'a name that is a number': { quirk: oddGroup({ id: 'odd', displayName: 2024 }), ends: 3, odd: [] },
-  'a name that is a list': {
-    quirk: oddGroup({ id: 'odd', displayName: [] }),
-    ends: 3,
-    odd: [],
-  },
-  'a group without an id': {
-    quirk: oddGroup({ displayName: 'Odd' }),
-    ends: 2,
-    warning: 'the first: "Odd"',
-  },
+  'an id that differs from another in its case': { quirk: rowsOf(...groupsNamed('g', 'G')), ends: 2 },
+  'a group without an id': { quirk: oddGroup({ displayName: 'Odd' }), ends: 2, warning: 'the first: "Odd"' },
   'a group with an id of dots': {
     quirk: oddGroup({ id: '..', displayName: 'Odd' }),
     ends: 2,
@@ -120,12 +72,7 @@ describeDirectories(useAccounts(), {
     ends: 'directory_invalid_response',
   },
   'attributes named like parts of JavaScript': {
-    quirk: ofList(() => ({
-      send: (response) =>
-        response.end(
-          '{"totalResults":1,"Resources":[{"__proto__":{"id":"evil"},"id":"odd","constructor":{"prototype":{}}}]}',
-        ),
-    })),
+    quirk: ofList(() => ({ send: (response) => response.end(EVIL) })),
     ends: 1,
     odd: null,
     warning: 'no members',

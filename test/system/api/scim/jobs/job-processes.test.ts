@@ -4,7 +4,7 @@ import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
 import { openStore } from '../../../../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../../../api/scim/connections.ts'
 import { FAILURES } from '../../../../../api/scim/failures.ts'
-import { requestJob, takeNextJob } from '../../../../../api/scim/job-store.ts'
+import { requestJob, takeJob } from '../../../../../api/scim/job-store.ts'
 import { startProgram, startServer, until } from '../../../../support/api.ts'
 import { halfRequest } from '../../../../support/connections.ts'
 import {
@@ -78,7 +78,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await using directory = await startDirectory(groupsNamed('1'))
     const { settings, store, accountId } = await connected(directory.url)
     await requestJob(store, accountId, { now: new Date() })
-    const lost = await takeNextJob(store, 'a process that is gone', { now: new Date(), leaseMs: 0 })
+    const lost = await takeJob(store, 'a process that is gone', { now: new Date(), leaseMs: 0 })
     await store.close()
     await using service = await startSyncApi(settings)
     const acme = await service.connect(directory.url)
