@@ -1,6 +1,6 @@
 /** The route table of the service, as data. */
 import type { Registry } from 'prom-client'
-import { createApplyLimits, type RateLimiter } from './accounts/limits/rate-limiter.ts'
+import { createApplyLimits, type RateLimiter } from './accounts/rate-limiter.ts'
 import type { Clock } from './http/call.ts'
 import type { Route } from './http/route.ts'
 import type { Chat } from './chat/service.ts'

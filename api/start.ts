@@ -5,7 +5,7 @@
 import '../pipeline/program/runtime.js'
 import { settingsHelp } from '../pipeline/program/settings.ts'
 import { print } from '../pipeline/program/terminal.ts'
-import { createFirstKey } from './accounts/keys/key-store.ts'
+import { createFirstKey } from './accounts/key-store.ts'
 import { keepRunning, runProgram } from './process/child-processes.ts'
 import { checkAll, runEntry } from './check-config.ts'
 import { SETTINGS, type Settings } from './config.ts'

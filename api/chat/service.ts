@@ -1,6 +1,6 @@
 /** The chat service: its resources, open while the API runs, and the requests in progress. */
 import type { Registry } from 'prom-client'
-import type { KeyLimits } from '../accounts/limits/key-limits.ts'
+import type { KeyLimits } from '../accounts/rate-limiter.ts'
 import type { Settings } from '../config.ts'
 import type { Clock, Handler, Reply } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/request-body.ts'

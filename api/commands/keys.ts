@@ -13,7 +13,7 @@ import {
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
-import { KEY_KINDS, type KeyKind } from '../accounts/keys/credentials.ts'
+import { KEY_KINDS, type KeyKind } from '../accounts/credentials.ts'
 import {
   createKey,
   limitKey,
@@ -21,7 +21,7 @@ import {
   revokeKey,
   type KeyChanges,
   type StoredKey,
-} from '../accounts/keys/key-store.ts'
+} from '../accounts/key-store.ts'
 
 /** The dependencies of a command: the open store, and the output. */
 type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Store }

@@ -2,7 +2,7 @@
 import type { Request } from 'express'
 import { LRUCache } from 'lru-cache'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
-import type { ApplyLimits } from '../accounts/limits/rate-limiter.ts'
+import type { ApplyLimits } from '../accounts/rate-limiter.ts'
 import type { Handler, Headers } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import {

@@ -1,6 +1,6 @@
 /** The state of one request while it is answered. */
 import type { Request, Response } from 'express'
-import type { KeyKind, KeyLimitValues } from '../accounts/keys/credentials.ts'
+import type { KeyKind, KeyLimitValues } from '../accounts/credentials.ts'
 import { ApiError } from './errors.ts'
 
 /** Returns the time; a parameter, so that tests can move it. */

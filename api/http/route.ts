@@ -1,4 +1,4 @@
-import type { Access } from '../accounts/keys/authenticate.ts'
+import type { Access } from '../accounts/authenticate.ts'
 import type { Operation } from '../openapi/operation.ts'
 import type { Handler } from './call.ts'
 

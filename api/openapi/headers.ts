@@ -1,6 +1,6 @@
 /** Response headers. */
 
-import { POLICIES } from '../accounts/limits/policies.ts'
+import { POLICIES } from '../accounts/policies.ts'
 
 const text = (description: string) => ({ description, schema: { type: 'string' as const } })
 

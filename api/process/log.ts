@@ -4,7 +4,7 @@ import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino'
 import sonicBoom from 'sonic-boom'
 import { z } from 'zod'
 import { printable } from '../../pipeline/program/terminal.ts'
-import { hideKeys } from '../accounts/keys/credentials.ts'
+import { hideKeys } from '../accounts/credentials.ts'
 import type { Settings } from '../config.ts'
 
 export type Log = Logger

@@ -1,6 +1,6 @@
 /** CONTRACT 9: `npm run keys`. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { findKey } from '../../../api/accounts/keys/key-store.ts'
+import { findKey } from '../../../api/accounts/key-store.ts'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { startProgram } from '../../support/api.ts'

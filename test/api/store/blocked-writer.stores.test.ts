@@ -1,7 +1,7 @@
-/** CONTRACT 2 and 4.5: a key is looked up, and a request answered, whoever writes into the store meanwhile. */
+/** CONTRACT 2 and 4.5: a key is looked up, and a request counted, whoever writes into the store meanwhile, and whoever dies. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
-import { startApi } from '../../support/api.ts'
+import { makeKey, startApi, startServer, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
@@ -43,5 +43,36 @@ describe.each(stores.kinds)('while another process holds the write lock on $name
     await writing
     await other.close()
     expect((await api.get(RANKINGS, key)).headers.get('RateLimit')).toContain('"per-day";r=499;')
+  })
+})
+
+describe.each(stores.kinds)('two processes on $name', ({ fresh }) => {
+  it('count exactly, also when one is killed and another takes its place', async () => {
+    const settings = await fresh()
+    await publishSnapshot(settings.DATA_DIR, oneApp())
+    const environment = asEnvironment(settings)
+    const key = await makeKey(environment)
+    const [kept, killed] = await Promise.all([startServer(environment), startServer(environment)])
+    const ask = async (servers: readonly { readonly origin: string }[]) => {
+      const asked = servers.flatMap(({ origin }) =>
+        Array.from({ length: 10 }, async () => {
+          const headers = { Authorization: `Bearer ${key}` }
+          return (await fetch(`${origin}/api/v1${RANKINGS}`, { headers })).status
+        }),
+      )
+      return Map.groupBy(await Promise.all(asked), (status) => status)
+    }
+    // So that all is counted in one minute of the clock.
+    await until(() => new Date().getSeconds() < 45)
+    expect((await ask([kept, killed])).get(200)).toHaveLength(20)
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    const next = await startServer(environment)
+    const later = await ask([kept, next])
+    expect([later.get(200)?.length, later.get(429)?.length]).toEqual([10, 10])
+    for (const { child, ended } of [kept, next]) {
+      child.kill('SIGTERM')
+      await ended
+    }
   })
 })

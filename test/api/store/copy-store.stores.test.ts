@@ -1,6 +1,6 @@
 /** CONTRACT 10: what SQLite holds moves into PostgreSQL. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/keys/key-store.ts'
+import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
 import { copyStore } from '../../../api/commands/copy-store.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { runCommandLine } from '../../support/processes.ts'

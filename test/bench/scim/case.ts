@@ -2,7 +2,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import { Agent } from 'undici'
 import { z } from 'zod'
-import { createKey } from '../../../api/accounts/keys/key-store.ts'
+import { createKey } from '../../../api/accounts/key-store.ts'
 import { createLog } from '../../../api/process/log.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { SYNC_LIMITS } from '../../../api/scim/client.ts'

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { createKey } from '../../../api/accounts/keys/key-store.ts'
+import { createKey } from '../../../api/accounts/key-store.ts'
 import { NEW_CONNECTION, putConnection } from '../../../api/scim/connections.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'

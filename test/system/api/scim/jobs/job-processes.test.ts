@@ -1,6 +1,6 @@
 /** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
+import { createKey } from '../../../../../api/accounts/key-store.ts'
 import { openStore } from '../../../../../api/store/open-store.ts'
 import { findConnectionByName, putConnection } from '../../../../../api/scim/connections.ts'
 import { FAILURES } from '../../../../../api/scim/failures.ts'

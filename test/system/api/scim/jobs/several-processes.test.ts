@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { createKey } from '../../../../../api/accounts/keys/key-store.ts'
+import { createKey } from '../../../../../api/accounts/key-store.ts'
 import { openStore, type StoreSettings } from '../../../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../../../api/paths.ts'
 import { putConnection } from '../../../../../api/scim/connections.ts'

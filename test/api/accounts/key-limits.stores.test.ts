@@ -1,14 +1,13 @@
 /** CONTRACT 6: the limits of a single key, requests a minute and tokens a UTC day. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKeyLimits } from '../../../../api/accounts/limits/key-limits.ts'
-import { createRateLimiter } from '../../../../api/accounts/limits/rate-limiter.ts'
-import type { Caller } from '../../../../api/http/call.ts'
-import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
-import { limitKey, listKeys } from '../../../../api/accounts/keys/key-store.ts'
-import { MESSAGES, startScriptedChat } from '../../../support/chat/chat.ts'
-import { completion, json } from '../../../support/chat/upstream.ts'
-import { memoryLog } from '../../../support/api.ts'
-import { TestStores } from '../../../support/stores.ts'
+import { createKeyLimits, createRateLimiter } from '../../../api/accounts/rate-limiter.ts'
+import type { Caller } from '../../../api/http/call.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import { limitKey, listKeys } from '../../../api/accounts/key-store.ts'
+import { MESSAGES, startScriptedChat } from '../../support/chat/chat.ts'
+import { completion, json } from '../../support/chat/upstream.ts'
+import { memoryLog } from '../../support/api.ts'
+import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -6,7 +6,7 @@ import {
   isKeyForm,
   KEY_KINDS,
   makeKey,
-} from '../../../../api/accounts/keys/credentials.ts'
+} from '../../../api/accounts/credentials.ts'
 
 it.each(KEY_KINDS)('makeKey names its kind, %s, and never repeats itself', (kind) => {
   const keys = Array.from({ length: 100 }, () => makeKey(kind))

@@ -1,15 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeKey } from '../../../../api/accounts/keys/credentials.ts'
-import {
-  createFirstKey,
-  createKey,
-  findKey,
-  listKeys,
-  revokeKey,
-} from '../../../../api/accounts/keys/key-store.ts'
-import { openStore } from '../../../../api/store/open-store.ts'
-import type { Store } from '../../../../api/store/store.ts'
-import { TestStores } from '../../../support/stores.ts'
+import { makeKey } from '../../../api/accounts/credentials.ts'
+import { createFirstKey, createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import type { Store } from '../../../api/store/store.ts'
+import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

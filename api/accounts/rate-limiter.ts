@@ -1,9 +1,12 @@
 /** Counts in the store, so that restarts and several processes agree (CONTRACT 4.5 and 6). */
 import { z } from 'zod'
-import type { Clock, Reply } from '../../http/call.ts'
-import type { RequestStore } from '../../store/request-store.ts'
+import type { Caller, Clock, Reply } from '../http/call.ts'
+import type { Log } from '../process/log.ts'
+import type { RequestStore } from '../store/request-store.ts'
 import {
+  DAY_SECONDS,
   datasetClaims,
+  MINUTE_SECONDS,
   quotaHeaders,
   quotaOf,
   tooManyRequests,
@@ -118,11 +121,53 @@ export function createApplyLimits(limiter: RateLimiter, clock: Clock): ApplyLimi
     const { caller } = reply.locals
     if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
     const isCounted = cost === 'counted'
-    const { quotas, exhausted } = await limiter[isCounted ? 'consume' : 'peek'](
-      datasetClaims(caller),
-      clock(),
-    )
-    reply.set(quotaHeaders(quotas))
-    if (isCounted && exhausted !== undefined) throw tooManyRequests(exhausted)
+    const decision = await limiter[isCounted ? 'consume' : 'peek'](datasetClaims(caller), clock())
+    reply.set(quotaHeaders(decision.quotas))
+    if (isCounted) refuseExhausted(decision)
   }
+}
+
+/** The limits of a single key for chat (CONTRACT 6): requests a minute and tokens a UTC day. */
+export interface KeyLimits {
+  /**
+   * Counts a request that begins.
+   * @throws {ApiError} 429 if a limit of its key is used up.
+   */
+  begin(caller: Caller): Promise<void>
+  /** Counts the tokens of a request that has ended. Never rejects: a failure is logged. */
+  spend(caller: Caller, tokens: number): Promise<void>
+}
+
+export function createKeyLimits(limiter: RateLimiter, clock: Clock, log: Log): KeyLimits {
+  return {
+    async begin(caller) {
+      const [requests, tokens] = [requestClaims(caller), tokenClaims(caller)]
+      if (tokens.length > 0) refuseExhausted(await limiter.peek([...requests, ...tokens], clock()))
+      if (requests.length > 0) refuseExhausted(await limiter.consume(requests, clock()))
+    },
+    async spend(caller, tokens) {
+      if (tokens <= 0) return
+      try {
+        for (const claim of tokenClaims(caller)) await limiter.add(claim, tokens, clock())
+      } catch (error) {
+        log.error({ err: error, key_id: caller.keyId, tokens }, 'tokens could not be counted for a limit')
+      }
+    },
+  }
+}
+
+function requestClaims({ keyId, limits }: Caller): readonly Claim[] {
+  const limit = limits?.requestsPerMinute ?? undefined
+  const rest = { name: 'key-requests-per-minute', windowSeconds: MINUTE_SECONDS, unit: 'requests' } as const
+  return limit === undefined ? [] : [{ policy: { ...rest, limit }, subject: keyId }]
+}
+
+function tokenClaims({ keyId, limits }: Caller): readonly Claim[] {
+  const limit = limits?.tokensPerDay ?? undefined
+  const rest = { name: 'key-tokens-per-day', windowSeconds: DAY_SECONDS, unit: 'tokens' } as const
+  return limit === undefined ? [] : [{ policy: { ...rest, limit }, subject: keyId }]
+}
+
+function refuseExhausted({ exhausted }: Decision): void {
+  if (exhausted !== undefined) throw tooManyRequests(exhausted)
 }

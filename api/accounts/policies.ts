@@ -1,6 +1,6 @@
 /** Rate limits (CONTRACT 4.5 and 6), their remaining quotas, and the headers that state them. Times are ms since 1970. */
-import type { Caller, Headers } from '../../http/call.ts'
-import { ApiError } from '../../http/errors.ts'
+import type { Caller, Headers } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
 
 /** A limit of something in each window of the clock: a minute, or a UTC day. */
 export interface Policy {
@@ -11,35 +11,16 @@ export interface Policy {
   readonly unit: 'requests' | 'tokens'
 }
 
-/** A limit of the dataset's paths. */
-interface DatasetPolicy extends Policy {
-  /** The unit of the limit, for documents. */
-  readonly sentence: string
-  /** The subject that requests are counted for. */
-  readonly subject: 'keyId' | 'accountId'
-}
-
 export const MINUTE_SECONDS = 60
 export const DAY_SECONDS = 86_400
 
-/** The limits of the dataset's paths, in the order of the headers. */
-export const POLICIES: readonly DatasetPolicy[] = [
-  {
-    name: 'per-minute',
-    limit: 30,
-    windowSeconds: MINUTE_SECONDS,
-    unit: 'requests',
-    sentence: 'per minute and key',
-    subject: 'keyId',
-  },
-  {
-    name: 'per-day',
-    limit: 500,
-    windowSeconds: DAY_SECONDS,
-    unit: 'requests',
-    sentence: 'per UTC day and account',
-    subject: 'accountId',
-  },
+const PER_MINUTE = { name: 'per-minute', limit: 30, windowSeconds: MINUTE_SECONDS, unit: 'requests' } as const
+const PER_DAY = { name: 'per-day', limit: 500, windowSeconds: DAY_SECONDS, unit: 'requests' } as const
+
+/** The limits of the dataset's paths, in the order of the headers, each with its unit for documents. */
+export const POLICIES: readonly (Policy & { readonly sentence: string })[] = [
+  { ...PER_MINUTE, sentence: 'per minute and key' },
+  { ...PER_DAY, sentence: 'per UTC day and account' },
 ]
 
 /** What a request counts against: a policy, and the key or account that it is counted for. */
@@ -49,8 +30,11 @@ export interface Claim {
 }
 
 /** The claims of a request to the dataset's paths. */
-export function datasetClaims(caller: Caller): readonly Claim[] {
-  return POLICIES.map((policy) => ({ policy, subject: caller[policy.subject] }))
+export function datasetClaims({ keyId, accountId }: Caller): readonly Claim[] {
+  return [
+    { policy: PER_MINUTE, subject: keyId },
+    { policy: PER_DAY, subject: accountId },
+  ]
 }
 
 /** The rest of one policy. */

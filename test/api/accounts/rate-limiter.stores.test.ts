@@ -2,12 +2,12 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, it } from 'vitest'
-import { datasetClaims } from '../../../../api/accounts/limits/policies.ts'
-import { createRateLimiter, type Decision } from '../../../../api/accounts/limits/rate-limiter.ts'
-import type { Caller } from '../../../../api/http/call.ts'
-import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
-import { REPOSITORY } from '../../../support/processes.ts'
-import { asEnvironment, TestStores } from '../../../support/stores.ts'
+import { datasetClaims } from '../../../api/accounts/policies.ts'
+import { createRateLimiter, type Decision } from '../../../api/accounts/rate-limiter.ts'
+import type { Caller } from '../../../api/http/call.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import { REPOSITORY } from '../../support/processes.ts'
+import { asEnvironment, TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -155,8 +155,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const settings = await fresh()
       await using first = await openLimiter(settings)
       const program = `
-      const { createRateLimiter } = await import('./api/accounts/limits/rate-limiter.ts')
-      const { datasetClaims } = await import('./api/accounts/limits/policies.ts')
+      const { createRateLimiter } = await import('./api/accounts/rate-limiter.ts')
+      const { datasetClaims } = await import('./api/accounts/policies.ts')
       const { openStore } = await import('./api/store/open-store.ts')
       const { readSettings } = await import('./api/config.ts')
       const now = new Date(${NOON.getTime()})

@@ -1,8 +1,8 @@
 /** Bearer authentication (CONTRACT 2). Each 401 names the fault of the sent credentials, never valid ones. */
-import type { Call, Clock } from '../../http/call.ts'
-import { ApiError } from '../../http/errors.ts'
+import type { Call, Clock } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
-import type { RequestStore } from '../../store/request-store.ts'
+import type { RequestStore } from '../store/request-store.ts'
 import { findKey } from './key-store.ts'
 
 /** The keys that a route accepts: none needed, any valid one, or one kind. */

@@ -1,7 +1,7 @@
 /** Keys in the store: created, found by hash, listed, revoked. The secret is not stored. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import type { Queries, Store } from '../../store/store.ts'
+import type { Queries, Store } from '../store/store.ts'
 import { hashKey, KEY_KINDS, makeKey, type KeyKind } from './credentials.ts'
 
 const storedKeySchema = z.object({
