@@ -15,7 +15,6 @@ export interface Page {
 interface Linked {
   readonly snapshot: { readonly id: string }
   readonly rows: {
-    readonly path: string
     readonly parameters: readonly (readonly [name: string, value: string])[]
     readonly page?: Page
   }
@@ -68,10 +67,10 @@ function lastPage({ limit, offset, maxOffset }: Page, total: number): Position {
   return { limit, offset: from + limit * Math.floor((Math.min(maxOffset, total - 1) - from) / limit) }
 }
 
-/** The address of a page in this snapshot, with defaults written out. */
+/** A page in this snapshot, with defaults written out, relative to the request: an address may have ten long ids. */
 function addressOf({ snapshot, rows, format }: Linked, position: Readonly<Record<string, number>>): string {
   const query = new URLSearchParams({ as_of: snapshot.id })
   for (const [name, value] of rows.parameters) query.append(name, String(position[name] ?? value))
   if (format !== 'json') query.append('format', format)
-  return `${rows.path}?${query.toString()}`
+  return `?${query.toString().replaceAll('%2C', ',')}`
 }

@@ -171,10 +171,14 @@ function headersOf({ snapshot, rows, format, encoding, etag }: Representation): 
   }
 }
 
+/** Characters of a word in a file name: a list of many apps is left out. */
+const LONGEST_WORD = 40
+
 /** A descriptive file name: the dataset, the request, the window. */
 function fileName({ path, metadata, window }: Rows, format: Format): string {
   const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
-  const words = [dataset, ...Object.values(metadata), window.start, window.end].filter((word) => word !== '')
+  const short = Object.values(metadata).filter((word) => word !== '' && word.length <= LONGEST_WORD)
+  const words = [dataset, ...short, window.start, window.end]
   return `${words.join('_').replaceAll(' ', '-')}.${format}`
 }
 

@@ -38,7 +38,7 @@ export const SERIES_PARAMETERS = {
       .array(asInteger(idSchema, { minimum: 0 }))
       .min(1)
       .max(MAX_APPS)
-      .describe('The apps by `app_id`; repeat the parameter for each further one.'),
+      .describe('The apps by `app_id`: repeat the parameter, or separate them by commas.'),
     allowed: `the app_id of a public app, given at most ${MAX_APPS} times`,
     most: MAX_APPS,
     required: true,
@@ -90,7 +90,7 @@ function seriesOf({ apps, limit, offset }: SeriesPage, window: DateWindow): Rows
     path: SERIES_PATH,
     key: ['daily', digest, window.start, window.end, limit, offset].join('.'),
     parameters: [
-      ...apps.map((id) => ['app_id', String(id)] as const),
+      ['app_id', apps.join(',')],
       ['start_date', window.start],
       ['end_date', window.end],
       ['limit', String(limit)],

@@ -8,7 +8,9 @@ interface Parameter {
   readonly schema: z.ZodType
   /** The allowed values, for a message after "allowed: ". */
   readonly allowed: string
-  /** Maximum number of occurrences, default 1; with this, the schema is for the list of values. */
+  /**
+   * Maximum number of values, repeated or separated by commas, default 1; with this, the schema is for their list.
+   */
   readonly most?: number
   /** Whether the parameter is required. */
   readonly required?: boolean
@@ -123,8 +125,9 @@ function readParameter(
   if (most === undefined && values.length > 1) {
     return { fault: { parameter: name, problem: 'repeated', sent, allowed: `${allowed}, given once` } }
   }
-  if (values.includes('')) return { fault: { parameter: name, problem: 'empty', sent, allowed } }
-  const parsed = schema.safeParse(most === undefined ? values[0] : values)
+  const each = most === undefined ? values : values.flatMap((value) => value.split(','))
+  if (each.includes('')) return { fault: { parameter: name, problem: 'empty', sent, allowed } }
+  const parsed = schema.safeParse(most === undefined ? each[0] : each)
   return parsed.success ? { value: parsed.data } : { fault: invalid(name, sent, allowed) }
 }
 

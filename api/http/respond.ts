@@ -21,15 +21,12 @@ export const DEFAULT_HEADERS: Headers = {
   'Origin-Agent-Cluster': '?1',
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'SAMEORIGIN',
 }
 
 /** Lets scripts of any page read the reply and its headers (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */
 export const CORS_HEADERS: Headers = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers':
-    'Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Last-Modified, Link, Location, RateLimit, ' +
-    'RateLimit-Policy, Repr-Digest, Retry-After, Vary, WWW-Authenticate, X-App-Id, X-Request-Id, X-Total-Count',
+  'Access-Control-Expose-Headers': '*',
 }
 
 /** Answers the preflight request of a browser. */

@@ -1,13 +1,15 @@
 /** GET /datasets/app-rankings/daily (CONTRACT 4.6). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, startApi, type Api } from '../../../support/api.ts'
+import { envelopeSchema, sendRaw, startApi, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const seriesSchema = z.object({ data: z.array(z.object({ day: z.string() })) })
 const LAST_DAY = '2026-11-19'
+
+const LONG_IDS = Array.from({ length: 10 }, (_, n) => 742_307_818_684_000 + n)
 
 const CONTENT: SnapshotContent = {
   asOf: new Date('2026-11-20T02:00:00Z'),
@@ -17,6 +19,7 @@ const CONTENT: SnapshotContent = {
     { id: 1, name: 'One, "quoted"' },
     { id: 2, name: 'Two' },
     { id: 3, name: 'Three' },
+    ...LONG_IDS.map((id) => ({ id, name: 'Long' })),
   ],
   daily: [
     { day: LAST_DAY, app: 1, requests: 3, tokens: 2n ** 63n - 1n, completion: 2n ** 63n - 1n },
@@ -66,6 +69,19 @@ describe('the series of apps by day', () => {
     )
   })
 
+  it('has headers under 2 KB on a page in the middle, with ten ids of 15 digits', async () => {
+    const ids = LONG_IDS.map((id) => `app_id=${id}`).join('&')
+    const path = `/api/v1/datasets/app-rankings/daily?${ids}&start_date=2025-06-01&limit=100&offset=200`
+    const key = await api.makeKey('inference', 'long ids')
+    const answer = await sendRaw(
+      api.origin,
+      `GET ${path} HTTP/1.1\r\nHost: rankings.example\r\nAuthorization: Bearer ${key}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n`,
+    )
+    const [head = ''] = answer.split('\r\n\r\n')
+    expect(head).toMatch(/^HTTP\/1.1 200 .*rel="prev".*rel="next".*rel="last"/s)
+    expect(head.length).toBeLessThan(2048)
+  })
+
   it('is rejected for a negative app id', async () => {
     expect((await ask('?app_id=-3')).status).toBe(400)
   })
@@ -110,7 +126,7 @@ describe('the series of apps by day', () => {
       days.push(...data.map(({ day }) => day))
       const { next } = linksOf(response)
       if (next === undefined) break
-      response = await ask(next.slice('/api/v1/datasets/app-rankings/daily'.length))
+      response = await ask(next)
       expect(linksOf(response)['last']).toBe(last)
     }
     expect(new Set(days).size).toBe(688)

@@ -359,7 +359,7 @@ describe('links', () => {
       const meta = rankingsSchema.parse(await (await rankings('')).json()).meta
       return meta.as_of === '2026-01-09T02:00:00Z'
     })
-    const second = await fetch(`${api.origin}${next}`, {
+    const second = await fetch(new URL(next, first.url), {
       headers: { Authorization: `Bearer ${await api.makeKey('inference', 'second page')}` },
     })
     const page = rankingsSchema.parse(await second.json())
@@ -406,10 +406,7 @@ describe('pages of other origins', () => {
     const refused = await api.get(RANKINGS)
     expect(refused.status).toBe(401)
     expect(refused.headers.get('Access-Control-Allow-Origin')).toBe('*')
-    const exposed = refused.headers.get('Access-Control-Expose-Headers')?.split(', ')
-    const needed = ['ETag', 'Last-Modified', 'Vary', 'Link', 'Content-Range']
-    const limits = ['RateLimit', 'RateLimit-Policy', 'Retry-After']
-    expect(exposed).toEqual(expect.arrayContaining([...needed, ...limits, 'X-Request-Id']))
+    expect(refused.headers.get('Access-Control-Expose-Headers')).toBe('*')
   })
 })
 
