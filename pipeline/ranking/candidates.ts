@@ -20,6 +20,8 @@ const RULES = {
   most: 1000,
   /** Largest share of all apps that may be candidates of one block. */
   appShare: 1 / 5,
+  /** Largest share of all apps that may be candidates of any block. */
+  candidateShare: 1 / 2,
   /** Most prefix sums per app-day of the snapshot, and the number that is allowed up to three in ten app-days. */
   rowShare: 1 / 8,
   rows: 1_000_000,
@@ -81,8 +83,8 @@ async function chooseCandidates(
   await execute(connection, 'fast.sql#candidates')
 }
 
-function strideOf({ candidates, app_days }: Sizes, days: DayRange, rules: Rules): number | undefined {
-  if (candidates === 0) return undefined
+function strideOf({ apps, candidates, app_days }: Sizes, days: DayRange, rules: Rules): number | undefined {
+  if (candidates === 0 || candidates > apps * rules.candidateShare) return undefined
   const most = Math.max(app_days * rules.rowShare, Math.min(rules.rows, app_days * FEW_ROWS_SHARE))
   const rows = candidates * (1 + daysBetween(days.from, days.to))
   return STRIDES.find((each) => rows / each <= most)

@@ -111,22 +111,29 @@ WITH usage AS (
   FROM snapshot.fast.prefix_sums AS p
   WHERE p.day = CAST($first_day AS DATE) - 1
 ),
--- A row counts at every checkpoint on or after its day.
-counted AS (
+-- A row counts from the first checkpoint on or after its day on.
+sums AS (
   SELECT
-    unnest(range(
-      snapshot.fast.checkpoint_of(u.day + snapshot.fast.stride() - 1),
-      CAST($last_day AS DATE) + 1,
-      to_days(snapshot.fast.stride())
-    )) AS checkpoint,
-    u.app_id, u.requests, u.tokens
+    snapshot.fast.checkpoint_of(u.day + snapshot.fast.stride() - 1) AS checkpoint,
+    u.app_id, sum(u.requests) AS requests, sum(u.tokens) AS tokens
   FROM usage AS u
+  GROUP BY ALL
+),
+checkpoints AS (
+  SELECT
+    s.app_id,
+    CAST(unnest(range(
+      min(s.checkpoint), CAST($last_day AS DATE) + 1, to_days(snapshot.fast.stride())
+    )) AS DATE) AS checkpoint
+  FROM sums AS s
+  GROUP BY s.app_id
 )
 SELECT
-  CAST(c.checkpoint AS DATE), c.app_id,
-  CAST(sum(c.requests) AS BIGINT), CAST(sum(c.tokens) AS TOKEN_TOTAL)
-FROM counted AS c
-GROUP BY ALL
+  c.checkpoint, c.app_id,
+  CAST(sum(s.requests) OVER so_far AS BIGINT), CAST(sum(s.tokens) OVER so_far AS TOKEN_TOTAL)
+FROM checkpoints AS c
+LEFT JOIN sums AS s ON s.app_id = c.app_id AND s.checkpoint = c.checkpoint
+WINDOW so_far AS (PARTITION BY c.app_id ORDER BY c.checkpoint)
 ORDER BY ALL;
 
 -- name: macros
