@@ -104,10 +104,7 @@ export function createStreamAnswer({ client, fallback, finish, silenceMs }: Answ
 }
 
 /** A call and its request. */
-interface Asked {
-  readonly call: ChatCall
-  readonly request: ChatRequest
-}
+type Asked = Readonly<{ call: ChatCall; request: ChatRequest }>
 
 /**
  * Requests a completion; some providers stream without a request for it.

@@ -20,8 +20,7 @@ export interface Configuration {
 
 /** Headers that the router or the connection sets. */
 const RESERVED_HEADERS =
-  'accept accept-encoding connection content-length content-type expect host keep-alive te trailer ' +
-  'transfer-encoding upgrade'
+  /^(?:accept|accept-encoding|connection|content-length|content-type|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i
 
 const milliseconds = z.int().min(1).max(86_400_000)
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
@@ -38,10 +37,7 @@ const headersSchema = z.record(
   z
     .string()
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a header name')
-    .refine(
-      (name) => !RESERVED_HEADERS.split(' ').includes(name.toLowerCase()),
-      'is set by the service itself',
-    ),
+    .refine((name) => !RESERVED_HEADERS.test(name), 'is set by the service itself'),
   z.union([headerValue, z.strictObject({ env: variable })]),
 )
 
@@ -49,16 +45,11 @@ const headersSchema = z.record(
  * Hosts that stop generating, and billing, when the connection of a stream closes. Others bill the whole reply, so that
  * its usage is worth reading.
  */
-const CANCELLING = [
-  'api.openai.com openai.azure.com api.anthropic.com openrouter.ai api.deepseek.com api.x.ai api.fireworks.ai',
-  'api.together.xyz api.together.ai api.deepinfra.com api.cohere.com api.cohere.ai api.novita.ai api.hyperbolic.xyz',
-  'api.friendli.ai api.cloudflare.com llm.chutes.ai',
-].flatMap((hosts) => hosts.split(' '))
-
-function onLeaveOf({ hostname }: URL): 'cancel' | 'finish' {
-  const isKnown = CANCELLING.some((host) => hostname === host || hostname.endsWith(`.${host}`))
-  return isKnown ? 'cancel' : 'finish'
-}
+const CANCELLING = (
+  'api.openai.com openai.azure.com api.anthropic.com openrouter.ai api.deepseek.com api.x.ai api.fireworks.ai ' +
+  'api.together.xyz api.together.ai api.deepinfra.com api.cohere.com api.cohere.ai api.novita.ai ' +
+  'api.hyperbolic.xyz api.friendli.ai api.cloudflare.com llm.chutes.ai'
+).split(' ')
 
 const tokens = z.int().min(1)
 const price = z
@@ -71,16 +62,7 @@ const modelDetailsSchema = z.strictObject({
   description: z.string().optional(),
   context_length: tokens.optional(),
   max_completion_tokens: tokens.optional(),
-  pricing: z
-    .strictObject({
-      prompt: price,
-      completion: price,
-      request: price.optional(),
-      input_cache_read: price.optional(),
-      input_cache_write: price.optional(),
-      internal_reasoning: price.optional(),
-    })
-    .optional(),
+  pricing: z.strictObject({ prompt: price, completion: price }).optional(),
 })
 
 export type ModelDetails = z.infer<typeof modelDetailsSchema>
@@ -271,8 +253,10 @@ function toProvider(
     headers[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
   }
   const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
+  const cancels = CANCELLING.some((host) => `.${url.hostname}`.endsWith(`.${host}`))
+  const onLeave = cancels ? 'cancel' : 'finish'
   if (missing.length === 0) {
-    return { ...entry, url, headers, on_leave: entry.on_leave ?? onLeaveOf(url), breaker: new Breaker() }
+    return { ...entry, url, headers, on_leave: entry.on_leave ?? onLeave, breaker: new Breaker() }
   }
   const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
   warnings.push(`${entry.name} of ${model} is left out: ${reason}`)

@@ -140,30 +140,7 @@ const MEANINGS: readonly Meaning[] = [
       'too big compared to KV|too large to process|too many (?:input |prompt )?tokens|string above max length',
       '(?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)',
       '(?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \\d+ while limit',
-      'must have less than \\d+ tokens|max_new_tokens.{0,10}must be <=|less than max_seq_len',
-      '(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
-    ),
-  },
-  {
-    kind: 'operator',
-    // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow, LiteLLM.
-    words: anyOf(
-      'balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\\b',
-      '(?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)',
-      '(?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\\b|credit limit',
-      '(?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing',
-      '\\btop(?:ping)?[ -]up\\b|\\barrear|overdue|in good standing|included credits|budget.{0,10}exceeded|freetieronly',
-    ),
-  },
-  {
-    kind: 'operator',
-    // A key: OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek.
-    words: anyOf(
-      '(?:api|access|subscription|auth\\w*)[ -]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)',
-      '(?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\\w+ )?(?:api|access|auth\\w*)[ -]?(?:key|token)',
-      'authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported',
-      '(?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)',
-      'unsupported country|accessdenied|unrecognizedclient|expiredtoken',
+      'must have less than \\d+ tokens|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
     ),
   },
   {
@@ -178,13 +155,25 @@ const MEANINGS: readonly Meaning[] = [
   },
   {
     kind: 'operator',
-    // A model name: OpenAI, DeepSeek, OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
     words: anyOf(
+      // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow.
+      'balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\\b|freetieronly',
+      '(?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)',
+      '(?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\\b|credit limit|included credits',
+      '(?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing',
+      '\\btop(?:ping)?[ -]up\\b|\\barrear|overdue|in good standing|budget.{0,10}exceeded',
+      // A key: OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek.
+      '(?:api|access|subscription|auth\\w*)[ -]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)',
+      '(?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\\w+ )?(?:api|access|auth\\w*)[ -]?(?:key|token)',
+      'authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country',
+      '(?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)',
+      'accessdenied|unrecognizedclient|expiredtoken',
+      // A model name: OpenAI, DeepSeek, OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
       "\\bmodels?\\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)",
       '(?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\\b',
-      'not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput',
-      'no endpoints found (?:for|matching)|not supported by any provider|model (?:not supported|terms required)',
-      '#(?:deploymentnotfound|modelnotopen|invalidendpointormodel|(?:1211|1500|20012|30003)\\b)',
+      'not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for',
+      'not supported by any provider|model (?:not supported|terms required)|#(?:deploymentnotfound|modelnotopen|invalidendpointormodel)',
+      '#(?:1211|1500|20012|30003)\\b',
     ),
   },
   {
@@ -211,7 +200,7 @@ const MEANINGS: readonly Meaning[] = [
     // OpenRouter, with 404: "No endpoints found that support tool use"; llama.cpp, with 500: "requires --jinja".
     status: [200, 404, 405, 500, 501],
     words: anyOf(
-      "unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|endpoints found that support",
+      "unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|found that support",
       'only support(?:s|ed)?\\b|requires? --|--jinja|must alternate|not a multimodal|#2013\\b',
     ),
   },
@@ -257,7 +246,8 @@ const ERROR_KEYS =
  * @param retryAfterMs the wait in milliseconds from the headers.
  */
 export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
-  const members = typeof body === 'string' ? [['message', textOfPage(body)] as const] : [...membersOf(body)]
+  const isPage = typeof body === 'string'
+  const members = isPage ? [['message', body.replaceAll(/<[^>]*>/g, ' ')] as const] : [...membersOf(body)]
   const found = members.filter(([key, value]) => CODE_KEYS.has(key) && /^[\w.:#-]{1,80}$/.test(String(value)))
   const words = found.map(([, value]) => String(value).replaceAll('_', ' '))
   const message = messageIn(members)
@@ -313,10 +303,6 @@ function messageIn(members: Members): string {
   return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
 }
 
-function textOfPage(html: string): string {
-  return html.replaceAll(/<[^>]*>/g, ' ')
-}
-
 /** A short name that clients may see: keys have more digits, and messages have spaces. */
 function nameIn(members: Members, wanted: string): string | undefined {
   for (const [key, value] of members) {
@@ -349,15 +335,10 @@ function waitIn(members: Members, message: string): number | undefined {
   return stated === undefined ? undefined : millisecondsOf(stated)
 }
 
-const UNITS_MS = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
-
 /** A duration such as `37s`, `1m2.5s`, `450ms` or `20 seconds`; undefined for any other text. */
 function millisecondsOf(text: string): number | undefined {
+  const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
   const parts = [...text.toLowerCase().matchAll(/([\d.]+) ?(ms|[hms])/g)]
-  const sum = parts.reduce((ms, [, number, unit]) => ms + Number(number) * msOf(unit), 0)
+  const sum = parts.reduce((ms, [, number, unit = '']) => ms + Number(number) * (units[unit] ?? 0), 0)
   return Number.isFinite(sum) && sum > 0 ? sum : undefined
-}
-
-function msOf(unit: string | undefined): number {
-  return unit === 'h' || unit === 'm' || unit === 's' ? UNITS_MS[unit] : UNITS_MS.ms
 }

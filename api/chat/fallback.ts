@@ -55,18 +55,16 @@ function preferred(
   providers: readonly Provider[],
   { order, only, ignore, allow_fallbacks: allowsFallbacks }: Preferences,
 ): readonly Provider[] {
-  const allowed = providers.filter(
-    (one) => (only === undefined || isIn(only, one)) && !isIn(ignore ?? [], one),
-  )
+  const allowed = providers.filter((one) => (!only?.length || isIn(only, one)) && !isIn(ignore, one))
   const first = (order ?? []).flatMap((name) => allowed.filter((one) => isIn([name], one)))
   const rest = allowed.filter((one) => !first.includes(one))
-  if (!allowsFallbacks) return order === undefined ? rest.slice(0, 1) : first
+  if (allowsFallbacks === false) return order?.length ? first : rest.slice(0, 1)
   const now = performance.now()
   return [...first, ...rest].toSorted((a, b) => Number(a.breaker.isLast(now)) - Number(b.breaker.isLast(now)))
 }
 
-function isIn(names: readonly string[], { name }: Provider): boolean {
-  return names.includes(name.toLowerCase())
+function isIn(names: readonly string[] | null | undefined, { name }: Provider): boolean {
+  return names?.some((one) => one.toLowerCase() === name.toLowerCase()) === true
 }
 
 function unavailable(message: string): ApiError {

@@ -5,8 +5,8 @@
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { pipeline, type Duplex, type Readable } from 'node:stream'
-import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
+import { pipeline, type Readable } from 'node:stream'
+import { createBrotliDecompress, createUnzip } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
 import { retryAfterMs } from '../http/headers.ts'
 import { codeOf } from '../process/system-errors.ts'
@@ -22,20 +22,13 @@ const CONNECT_MS = 10_000
 /** A kept-alive connection that breaks later is not stale: the provider had the request and worked on it. */
 const STALE_MS = 1000
 
-/** A successful reply. */
-interface ProviderReply {
-  readonly status: number
-  /** Decoded bytes. */
-  readonly body: Readable
-}
-
 export interface ProviderClient {
   /**
    * Posts `body`, the text of a JSON object. If the provider was just closing the kept-alive connection, it is posted
-   * again.
+   * again. The body of the reply is decoded.
    * @throws {AttemptFailure} without a successful reply.
    */
-  post(provider: Provider, body: string, signal: AbortSignal): Promise<ProviderReply>
+  post(provider: Provider, body: string, signal: AbortSignal): Promise<{ status: number; body: Readable }>
   /** Closes all connections at once. */
   close(): void
 }
@@ -114,30 +107,19 @@ async function replyTo(request: ClientRequest, body: string, signal: AbortSignal
 }
 
 /** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second. */
-function waitMs(headers: http.IncomingHttpHeaders): number | undefined {
-  const inMs = decimal(headers['retry-after-ms'], 1)
-  return inMs ?? decimal(headers['retry-after'], 1000) ?? retryAfterMs(headers['retry-after'])
-}
-
-function decimal(header: string | string[] | undefined, unit: number): number | undefined {
-  return typeof header === 'string' && /^\d+(?:\.\d+)?$/.test(header) ? Number(header) * unit : undefined
-}
-
-const DECODERS: Readonly<Record<string, () => Duplex>> = {
-  gzip: createUnzip,
-  deflate: createUnzip,
-  br: createBrotliDecompress,
-  zstd: createZstdDecompress,
+function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
+  const isDecimal = (text: unknown) => /^\d+(?:\.\d+)?$/.test(String(text))
+  if (isDecimal(inMs)) return Number(inMs)
+  return isDecimal(header) ? Number(header) * 1000 : retryAfterMs(header)
 }
 
 /** The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. */
 function decoded(body: Readable, header = 'identity'): Readable {
   const coding = header.trim().toLowerCase()
   if (coding === '' || coding === 'identity') return body
-  const decoder = DECODERS[coding]?.()
+  if (!['gzip', 'deflate', 'br'].includes(coding)) return body.destroy(new AttemptFailure('invalidReply'))
   // The resulting stream reports a broken body.
-  if (decoder !== undefined) return pipeline(body, decoder, () => undefined)
-  return body.destroy(new AttemptFailure('invalidReply'))
+  return pipeline(body, coding === 'br' ? createBrotliDecompress() : createUnzip(), () => undefined)
 }
 
 /** The failure behind an error of the connection: the expired deadline, if there is one. */

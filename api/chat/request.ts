@@ -18,17 +18,6 @@ export interface ChatRequest {
   readonly body: JsonObject
 }
 
-/** The caller's choice among the providers of a model, by lower-case names. */
-export interface Preferences {
-  /** Tried first, in this order. */
-  readonly order: readonly string[] | undefined
-  /** No others are tried. */
-  readonly only: readonly string[] | undefined
-  readonly ignore: readonly string[] | undefined
-  /** Whether others are tried after those of `order`, or after the first provider of a model. */
-  readonly allow_fallbacks: boolean
-}
-
 const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.string() }))], {
   error: 'Expected a text, or a list of parts with a type each',
 })
@@ -77,16 +66,19 @@ const toolSchema = z
     error: 'Expected an object with the name of the function',
   })
 
-const providerNames = longList(z.string().min(1)).nullish()
+const names = longList(z.string().min(1)).nullish()
 /** Preferences that restrict nothing: they are accepted, and have no effect. */
 const WISHES = ['sort', 'preferred_min_throughput', 'preferred_max_latency']
 
 const preferencesSchema = z
   .looseObject({
-    order: providerNames,
-    only: providerNames,
-    ignore: providerNames,
-    allow_fallbacks: z.boolean().nullish(),
+    order: names.describe('Tried first, in this order.'),
+    only: names.describe('No others are tried.'),
+    ignore: names,
+    allow_fallbacks: z
+      .boolean()
+      .nullish()
+      .describe('Whether others are tried after those of `order`, or after the first provider of a model.'),
   })
   .superRefine(
     ({ order: _order, only: _only, ignore: _ignore, allow_fallbacks: _allow, ...others }, context) => {
@@ -97,6 +89,9 @@ const preferencesSchema = z
       }
     },
   )
+
+/** The caller's choice among the providers of a model, by their names. */
+export type Preferences = Partial<z.infer<typeof preferencesSchema>>
 
 function restrictsNothing(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0
@@ -155,28 +150,9 @@ export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRe
     models: wanted,
     stream: stream === true,
     fallbacks: models?.length ?? 0,
-    preferences: preferencesOf(provider ?? {}),
+    preferences: provider ?? {},
     body: isObject(passedOn) ? passedOn : parsed.data,
   }
-}
-
-function preferencesOf({
-  order,
-  only,
-  ignore,
-  allow_fallbacks: allows,
-}: Partial<z.infer<typeof preferencesSchema>>): Preferences {
-  return {
-    order: lowerCase(order),
-    only: lowerCase(only),
-    ignore: lowerCase(ignore),
-    allow_fallbacks: allows !== false,
-  }
-}
-
-/** Undefined for an empty list, which expresses nothing. */
-function lowerCase(names: readonly string[] | null = []): readonly string[] | undefined {
-  return names === null || names.length === 0 ? undefined : names.map((name) => name.toLowerCase())
 }
 
 export function invalidRequest(message: string): ApiError {

@@ -1,6 +1,6 @@
 /** CONTRACT 6: the forms of providers' replies and errors: whole and streamed, alone and with a backup. */
 import { once } from 'node:events'
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { askForStream } from '../../support/chat/chat-stream.ts'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
@@ -81,7 +81,6 @@ const READ: readonly (readonly [string, Behaviour])[] = [
   ['packed by gzip', coded('gzip', gzipSync)],
   ['packed by deflate', coded('deflate', deflateSync)],
   ['packed by br', coded('br', brotliCompressSync)],
-  ['packed by zstd', coded('zstd', zstdCompressSync)],
   ['called JSON, whatever it is', wrapped({ 'content-type': 'application/json' })],
   ['called events, whatever it is', wrapped({ 'content-type': 'text/event-stream' })],
   ['called plain text', wrapped({ 'content-type': 'text/plain' })],
