@@ -108,9 +108,12 @@ async function replyTo(request: ClientRequest, body: string, signal: AbortSignal
 
 /** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second. */
 function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
-  const isDecimal = (text: unknown) => /^\d+(?:\.\d+)?$/.test(String(text))
   if (isDecimal(inMs)) return Number(inMs)
   return isDecimal(header) ? Number(header) * 1000 : retryAfterMs(header)
+}
+
+function isDecimal(text: unknown): boolean {
+  return /^\d+(?:\.\d+)?$/.test(String(text))
 }
 
 /** The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. */

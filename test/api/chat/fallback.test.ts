@@ -264,10 +264,7 @@ it('a provider that had only the rest of the time is not tried last for it', asy
 it('a provider that exceeds its own time limit is tried last', async () => {
   await using api = await startThree(stall)
   for (let request = 0; request < 4; request++) expect((await api.post(ONE)).status).toBe(200)
-  expect(api.upstream.asked()).toEqual([
-    ...['first', 'second', 'first', 'second', 'first', 'second'],
-    'second',
-  ])
+  expect(api.upstream.asked().join(' ')).toBe('first second first second first second second')
 })
 
 it.each([201, 204, 302])('a %i is reported as a reply that cannot be used', async (code) => {
