@@ -83,49 +83,38 @@ async function findChanges(pull: Pull) {
   const server = await connectClickHouse(address)
   const table = await inspectTable(server, address)
   const state = readState(pull, table)
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    const found = await table.partitions()
-    const changed = found.filter(({ id, fingerprint, row_count }) => {
-      const known = state.partitions[id]
-      return row_count > 0 && (known?.fingerprint !== fingerprint || !areThere(rawFolder, known.days))
-    })
-    const days = await readDays(server, table, changed)
-    if (days === undefined) continue
-    const isDue = ([day]: readonly [string, number]) => day >= FLOOR_DATE && day <= lastDay
-    return {
-      server,
-      table,
-      state,
-      changed: changed.map((partition): Changed => ({
-        ...partition,
-        days: new Map([...(days.get(partition.id) ?? [])].filter(isDue)),
-      })),
-      gone: Object.keys(state.partitions).filter((id) => !found.some((partition) => partition.id === id)),
-    }
-  }
-  throw unsettled(table, 'The partitions')
+  const found = await table.partitions()
+  const partitions = found.filter(({ id, fingerprint, row_count }) => {
+    const known = state.partitions[id]
+    return row_count > 0 && (known?.fingerprint !== fingerprint || !areThere(rawFolder, known.days))
+  })
+  const days = await readDays(server, table, partitions)
+  const changed = partitions.map((partition): Changed => {
+    const due = (days.get(partition.id) ?? []).filter(({ day }) => day >= FLOOR_DATE && day <= lastDay)
+    return { ...partition, days: new Map(due.map(({ day, row_count }) => [day, row_count])) }
+  })
+  const gone = Object.keys(state.partitions).filter((id) => !found.some((partition) => partition.id === id))
+  return { server, table, state, changed, gone }
 }
 
-/** The days in each partition with their rows; undefined if these are not the rows that the partitions have. */
-async function readDays(
-  server: ClickHouse,
-  { from }: Table,
-  partitions: readonly Partition[],
-): Promise<ReadonlyMap<string, ReadonlyMap<string, number>> | undefined> {
-  if (partitions.length === 0) return new Map()
+/**
+ * The days in each partition with their rows. Rows may have arrived since the partitions were read.
+ * @throws DataError if rows of a partition are missing, which a replica that lags behind does not have.
+ */
+async function readDays(server: ClickHouse, table: Table, partitions: readonly Partition[]) {
+  if (partitions.length === 0) return new Map<string, z.infer<typeof dayRow>[]>()
   const rows = await server.rows(
     `SELECT _partition_id AS partition, toString(toDate(ts, 'UTC')) AS day, toString(count()) AS row_count
-    FROM ${from} WHERE _partition_id IN (${partitions.map(({ id }) => quoted(id)).join(', ')})
+    FROM ${table.from} WHERE _partition_id IN (${partitions.map(({ id }) => quoted(id)).join(', ')})
     GROUP BY partition, day ORDER BY partition, day`,
     dayRow,
   )
   const days = Map.groupBy(rows, ({ partition }) => partition)
-  const isWhole = partitions.every(({ id, row_count, has_deleted }) => {
+  for (const { id, row_count, has_deleted } of partitions) {
     const counted = (days.get(id) ?? []).reduce((sum, day) => sum + day.row_count, 0)
-    return counted === row_count || (has_deleted && counted < row_count)
-  })
-  if (!isWhole) return undefined
-  return new Map([...days].map(([id, some]) => [id, new Map(some.map((row) => [row.day, row.row_count]))]))
+    if (counted < row_count && !has_deleted) throw unsettled(table, `The rows of the partition ${id}`)
+  }
+  return days
 }
 
 type DayPull = {

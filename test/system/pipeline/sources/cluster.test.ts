@@ -190,45 +190,65 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     expect(last.stderr).not.toContain('no longer has')
   })
 
+  /** A table with 300 rows behind an address that does `work` after each query, before it answers. */
+  async function interrupted(table: string, work: (sql: string) => Promise<unknown>) {
+    await cluster.run(`DROP TABLE IF EXISTS ${table} SYNC`)
+    await cluster.run(newTable(table))
+    await cluster.run(plainRows(table, 300))
+    const proxy = createServer((request, response) => {
+      void (async () => {
+        const sql = await text(request)
+        const passed = forward(
+          `http://${cluster.hosts[0]}${request.url}`,
+          { method: 'POST', headers: request.headers },
+          (answer) => {
+            void (async () => {
+              const body = await answer.toArray()
+              await work(sql)
+              response.writeHead(answer.statusCode ?? 500).end(Buffer.concat(body))
+            })()
+          },
+        )
+        passed.end(sql)
+      })()
+    })
+    await once(proxy.listen(0, '127.0.0.1'), 'listening')
+    const source = cluster.source(table).replace(cluster.hosts[0], `127.0.0.1:${portOf(proxy)}`)
+    return { source, [Symbol.dispose]: () => proxy.close() }
+  }
+
   it.each(['_partition_id IN', 'countIf', 'UNION ALL'])(
     'rows that arrive after the query with "%s" are all in the snapshot or all in the next',
     async (words) => {
       const dataDir = newFolder()
-      await cluster.run('DROP TABLE IF EXISTS racing SYNC')
-      await cluster.run(newTable('racing'))
-      await cluster.run(plainRows('racing', 300))
       let isLate = false
-      const proxy = createServer((request, response) => {
-        void (async () => {
-          const sql = await text(request)
-          const passed = forward(
-            `http://${cluster.hosts[0]}${request.url}`,
-            { method: 'POST', headers: request.headers },
-            (answer) => {
-              void (async () => {
-                const body = await answer.toArray()
-                if (sql.includes(words) && !isLate) {
-                  isLate = true
-                  // Half of them repeat ids that were there.
-                  await cluster.run(plainRows('racing', 300, 150))
-                }
-                response.writeHead(answer.statusCode ?? 500).end(Buffer.concat(body))
-              })()
-            },
-          )
-          passed.end(sql)
-        })()
+      using racing = await interrupted('racing', async (sql) => {
+        if (!sql.includes(words) || isLate) return
+        isLate = true
+        // Half of them repeat ids that were there.
+        await cluster.run(plainRows('racing', 300, 150))
       })
-      await once(proxy.listen(0, '127.0.0.1'), 'listening')
-      const source = cluster.source('racing').replace(cluster.hosts[0], `127.0.0.1:${portOf(proxy)}`)
-      await run(dataDir, source)
+      await run(dataDir, racing.source)
       expect(isLate).toBe(true)
       expect(['300', '450']).toContain(await requestsOf(dataDir))
-      await run(dataDir, source, '2026-10-02T03:00:00Z')
+      await run(dataDir, racing.source, '2026-10-02T03:00:00Z')
       expect(await requestsOf(dataDir)).toBe('450')
-      proxy.close()
     },
   )
+
+  it('rows of the present day may arrive all the time', async () => {
+    const dataDir = newFolder()
+    let arrived = 0
+    using live = await interrupted('live', async () => {
+      arrived += 1
+      // 7 seconds a row: the next day begins after 12,343 rows.
+      await cluster.run(plainRows('live', 1, 12_400 + arrived))
+    })
+    await cluster.run(plainRows('live', 1, 12_400))
+    expect(await run(dataDir, live.source)).toMatchObject({ code: 0 })
+    expect(arrived).toBeGreaterThan(3)
+    expect(await requestsOf(dataDir)).toBe('300')
+  })
 
   it('a replica that lags behind fails the run, and the one with all rows is published', async () => {
     await cluster.runOnShards(newTable('lagging_rows'))
