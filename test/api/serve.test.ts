@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { startApi } from '../support/api.ts'
@@ -12,8 +12,20 @@ afterEach(() => void vi.useRealTimers())
 /** Whether the store under `dataDir` is open: SQLite removes the file with its last connection. */
 const isStoreOpen = (dataDir: string) => existsSync(join(dataDir, 'service.sqlite-wal'))
 
+/** How many files of snapshots under `dataDir` this process has open; Linux lists them. */
+function openSnapshots(dataDir: string): number {
+  const files = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(join('/proc/self/fd', fd))
+    } catch {
+      return 'closed meanwhile'
+    }
+  })
+  return files.filter((file) => file.startsWith(dataDir) && file.endsWith('.duckdb')).length
+}
+
 describe('a service that stops', () => {
-  it('closes its store, with two snapshots open, and reports its end last', async () => {
+  it('closes its store and every open snapshot, and reports its end last', async () => {
     const dataDir = folders.make()
     for (const day of ['19', '20']) {
       await publishSnapshot(dataDir, {
@@ -26,9 +38,9 @@ describe('a service that stops', () => {
     const api = await startApi(dataDir)
     const earlier = '/datasets/app-rankings?as_of=2026-11-19T02:00:00Z'
     expect((await api.get(earlier, await api.makeKey())).status).toBe(200)
-    expect(isStoreOpen(dataDir)).toBe(true)
+    expect([isStoreOpen(dataDir), openSnapshots(dataDir)]).toEqual([true, 2])
     await api.close()
-    expect(isStoreOpen(dataDir)).toBe(false)
+    expect([isStoreOpen(dataDir), openSnapshots(dataDir)]).toEqual([false, 0])
     const messages = api.messages()
     expect(messages.at(-1)?.['msg']).toBe('stopped')
   })

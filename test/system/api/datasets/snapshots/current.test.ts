@@ -3,10 +3,12 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
+import { addDays } from '../../../../../pipeline/contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
 import type { Snapshots } from '../../../../../api/datasets/snapshots/current.ts'
 import { memoryLog, rankingsSchema, startApi, until } from '../../../../support/api.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
+import { startSampleApi } from '../../../../support/sample-api.ts'
 import { followSnapshots } from '../../../../support/snapshots.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
@@ -153,6 +155,25 @@ describe('followSnapshots', () => {
 })
 
 describe('a swap of snapshots under continuous requests', () => {
+  it('takes less than five seconds while 800 visitors ask for different pages and leave', async () => {
+    const dataDir = folders.make()
+    await using api = await startSampleApi(dataDir)
+    const asOf = async () => /"as_of":"([^"]*)"/.exec(await (await api.get('/status')).text())?.[1]
+    const days = Array.from({ length: 40 }, (_, day) => addDays('2026-08-31', -day))
+    const visits = Array.from({ length: 800 }, async (_, index) => {
+      const leaving = AbortSignal.timeout(1000 + index)
+      const query = `start_date=${days[index % 40]}&limit=${1 + Math.floor(index / 40)}`
+      await fetch(`${api.origin}/?${query}`, { signal: leaving }).catch(() => undefined)
+    })
+    await publishSnapshot(dataDir, oneApp(2, 10))
+    const published = performance.now()
+    await until(async () => (await asOf()) === '2026-11-20T02:00:00Z')
+    expect(performance.now() - published).toBeLessThan(5000)
+    await Promise.all(visits)
+    const page = await fetch(`${api.origin}/?sort=trending&limit=7`)
+    expect(page.status).toBe(200)
+  })
+
   it('fails no request, never mixes two snapshots and closes the old ones', async () => {
     const dataDir = folders.make()
     const published = [await publishSnapshot(dataDir, oneApp(0, 1000))]
