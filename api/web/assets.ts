@@ -7,11 +7,7 @@ import type { Route } from '../http/route.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'
 const own = (name: string) => readFileSync(new URL(`assets/${name}`, import.meta.url), 'utf8')
-// Without its last line, the address of a source map that is not served.
-const chart = readFileSync(new URL('chart.umd.min.js', import.meta.resolve('chart.js')), 'utf8').replace(
-  /\n\/\/# sourceMappingURL=.*\s*$/,
-  '\n',
-)
+const chart = readFileSync(new URL('chart.umd.min.js', import.meta.resolve('chart.js')), 'utf8')
 
 /** By path: content type and text. */
 const ASSETS: Readonly<Record<string, readonly [contentType: string, text: string]>> = {

@@ -12,11 +12,8 @@ import { address, CONTENT_SECURITY_POLICY, html, HTML, raw, type Html } from './
 import type { View, ViewContext } from './views.ts'
 
 const EXACT = new Intl.NumberFormat('en')
-const SHORT = new Intl.NumberFormat('en', {
-  notation: 'compact',
-  minimumSignificantDigits: 3,
-  maximumSignificantDigits: 3,
-})
+const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
+const SHORT = new Intl.NumberFormat('en', { notation: 'compact', ...THREE })
 
 /** Three digits and a unit, `48.3T`, with every digit on hover; below 1000 every digit. */
 export function figure(value: bigint, unit: string): Html {
@@ -37,9 +34,10 @@ interface PageDocument {
   readonly description: string
   /** The snapshot that is shown; errors have none. */
   readonly context?: ViewContext
-  /** The list that the search leads to, by default the apps, and the fields that it keeps. */
+  /** The list that the search leads to, by default the apps, the fields that it keeps, and its text. */
   readonly path?: string
   readonly kept?: Html
+  readonly q?: string
   readonly controls?: Html
   readonly main: Html
   /** Links and notes of this page alone. */
@@ -69,7 +67,10 @@ export function renderDocument(page: PageDocument): string {
             <a href="${STATUS_PATH}">Status</a> · <a href="${FEED_PATH}">Feed</a> ·
             <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>
           </p>
-          <p>${context?.snapshot.attribution}. ${context?.snapshot.sources} ${COMPARABILITY_NOTE}</p>
+          <p>
+            ${context && `${context.snapshot.attribution}.`} ${context?.snapshot.sources}
+            ${COMPARABILITY_NOTE}
+          </p>
         </footer>
       </body>
     </html>`.html
@@ -102,11 +103,9 @@ function head({ title, description, source, context }: PageDocument): Html {
 const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
 
 /** The age of the data, and the search. */
-function firstLine(
-  { snapshot, isCurrent, isStale }: ViewContext,
-  { controls, path = '/', kept }: PageDocument,
-): Html {
-  const { asOf, dataThrough, sources } = snapshot
+function firstLine(context: ViewContext, { controls, path = '/', kept, q }: PageDocument): Html {
+  const { isCurrent, isStale } = context
+  const { asOf, dataThrough, sources } = context.snapshot
   const home = address('/', { as_of: isCurrent ? null : asOf })
   const badge = isCurrent ? (isStale ? `ends ${dataThrough}` : '') : 'an earlier snapshot'
   const isSample = sources?.includes(SAMPLE) === true
@@ -118,13 +117,7 @@ function firstLine(
     </p>
     <form id="search" action="${path}" role="search">
       ${kept} ${isCurrent ? null : html`<input type="hidden" name="as_of" value="${asOf}" />`}
-      <input
-        type="search"
-        name="q"
-        maxlength="100"
-        placeholder="Find by name ( / )"
-        aria-label="Find by name"
-      />
+      <input type="search" name="q" value="${q}" placeholder="Find by name ( / )" aria-label="Find by name" />
     </form>`
 }
 

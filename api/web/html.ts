@@ -17,7 +17,7 @@ export interface Html {
 
 type Piece = Html | string | number | bigint | null | undefined | readonly Piece[]
 
-const ESCAPES: Readonly<Record<string, string>> = {
+const ESCAPES: Record<string, string> = {
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',

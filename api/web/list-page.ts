@@ -53,6 +53,7 @@ function renderPage(page: Page): string {
     description: `${title} by their use of large language models, ${range}. ${context.snapshot.attribution}`,
     context,
     path: PAGES[subject],
+    q: list.q,
     kept: hidden(parameters, ['days', 'start_date', 'end_date', 'chart', subject]),
     source,
     controls: controls(page),
@@ -93,18 +94,13 @@ function controls({ context, list, parameters }: Page): Html {
     html`<input type="date" name="${name}" aria-label="${label}" value="${value}" max="${dataThrough}" />`
   const { dataThrough } = context.snapshot
   const length = days ?? (start_date === undefined && end_date === undefined ? daysOf(list) : 0)
+  const windows = WINDOWS.map((each) => [String(each), `${each} d`])
   const orders = Object.entries({ popular: 'Popular', trending: 'Trending', requests: 'By requests' })
   return html`<form id="controls" aria-label="What is shown; a choice applies at once">
     <nav aria-label="Ranking of">${link('Apps', 'apps')}${link('Models', 'models')}</nav>
     ${choice('Order', 'sort', subject === 'apps' ? orders : orders.toSpliced(1, 1), order)}
-    ${choice(
-      'Window',
-      'days',
-      WINDOWS.map((each) => [String(each), `${each} d`]),
-      String(length),
-    )}
-    ${subject === 'apps' ? categories(list) : null} ${date('start_date', 'First day', list.start)}
-    ${date('end_date', 'Last day', list.end)}
+    ${choice('Window', 'days', windows, String(length))} ${subject === 'apps' ? categories(list) : null}
+    ${date('start_date', 'First day', list.start)} ${date('end_date', 'Last day', list.end)}
     <button name="dates" value="1">Show</button>
     ${choice('Chart', 'chart', Object.entries({ stacked: 'Stacked', lines: 'Lines' }), chart ?? 'stacked')}
     ${hidden(parameters, [subject, 'limit'])}
@@ -157,7 +153,8 @@ function caption({ list, data, context }: Page): Html {
     return number === 0 ? [] : [`${pluralize(number, 'day')} ${status}`]
   })
   const file = `${SNAPSHOTS_PATH}/${context.snapshot.id}/coverage.csv`
-  return html`${describe(list)}: ${figure(totalOf(list, data), list.measure)} ${list.measure} by
+  const all = html`${figure(totalOf(list, data), list.measure)} ${list.measure} by `
+  return html`${describe(list)}: ${list.q === '' ? all : null}
   ${pluralize(data.ranks, list.subject.slice(0, -1))}
   ${list.q === '' ? null : html`with <q>${list.q}</q> in the name`}
   ${others.length === 0 ? null : html`· <a href="${file}">${others.join(', ')}</a>`}`
@@ -217,7 +214,7 @@ function table({ list, data, parameters }: Page): Html {
             <td class="n soft">${item.rank ?? '–'}</td>
             ${data.isCompared ? html`<td class="wide">${changeOf(item)}</td>` : null}
             <th scope="row" title="${item.name}">${nameOf(item, isApps, parameters.as_of)}</th>
-            ${isApps ? html`<td class="tags wide soft">${item.tags.join(', ')}</td>` : null}
+            ${isApps ? html`<td class="tags wide soft" title="${item.tags.join(', ')}">${item.tags.join(', ')}</td>` : null}
             <td class="n">${figure(item[measure], measure)}</td>
             <td class="n">${order === 'trending' ? growthOf(item) : shareOf(item[measure], total, most)}</td>
             <td class="n wide">${figure(item[second], second)}</td>

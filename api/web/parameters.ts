@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
 import { contradictions, PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
-import { badRequest, invalid, oneOf, type ParameterTable, type Values } from '../http/query-parameters.ts'
+import { badRequest, invalid, oneOf, type Values } from '../http/query-parameters.ts'
 
 /** What a list ranks. */
 export type Subject = 'apps' | 'models'
@@ -43,9 +43,7 @@ const MODELS = {
 } as const
 
 /** The parameters of each list. */
-export const LISTS = { apps: APPS, models: MODELS } as const satisfies Readonly<
-  Record<Subject, ParameterTable>
->
+export const LISTS = { apps: APPS, models: MODELS } as const
 
 /** Further parameters of the page; `dates` takes the dates where a form sends days too. */
 export const OF_THE_PAGE = { chart: oneOf(['stacked', 'lines']), dates: one } as const

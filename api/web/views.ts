@@ -61,13 +61,10 @@ interface ViewDependencies {
   readonly origin: string
 }
 
-interface Request {
-  readonly view: View
+interface Address extends Pick<ViewContext, 'snapshot' | 'isCurrent'> {
   readonly path: string
   readonly given: Given
   readonly id?: string
-  /** Aborts when the visitor leaves. */
-  readonly signal?: AbortSignal
 }
 
 /** Bytes of all cached views together. */
@@ -76,8 +73,8 @@ const CACHE_BYTES = 32 * 1024 * 1024
 export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
   const keep = createBodyCache<{ readonly body: Buffer; readonly checksum: string }>(CACHE_BYTES)
 
-  async function get(snapshot: Snapshot, isCurrent: boolean, encoding: Encoding, asked: Request) {
-    const { view, path, given, id = '', signal } = asked
+  async function get(view: View, address: Address, encoding: Encoding, signal?: AbortSignal) {
+    const { snapshot, isCurrent, path, given, id = '' } = address
     const entries = catalogue.list()
     const publisher = entries.find((entry) => entry.id === snapshot.id)?.publisher ?? 'App Rankings'
     const stale = isStale(snapshot.dataThrough, schedule, clock())
@@ -99,21 +96,24 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
       using snapshot = await snapshots.take(as_of, 'pages', signal)
       const isCurrent = snapshots.current.facts()?.id === snapshot.id
       const encoding = preferredEncoding(request)
-      const asked = { view, path: request.path, given, id: String(request.params['id'] ?? ''), signal }
-      const { body, checksum } = await get(snapshot, isCurrent, encoding, asked)
+      const address = {
+        snapshot,
+        isCurrent,
+        path: request.path,
+        given,
+        id: String(request.params['id'] ?? ''),
+      }
+      const { body, checksum } = await get(view, address, encoding, signal)
       const etag = encodedTag(checksum, encoding)
-      reply.set({
-        'Cache-Control': 'public, max-age=60, must-revalidate',
-        Vary: 'Accept-Encoding',
-        ETag: etag,
-      })
-      reply.set('Content-Type', view.contentType)
+      const cacheControl = 'public, max-age=60, must-revalidate'
+      reply.set({ 'Cache-Control': cacheControl, Vary: 'Accept-Encoding', ETag: etag })
       if (view.contentType === HTML) reply.set('Content-Security-Policy', CONTENT_SECURITY_POLICY)
       if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
       sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
     },
     async warm(snapshot, view, path, given) {
-      for (const encoding of ENCODINGS) await get(snapshot, true, encoding, { view, path, given })
+      const address = { snapshot, isCurrent: true, path, given }
+      for (const encoding of ENCODINGS) await get(view, address, encoding)
     },
   }
 }

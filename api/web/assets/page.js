@@ -74,6 +74,7 @@ const numbers = (values) => values.map((value) => (value === null ? null : Numbe
 function datasets() {
   const style = (colour) => ({
     backgroundColor: colour,
+    hoverBackgroundColor: colour,
     borderColor: colour,
     borderWidth: isStacked() ? 0 : 2,
   })
@@ -95,10 +96,12 @@ function datasets() {
   return [...sets, { label: 'no data', data: missing, backgroundColor: GRID, ...band }]
 }
 
-function dayName(index, parts) {
-  const format = { day: 'numeric', month: 'short', timeZone: 'UTC', ...parts }
-  return new Date(data.days[index]).toLocaleDateString('en-GB', format)
-}
+const formatOf = (parts) =>
+  new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC', ...parts })
+const shortDay = formatOf()
+const shortDayOfYear = formatOf({ year: '2-digit' })
+const longDay = formatOf({ weekday: 'short', year: 'numeric' })
+const dayName = (index, format) => format.format(new Date(data.days[index]))
 
 const tooltip = {
   itemSort: (one, other) => (isStacked() ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
@@ -106,7 +109,7 @@ const tooltip = {
   callbacks: {
     title: ([{ dataIndex }]) => {
       const status = data.coverage[dataIndex]
-      const day = dayName(dataIndex, { weekday: 'short', year: 'numeric' })
+      const day = dayName(dataIndex, longDay)
       return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
     },
     label: ({ dataset, raw }) => (dataset.yAxisID ? ' no data' : ` ${dataset.label}: ${compact.format(raw)}`),
@@ -127,8 +130,8 @@ const legend = {
 
 function options() {
   const stacked = isStacked()
-  const year = data.days.length > 180 ? { year: '2-digit' } : {}
-  const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, year) }
+  const format = data.days.length > 180 ? shortDayOfYear : shortDay
+  const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, format) }
   const ticks = { maxTicksLimit: 6, callback: (value) => compact.format(value) }
   return {
     animation: matchMedia('(prefers-reduced-motion: reduce)').matches ? false : { duration: 150 },

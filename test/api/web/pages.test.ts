@@ -144,7 +144,7 @@ describe('the ranking', () => {
     expect(found.map(([rank, name]) => [rank, name])).toEqual(
       [58, 56, 55, 54, 53, 52, 51, 50, 5].map((app) => [String(61 - app), `App ${app}`]),
     )
-    expect(await page('/?q=%25')).toContain('by 0 apps with <q>%</q> in the name')
+    expect(await page('/?q=%25')).toContain(': 0 apps with <q>%</q> in the name')
     expect(names(await page('/models?q=SMALL'))).toEqual(['acme/small'])
   })
 
