@@ -70,13 +70,13 @@ describe('npm run keys', () => {
     { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
     { args: ['create', '--account', 'a'], remedy: 'The kind is missing: use --kind inference' },
     { args: ['create', '--account', 'a', '--kind', 'admin'], remedy: '--kind management' },
-    { args: ['create', '--acount', 'a'], remedy: '--account NAME' },
-    { args: ['create', '--account', 'a', '--kind', 'inference', 'x'], remedy: 'use create --account' },
+    { args: ['create', '--acount', 'a'], remedy: 'create --help' },
+    { args: ['create', '--account', 'a', '--kind', 'inference', 'x'], remedy: 'create --help' },
     {
       args: ['create', '--account', 'a', '--kind', 'inference', '--expires', 'soon'],
       remedy: 'use a UTC day',
     },
-    { args: ['limit'], remedy: 'use limit ID' },
+    { args: ['limit'], remedy: 'limit takes one id, which list shows' },
     {
       args: ['limit', 'x', '--tokens-per-day', '0'],
       remedy: 'use a whole number from 1 to 1000000000000, or off',
@@ -85,10 +85,10 @@ describe('npm run keys', () => {
       args: ['limit', 'x', '--requests-per-minute', '1.5'],
       remedy: 'use a whole number from 1 to 1000000, or off',
     },
-    { args: ['limit', 'x', '--kind', 'management'], remedy: 'use limit ID' },
+    { args: ['limit', 'x', '--kind', 'management'], remedy: 'limit --help' },
     { args: ['limit', 'nobody', '--tokens-per-day', '5'], remedy: 'list shows the ids' },
-    { args: ['list', 'all'], remedy: 'use list' },
-    { args: ['revoke'], remedy: 'list shows the ids' },
+    { args: ['list', 'all'], remedy: 'list takes no arguments' },
+    { args: ['revoke'], remedy: 'revoke takes one id, which list shows' },
     { args: ['revoke', 'nobody'], remedy: 'list shows the ids' },
   ])('exits with 2 and the remedy for $args', async ({ args, remedy }) => {
     const run = await keys(folders.make(), ...args)
