@@ -29,9 +29,9 @@ import { lostJob, sync, type SyncDependencies, type SyncOptions } from './sync.t
 /** A process that has not renewed the lease of its job for this long is dead. */
 export const LEASE_MS = 20_000
 
-/** The parts of a lease after which a process renews it, and looks for work. */
+/** The parts of a lease after which a process renews it, and polls for work. */
 const RENEWALS_PER_LEASE = 5
-const LOOKS_PER_LEASE = 10
+const POLLS_PER_LEASE = 10
 
 export interface JobDependencies extends SyncDependencies {
   readonly log: Log
@@ -43,30 +43,23 @@ export interface JobDependencies extends SyncDependencies {
   readonly metrics?: SyncMetrics
 }
 
-export interface SyncJobs {
-  /** Starts to look for work. */
-  begin(): void
-  /** The open job of the account, or a new one; undefined without a directory (CONTRACT 5). */
-  request(accountId: string): Promise<Job | undefined>
-  /** Interrupts running jobs and waits until that is recorded. */
-  close(): Promise<void>
-}
+export type SyncJobs = ReturnType<typeof createSyncJobs>
 
 /** Runs up to `concurrent` syncs of different accounts at the same time. */
 export function createSyncJobs(
   dependencies: JobDependencies,
   { concurrent }: { readonly concurrent: number },
-): SyncJobs {
+) {
   const { store, clock, log, leaseMs } = dependencies
   const stopping = new AbortController()
   const { signal } = stopping
   const running = new Set<Promise<void>>()
   const takeOne = jobTaker(running, { signal, onEnd: () => wake() }, dependencies)
-  let looking = Promise.resolve()
+  let polling = Promise.resolve()
   let isWaiting = false
   let timer: NodeJS.Timeout | undefined
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     isWaiting = false
     try {
       for (const job of await interruptExpiredJobs(store, clock())) await reportEnd(job, dependencies)
@@ -77,27 +70,30 @@ export function createSyncJobs(
     }
   }
 
-  // One look at a time, and at most one queued: two at once could take too many jobs.
+  // One poll at a time, and at most one queued: two at once could take too many jobs.
   function wake(): void {
     if (isWaiting || signal.aborted) return
     isWaiting = true
-    looking = looking.then(look)
+    polling = polling.then(poll)
   }
 
   return {
-    begin() {
+    /** Starts to poll for work. */
+    begin(): void {
       wake()
-      timer = setInterval(wake, leaseMs / LOOKS_PER_LEASE)
+      timer = setInterval(wake, leaseMs / POLLS_PER_LEASE)
     },
-    async request(accountId) {
+    /** The open job of the account, or a new one; undefined without a directory (CONTRACT 5). */
+    async request(accountId: string): Promise<Job | undefined> {
       const job = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
       if (job?.status === 'queued') wake()
       return job
     },
-    async close() {
+    /** Interrupts running jobs and waits until that is recorded. */
+    async close(): Promise<void> {
       clearInterval(timer)
       stopping.abort(new SyncFailure('interrupted', 'the service was stopped'))
-      await looking
+      await polling
       await Promise.all(running)
     },
   }

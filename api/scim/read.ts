@@ -14,20 +14,20 @@ import {
 import { hasNoMembers, type RemoteGroup } from './plan.ts'
 import { ON_REQUEST, requestPage, walkGroups, type Progress, type Walk } from './walk.ts'
 
-/** What a sync interprets, leaves out or keeps: of some groups, or of the whole directory. */
+/** What a sync interprets, leaves out or keeps: the first two of the whole directory, the others of some groups. */
 const WARNINGS = {
+  capped:
+    'The directory ignores count, so its list may be capped: a group that is not listed is only deleted if a request ' +
+    'for it is answered with 404 or 410',
+  no_members:
+    'The directory returned no members for any group: a group that had members counts as empty, for the others they ' +
+    'stay unknown',
   group_without_id: 'without a usable id: left out, so nothing counts as deleted',
   member_without_id: 'with members that have no usable id: these are left out',
   members_unreadable: 'with members that could not be read: these stay as they are stored',
   not_listed: 'readable by id, but in no list of groups: deleted here',
   kept: 'not in the list, but not provably deleted: these stay',
 } as const
-const CAPPED =
-  'The directory ignores count, so its list may be capped: a group that is not listed is only deleted if a request ' +
-  'for it is answered with 404 or 410'
-const NO_MEMBERS =
-  'The directory returned no members for any group: a group that had members counts as empty, for the others they stay ' +
-  'unknown'
 
 export interface ReadOptions {
   readonly client: DirectoryClient
@@ -75,18 +75,21 @@ export class Directory {
     const walk = await directory.#readAll()
     directory.#isProven = isProof(walk)
     directory.#isCapped = !(await directory.#honoursCount(walk))
+    if (directory.#isCapped) directory.#warn('capped')
+    const groups = [...directory.groups.values()]
+    const mayHaveMembers = options.members !== 'off' && groups.length > 0
+    if (mayHaveMembers && groups.every(hasNoMembers)) directory.#warn('no_members')
     return directory
   }
 
   /** A sentence per kind of warning; those about groups have their number and the first of them. */
   warnings(): string[] {
-    const ofGroups = [...this.#warned].map(([warning, groups]) => {
-      const [first = ''] = groups
-      return `${groups.size} group${groups.size === 1 ? '' : 's'} ${WARNINGS[warning]} (the first: "${shorten(first)}")`
+    return [...this.#warned].map(([warning, groups]) => {
+      const [first] = groups
+      if (first === undefined) return WARNINGS[warning]
+      const all = groups.size === 1 ? '1 group' : `${groups.size} groups`
+      return `${all} ${WARNINGS[warning]} (the first: "${shorten(first)}")`
     })
-    const groups = [...this.groups.values()]
-    const isBare = this.#options.members !== 'off' && groups.length > 0 && groups.every(hasNoMembers)
-    return [...(this.#isCapped ? [CAPPED] : []), ...(isBare ? [NO_MEMBERS] : []), ...ofGroups]
   }
 
   /**
@@ -95,13 +98,14 @@ export class Directory {
    */
   async confirmAbsent(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
     const staying = await this.#findStaying(scimIds)
-    for (const scimId of staying) this.#warn('kept', scimId)
+    if (staying.size > 0) this.#warn('kept', staying)
     return staying
   }
 
-  #warn(warning: keyof typeof WARNINGS, group: string): void {
-    const groups = this.#warned.get(warning) ?? new Set()
-    this.#warned.set(warning, groups.add(group))
+  #warn(warning: keyof typeof WARNINGS, groups: Iterable<string> = []): void {
+    const known = this.#warned.get(warning) ?? new Set()
+    for (const group of groups) known.add(group)
+    this.#warned.set(warning, known)
   }
 
   async #readAll(): Promise<Walk> {
@@ -115,7 +119,7 @@ export class Directory {
     const seen = new Set<string>()
     const options = { ...this.#options, offer: this.#offer, withMembers: this.#options.members === 'inline' }
     const take = async ({ groups, unusable }: Page) => {
-      for (const name of unusable) this.#warn('group_without_id', name)
+      if (unusable.length > 0) this.#warn('group_without_id', unusable)
       for (const group of groups) {
         seen.add(group.scimId)
         await this.#add(group)
@@ -148,8 +152,8 @@ export class Directory {
   async #addMembers(received: ReceivedGroup): Promise<void> {
     const { scimId, members, lacksMembers } = received
     const group = this.groups.get(scimId)
-    if (lacksMembers) this.#warn('member_without_id', scimId)
-    else if (members === null) this.#warn('members_unreadable', scimId)
+    if (lacksMembers) this.#warn('member_without_id', [scimId])
+    else if (members === null) this.#warn('members_unreadable', [scimId])
     if (members === null || group === undefined) return
     this.#memberships += members.length
     if (this.#memberships > this.#options.limits.members) throw tooLarge('memberships')
@@ -174,7 +178,7 @@ export class Directory {
       progress(this.#read.size, all)
     })
     await onPage()
-    for (const scimId of this.#unreadable.keys()) this.#warn('members_unreadable', scimId)
+    if (this.#unreadable.size > 0) this.#warn('members_unreadable', this.#unreadable.keys())
   }
 
   /** Whether the directory obeys `count`: otherwise its only page may be capped, whatever total it states. */
@@ -193,7 +197,7 @@ export class Directory {
     if (!isProof(await this.#readAll())) return new Set(scimIds)
     // A group in neither reading is not shared with this service: directories revoke access in this way.
     for (const [scimId, state] of found) {
-      if (state === 'found' && !this.groups.has(scimId)) this.#warn('not_listed', scimId)
+      if (state === 'found' && !this.groups.has(scimId)) this.#warn('not_listed', [scimId])
     }
     return new Set()
   }

@@ -2,20 +2,11 @@
 import type { Clock } from '../http/call.ts'
 import type { Queries, Store } from '../store/store.ts'
 import { createClient, type ClientDependencies } from './client.ts'
-import { findConnection, holdConnection, type Connection } from './connections.ts'
+import { findConnection, holdConnection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { applyPlan, createMemberStage, readLocalGroups, takeMembers, type MemberStage } from './groups.ts'
 import { renewLease, succeedJob, type RunningJob } from './job-store.ts'
-import {
-  byExternalId,
-  deletionFault,
-  exceedsGate,
-  goneIn,
-  planSync,
-  reportOf,
-  type Plan,
-  type Report,
-} from './plan.ts'
+import { byExternalId, deletionFault, exceedsGate, goneIn, planSync, reportOf } from './plan.ts'
 import { Directory } from './read.ts'
 import type { Progress } from './walk.ts'
 
@@ -32,16 +23,9 @@ export interface SyncOptions {
   readonly allowDeletions: boolean
 }
 
-/** A plan with its report, and the failure that blocks it without `--allow-deletions`. */
-export interface Prepared {
-  readonly connection: Connection
-  readonly plan: Plan
-  readonly report: Report
-  readonly fault: SyncFailure | undefined
-}
-
 /**
- * Reads the directory and computes the changes. Members are staged; without a `stage` nothing is written.
+ * Reads the directory and computes the changes. Members are staged; without a `stage` nothing is written. Resolves to the
+ * plan with its report, and the `fault` that blocks it without `--allow-deletions`.
  * @throws {SyncFailure} if the directory cannot be read completely.
  */
 export async function prepareSync(
@@ -49,7 +33,7 @@ export async function prepareSync(
   { signal, progress, allowDeletions }: SyncOptions,
   dependencies: SyncDependencies,
   stage?: MemberStage,
-): Promise<Prepared> {
+) {
   const { store, limits } = dependencies
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw changed()

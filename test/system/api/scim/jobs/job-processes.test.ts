@@ -36,17 +36,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     return { settings, store, key, accountId }
   }
 
-  it('runs jobs after a start that were queued before', async () => {
-    await using directory = await startDirectory(groupsNamed('1'))
-    const { settings, store, key, accountId } = await connected(directory.url)
-    const job = await requestJob(store, accountId, { now: new Date() })
-    await store.close()
-    await using service = await startSyncApi(settings)
-    const acme = service.administrator(key)
-    expect(await acme.end(job?.id ?? '')).toMatchObject({ status: 'succeeded', synced_groups: 1 })
-  })
-
-  it('looks for work at the start, at a request and at the end of a job, without waiting for a look', async () => {
+  it('polls for work at the start, at a request and at the end of a job', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const { settings, store, key, accountId } = await connected(directory.url)
