@@ -15,6 +15,7 @@ export interface Page {
 interface Linked {
   readonly snapshot: { readonly id: string }
   readonly rows: {
+    readonly path: string
     readonly parameters: readonly (readonly [name: string, value: string])[]
     readonly page?: Page
   }
@@ -67,10 +68,10 @@ function lastPage({ limit, offset, maxOffset }: Page, total: number): Position {
   return { limit, offset: from + limit * Math.floor((Math.min(maxOffset, total - 1) - from) / limit) }
 }
 
-/** A page in this snapshot, with defaults written out, relative to the request: an address may have ten long ids. */
+/** The address of a page in this snapshot, with defaults written out. */
 function addressOf({ snapshot, rows, format }: Linked, position: Readonly<Record<string, number>>): string {
   const query = new URLSearchParams({ as_of: snapshot.id })
   for (const [name, value] of rows.parameters) query.append(name, String(position[name] ?? value))
   if (format !== 'json') query.append('format', format)
-  return `?${query.toString().replaceAll('%2C', ',')}`
+  return `${rows.path}?${query.toString().replaceAll('%2C', ',')}`
 }

@@ -26,7 +26,9 @@ export const DEFAULT_HEADERS: Headers = {
 /** Lets scripts of any page read the reply and its headers (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */
 export const CORS_HEADERS: Headers = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': '*',
+  'Access-Control-Expose-Headers':
+    'Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Last-Modified, Link, Location, RateLimit, ' +
+    'RateLimit-Policy, Repr-Digest, Retry-After, Vary, WWW-Authenticate, X-App-Id, X-Request-Id, X-Total-Count',
 }
 
 /** Answers the preflight request of a browser. */
