@@ -32,7 +32,7 @@ export type UsageDay = {
 }
 
 const DAY_FOLDER = /^date=(\d{4}-\d{2}-\d{2})$/
-const FILE_NAME = /\.(?:(parquet)|(arrow)|(?:(csv)|(?:ndjson|jsonl|json))(?:\.(gz|zst))?)$/i
+const FILE_NAME = /\.(?:(parquet|arrow)|(csv|ndjson|jsonl|json)(?:\.(gz|zst))?)$/
 const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two also .gz or .zst)'
 
 /**
@@ -93,28 +93,27 @@ function listFiles(rawFolder: string, folder: string): RawFile[] {
  * @throws DataError if there is no such file or its ending is unknown.
  */
 function rawFile(path: string, name: string): RawFile {
-  const found = FILE_NAME.exec(name)
-  const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (facts === undefined) throw new DataError(`${name} does not exist`)
-  const format = formatNamed(name)
-  if (found === null || format === undefined || !facts.isFile()) {
-    throw new DataError(`${name} is not a readable file. ${KNOWN_NAMES}`)
-  }
-  return {
-    path,
-    name,
-    format,
-    compression: compressionOf(found[4]),
-    bytes: Number(facts.size),
-    version: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
-  }
+  const kind = kindNamed(name)
+  const facts = statFile(path, name)
+  if (kind === undefined) throw new DataError(`${name} is not a readable file. ${KNOWN_NAMES}`)
+  return { path, name, ...kind, ...facts }
 }
 
-/** The format of a file name's ending; undefined for any other ending. */
-export function formatNamed(name: string): Format | undefined {
-  const found = FILE_NAME.exec(name)
-  if (found === null) return undefined
-  return found[1] ? 'parquet' : found[2] ? 'arrow' : found[3] ? 'csv' : 'ndjson'
+/** The format and compression of a file name's ending; undefined for any other ending. */
+export function kindNamed(name: string): Pick<RawFile, 'format' | 'compression'> | undefined {
+  const [, binary, text, packed] = FILE_NAME.exec(name.toLowerCase()) ?? []
+  const ending = binary ?? text
+  if (ending === undefined) return undefined
+  const format = ending === 'parquet' || ending === 'arrow' || ending === 'csv' ? ending : 'ndjson'
+  return { format, compression: packed === 'gz' || packed === 'zst' ? packed : 'none' }
+}
+
+/** @throws DataError if there is no such file. */
+export function statFile(path: string, name: string): Pick<RawFile, 'bytes' | 'version'> {
+  const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (facts === undefined) throw new DataError(`${name} does not exist`)
+  if (!facts.isFile()) throw new DataError(`${name} is not a readable file. ${KNOWN_NAMES}`)
+  return { bytes: Number(facts.size), version: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}` }
 }
 
 /**
@@ -141,22 +140,14 @@ export async function refuseCopies(files: readonly RawFile[]): Promise<void> {
   }
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
-}
-
-function compressionOf(ending: string | undefined): Compression {
-  const lower = ending?.toLowerCase()
-  return lower === 'gz' || lower === 'zst' ? lower : 'none'
-}
-
 function entries(folder: string): Dirent[] {
   try {
+    // Unlike existsSync, this fails for a folder without the right to look into it.
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined) return []
     return readdirSync(folder, { withFileTypes: true })
       .filter(({ name }) => !isSkipped(name))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
     throw new DataError(`Cannot read the folder ${folder}: ${messageOf(error)}`, { cause: error })
   }
 }

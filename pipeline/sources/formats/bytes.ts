@@ -110,6 +110,16 @@ export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
   if (rest.length > 0 && !isGrowing) yield rest
 }
 
+/** The first bytes of a file, unpacked; none if it cannot be read, which its reader reports. */
+export async function readHead(file: RawFile): Promise<Buffer> {
+  try {
+    for await (const chunk of readBytes(file)) return chunk
+  } catch {
+    // See above.
+  }
+  return Buffer.alloc(0)
+}
+
 async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
   const source = openListed(file)
   const unpacked = (file.compression === 'gz' ? createGunzip : createZstdDecompress)({

@@ -1,13 +1,12 @@
 /** The files of an import: finds their format and compression from name or content. */
-import { createReadStream, globSync, statSync } from 'node:fs'
+import { globSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { UsageError } from '../../program/program.ts'
 import { DataError } from '../../errors.ts'
-import { formatNamed, isSkipped } from '../drop-folder.ts'
+import { isSkipped, kindNamed, statFile } from '../drop-folder.ts'
 import type { Compression, Format, RawFile } from '../drop-folder.ts'
+import { readHead } from '../formats/bytes.ts'
 
 /** The values of `--format`. */
 export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
@@ -17,9 +16,6 @@ export type Input = {
   /** One JSON document, such as a list over several lines, instead of one object per line. */
   readonly isWholeJson: boolean
 }
-
-/** Bytes read to recognise the content. */
-const HEAD_BYTES = 65_536
 
 const MAGIC = {
   gz: Buffer.from('1f8b', 'hex'),
@@ -56,9 +52,7 @@ export async function inspectInput(
   path: string,
   { name = path, format }: { readonly name?: string; readonly format?: Format | undefined } = {},
 ): Promise<Input> {
-  const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
-  if (facts === undefined) throw new DataError(`${name} does not exist`)
-  if (!facts.isFile()) throw new DataError(`${name} is not a readable file`)
+  const facts = statFile(path, name)
   const start = await firstBytes(path)
   if (start.subarray(4).equals(MAGIC.zst)) {
     throw new DataError(
@@ -67,47 +61,18 @@ export async function inspectInput(
     )
   }
   const compression = compressionOf(start)
-  const head = await headOf(path, compression)
-  const found = format ?? formatNamed(name) ?? formatOf(head)
-  const file = {
-    path,
-    name,
-    format: found,
-    compression,
-    bytes: Number(facts.size),
-    version: `${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`,
+  const head = await readHead({ path, name, format: 'csv', compression, ...facts })
+  const found = format ?? kindNamed(name)?.format ?? formatOf(head)
+  return {
+    file: { path, name, format: found, compression, ...facts },
+    isWholeJson: found === 'ndjson' && isWholeJson(head.toString('utf8')),
   }
-  return { file, isWholeJson: found === 'ndjson' && isWholeJson(head.toString('utf8')) }
-}
-
-/** The bytes of a file, decompressed. */
-function openBytes({ path, compression }: Pick<RawFile, 'path' | 'compression'>): Readable {
-  const source = createReadStream(path)
-  if (compression === 'none') return source
-  const decompressed = compression === 'gz' ? createGunzip() : createZstdDecompress()
-  source.on('error', (error) => decompressed.destroy(error))
-  return source.pipe(decompressed)
 }
 
 async function firstBytes(path: string): Promise<Buffer> {
   await using handle = await open(path)
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(8), 0, 8, 0)
   return buffer.subarray(0, bytesRead)
-}
-
-async function headOf(path: string, compression: Compression): Promise<Buffer> {
-  const parts: Buffer[] = []
-  let length = 0
-  try {
-    for await (const part of openBytes({ path, compression })) {
-      parts.push(Buffer.from(part))
-      length += parts.at(-1)?.length ?? 0
-      if (length >= HEAD_BYTES) break
-    }
-  } catch {
-    // A read error is reported by the reader.
-  }
-  return Buffer.concat(parts).subarray(0, HEAD_BYTES)
 }
 
 function compressionOf(bytes: Buffer): Compression {
