@@ -54,7 +54,7 @@ export type Item = z.infer<typeof itemSchema>
 export interface ListData extends z.infer<typeof dataSchema> {
   /** Whether ranks are compared with the window before: if it has most of its days. */
   readonly isCompared: boolean
-  /** Whether further ranks can be asked for. */
+  /** Whether there is a page of further ranks. */
   readonly hasNext: boolean
 }
 
