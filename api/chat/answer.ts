@@ -213,7 +213,10 @@ async function relay(
     const restMs = reader.restMs
     const read: JsonObject[] = []
     try {
-      for (const event of some) read.push(...[reader.read(event)].filter((chunk) => chunk !== undefined))
+      for (const event of some) {
+        const chunk = reader.read(event)
+        if (chunk !== undefined) read.push(chunk)
+      }
     } finally {
       if (reader.restMs !== restMs) expectMore(reader, attempt)
       // After the end of every choice a keep-alive extends nothing.

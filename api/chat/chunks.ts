@@ -158,7 +158,8 @@ export class ChunkReader {
   }
 
   get #areOver(): boolean {
-    return this.#choices.size > 0 && this.#all.every(({ isOver }) => isOver)
+    for (const { isOver } of this.#choices.values()) if (!isOver) return false
+    return this.#choices.size > 0
   }
 
   /** The choice without its finish; undefined if it holds nothing else. */
@@ -232,7 +233,9 @@ function begin(open: OpenChoice, delta: JsonObject): JsonObject {
 
 /** Only a role, empty texts and empty lists. */
 function isEmptyDelta(delta: JsonObject): boolean {
-  return Object.entries(delta).every(
-    ([key, value]) => key === 'role' || value === '' || (Array.isArray(value) && value.length === 0),
-  )
+  for (const key in delta) {
+    const value = delta[key]
+    if (key !== 'role' && value !== '' && !(Array.isArray(value) && value.length === 0)) return false
+  }
+  return true
 }

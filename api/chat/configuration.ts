@@ -62,7 +62,7 @@ const modelDetailsSchema = z.strictObject({
   description: z.string().optional(),
   context_length: tokens.optional(),
   max_completion_tokens: tokens.optional(),
-  pricing: z.strictObject({ prompt: price, completion: price }).optional(),
+  pricing: z.object({ prompt: price, completion: price }).catchall(price).optional(),
 })
 
 export type ModelDetails = z.infer<typeof modelDetailsSchema>
