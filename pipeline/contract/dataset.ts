@@ -37,16 +37,6 @@ export const COMPARABILITY_NOTE =
  */
 export const SPREADSHEET_FORMULA = String.raw`^[=+\-@＝＋－＠\x00-\x1f]`
 
-/** One row of the rankings in the API (CONTRACT 4.3); strict clients reject further keys. */
-export const rankingRowSchema = z.strictObject({
-  app_id: z.bigint(),
-  app_name: z.string(),
-  rank: z.bigint(),
-  total_requests: z.bigint(),
-  total_tokens: z.string().regex(/^\d+$/),
-})
-export type RankingRow = z.infer<typeof rankingRowSchema>
-
 /**
  * Type of a column of published rows: a text, a whole number below 2^63 (a bigint), or a whole number of up to 38 digits
  * (its text).
@@ -56,16 +46,28 @@ export type ColumnType = 'text' | 'integer' | 'decimal'
 /** Columns by name, in the order of every format. */
 export type Columns = Readonly<Record<string, ColumnType>>
 
-/** The columns of a ranking row, for every format. */
-export const RANKING_COLUMNS = {
-  app_id: 'integer',
-  app_name: 'text',
-  rank: 'integer',
-  total_requests: 'integer',
-  total_tokens: 'decimal',
-} as const satisfies {
-  readonly [Name in keyof RankingRow]: RankingRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
+const decimal = z.string().regex(/^\d+$/)
+
+/** The columns of a row, for every format. */
+function columnsOf({ shape }: z.ZodObject): Columns {
+  return Object.fromEntries(Object.entries(shape).map(([name, schema]) => [name, typeOf(schema)]))
 }
+
+function typeOf(schema: unknown): ColumnType {
+  if (schema instanceof z.ZodBigInt) return 'integer'
+  return schema === decimal ? 'decimal' : 'text'
+}
+
+/** One row of the rankings in the API (CONTRACT 4.3); strict clients reject further keys. */
+export const rankingRowSchema = z.strictObject({
+  app_id: z.bigint(),
+  app_name: z.string(),
+  rank: z.bigint(),
+  total_requests: z.bigint(),
+  total_tokens: decimal,
+})
+export type RankingRow = z.infer<typeof rankingRowSchema>
+export const RANKING_COLUMNS = columnsOf(rankingRowSchema)
 
 /** One row of an app's daily series (CONTRACT 4.6), also for days without usage. */
 export const seriesRowSchema = z.strictObject({
@@ -73,27 +75,14 @@ export const seriesRowSchema = z.strictObject({
   app_id: z.bigint(),
   app_name: z.string(),
   requests: z.bigint(),
-  prompt_tokens: z.string().regex(/^\d+$/),
-  completion_tokens: z.string().regex(/^\d+$/),
-  total_tokens: z.string().regex(/^\d+$/),
+  prompt_tokens: decimal,
+  completion_tokens: decimal,
+  total_tokens: decimal,
   /** The status in the table coverage: a missing day is not a day without usage. */
   coverage: z.enum(COVERAGE_STATUSES),
 })
 export type SeriesRow = z.infer<typeof seriesRowSchema>
-
-/** The columns of a daily row. */
-export const SERIES_COLUMNS = {
-  day: 'text',
-  app_id: 'integer',
-  app_name: 'text',
-  requests: 'integer',
-  prompt_tokens: 'decimal',
-  completion_tokens: 'decimal',
-  total_tokens: 'decimal',
-  coverage: 'text',
-} as const satisfies {
-  readonly [Name in keyof SeriesRow]: SeriesRow[Name] extends bigint ? 'integer' : 'text' | 'decimal'
-}
+export const SERIES_COLUMNS = columnsOf(seriesRowSchema)
 
 /** The `model_permaslug` of all usage beyond the ranked models of a day; no model can have this name. */
 export const OTHER_MODELS = 'other'
@@ -103,16 +92,9 @@ export const modelRowSchema = z.strictObject({
   date: daySchema,
   /** `author/slug`, or OTHER_MODELS. */
   model_permaslug: z.string(),
-  total_tokens: z.string().regex(/^\d+$/),
+  total_tokens: decimal,
 })
-export type ModelRow = z.infer<typeof modelRowSchema>
-
-/** The columns of a daily model row. */
-export const MODEL_COLUMNS = {
-  date: 'text',
-  model_permaslug: 'text',
-  total_tokens: 'decimal',
-} as const satisfies { readonly [Name in keyof ModelRow]: 'text' | 'decimal' }
+export const MODEL_COLUMNS = columnsOf(modelRowSchema)
 
 /** The `meta` of a reply with rows (CONTRACT 4.3). */
 export const rankingMetaSchema = z.strictObject({
