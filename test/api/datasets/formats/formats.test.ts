@@ -53,7 +53,7 @@ async function jsonRows(search: string): Promise<string[][]> {
   return data.map((row) => Object.values(row).map(String))
 }
 
-const SEARCHES = ['', '?sort=trending', '?limit=1&offset=1', '?category=coding', '?category=creative']
+const SEARCHES = ['', '?sort=trending&limit=1&offset=1', '?category=creative']
 
 describe('the name of a file', () => {
   it.each([
@@ -110,14 +110,6 @@ describe('the choice of a format', () => {
     const { error } = envelopeSchema.parse(await response.json())
     expect(error.message).toContain('format=json|csv|parquet|arrow')
     expect(error.metadata).toEqual({ available: ['application/json', 'text/csv', PARQUET, ARROW] })
-  })
-
-  it('is a 400 if format= is unknown', async () => {
-    const { error } = envelopeSchema.parse(await (await get('?format=xml')).json())
-    expect(error).toMatchObject({
-      code: 400,
-      message: 'Parameter "format" is not valid: sent "xml", allowed: one of json, csv, parquet, arrow',
-    })
   })
 
   it('gives every format its own tag', async () => {

@@ -317,12 +317,6 @@ describe('as_of', () => {
     },
   )
 
-  it('may be cached longer than the newest', async () => {
-    const pinned = await rankings('?as_of=2026-01-08T02:00:00Z')
-    expect(pinned.headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
-    expect((await rankings('')).headers.get('Cache-Control')).toBe('private, max-age=300, must-revalidate')
-  })
-
   it.each([
     [
       '2026-01-07T02:00:01Z',
