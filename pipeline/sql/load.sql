@@ -182,8 +182,7 @@ CREATE OR REPLACE TEMP TABLE repeats (
 -- The counts per day, app and model without duplicates; app_id NULL holds a day's rejected rows, model NULL is unknown.
 CREATE OR REPLACE TEMP TABLE models AS
 SELECT t.text, model_from_text(t.text) AS model
-FROM (SELECT DISTINCT g.model AS text FROM groups AS g) AS t
-WHERE model_from_text(t.text) IS NOT NULL;
+FROM (SELECT DISTINCT g.model AS text FROM groups AS g) AS t;
 
 CREATE OR REPLACE TEMP VIEW valid_rows AS
 SELECT
