@@ -76,14 +76,30 @@ async function start(behaviour: Behaviour, limits = {}, provided = {}) {
   }
 }
 
+type Asked = Pick<Awaited<ReturnType<typeof startChat>>, 'post'>
+
+/** Leaves a stream after its first part. */
+async function readAndLeave(api: Asked): Promise<void> {
+  const caller = new AbortController()
+  const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
+  await response.body?.getReader().read()
+  caller.abort()
+}
+
+/** Leaves a request before its reply, once the provider has begun. */
+async function leaveOnce(api: Asked, begun: Promise<void>, body: unknown = ONE): Promise<void> {
+  const caller = new AbortController()
+  const asked = api.post(body, { signal: caller.signal }).catch(() => undefined)
+  await begun
+  caller.abort()
+  await asked
+}
+
 describe('a caller that leaves', () => {
   it('in the middle of a stream is recorded with the usage at its end', async () => {
     const { behaviour, goOn } = held(beginStream, endStream)
     await using api = await start(behaviour)
-    const caller = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
-    await response.body?.getReader().read()
-    caller.abort()
+    await readAndLeave(api)
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({
@@ -102,11 +118,7 @@ describe('a caller that leaves', () => {
   ])('before %s is recorded with its usage all the same', async (_name, streams, end) => {
     const { behaviour, begun, goOn } = held(nothing, end)
     await using api = await start(behaviour)
-    const caller = new AbortController()
-    const asked = api.post({ ...ONE, stream: streams }, { signal: caller.signal }).catch(() => undefined)
-    await begun
-    caller.abort()
-    await asked
+    await leaveOnce(api, begun, { ...ONE, stream: streams })
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({
@@ -125,10 +137,7 @@ describe('a caller that leaves', () => {
       response.write(sse([{ ...chunk({ content: 'Hel' }), usage }], false))
     }
     await using api = await start(begun, {}, { on_leave: 'cancel' })
-    const caller = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
-    await response.body?.getReader().read()
-    caller.abort()
+    await readAndLeave(api)
     expect(await api.record()).toMatchObject({
       outcome: 'left',
       requests: 1,
@@ -141,11 +150,7 @@ describe('a caller that leaves', () => {
   it('before its first token has its attempt cancelled where the provider is configured so, and no other follows', async () => {
     const { behaviour, begun } = held(nothing, nothing)
     await using api = await start(behaviour, {}, { on_leave: 'cancel' })
-    const caller = new AbortController()
-    const asked = api.post(ONE, { signal: caller.signal }).catch(() => undefined)
-    await begun
-    caller.abort()
-    await asked
+    await leaveOnce(api, begun)
     expect(await api.record()).toMatchObject({ outcome: 'left', status: 499, requests: 0 })
     expect(api.upstream.asked()).toEqual(['first'])
     expect(await (await fetch(`${api.origin}/metrics`)).text()).not.toMatch(/^chat_fallbacks_total\{/m)
@@ -154,10 +159,7 @@ describe('a caller that leaves', () => {
   it('has its reply read for a limited time', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drainMs: 50 })
-    const caller = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
-    await response.body?.getReader().read()
-    caller.abort()
+    await readAndLeave(api)
     expect(await api.record()).toMatchObject({
       outcome: 'left',
       requests: 1,
@@ -170,21 +172,14 @@ describe('a caller that leaves', () => {
   it('has its reply cut when too many others are still read', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drains: 0 })
-    const caller = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
-    await response.body?.getReader().read()
-    caller.abort()
+    await readAndLeave(api)
     expect(await api.record()).toMatchObject({ outcome: 'left', prompt_tokens: null })
   })
 
   it('is not served by the next provider', async () => {
     const { behaviour, begun, goOn } = held(nothing, status(500))
     await using api = await start(behaviour)
-    const caller = new AbortController()
-    const asked = api.post(ONE, { signal: caller.signal }).catch(() => undefined)
-    await begun
-    caller.abort()
-    await asked
+    await leaveOnce(api, begun)
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({ outcome: 'left', status: 499, requests: 0, model: null })
@@ -195,10 +190,7 @@ describe('a caller that leaves', () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drains: 0 })
     for (let request = 0; request < 4; request++) {
-      const caller = new AbortController()
-      const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
-      await response.body?.getReader().read()
-      caller.abort()
+      await readAndLeave(api)
       await until(() => readRecords(api.dataDir, DAY).length === request + 1)
     }
     expect(api.upstream.asked()).toEqual(['first', 'first', 'first', 'first'])
@@ -349,10 +341,7 @@ describe('a service that stops', () => {
     await using upstream = await startUpstream({ 'a/one': behaviour })
     const chat = { stopMs: 50 }
     await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock, chat })
-    const caller = new AbortController()
-    const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
-    await response.body?.getReader().read()
-    caller.abort()
+    await readAndLeave(api)
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     await api.close()
     expect(readRecords(api.dataDir, DAY)).toMatchObject([

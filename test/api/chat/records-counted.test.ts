@@ -48,26 +48,3 @@ it('counts records of unserved requests, of unknown tokens and without an app', 
     { app_id: '8', requests: '1', prompt_tokens: '1', completion_tokens: '2' },
   ])
 })
-
-it('lists no app without a served request', async () => {
-  const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-  const { records: usage } = openRecords(dataDir)
-  await Promise.all([usage.write(failedRecord({ app_id: 8 })), usage.write(usageRecord())])
-  await usage.close()
-  await runAt(dataDir, NEXT_RUN)
-  const ranked = await queryCurrent(dataDir, `SELECT app_id FROM popular('${DAY}', '${DAY}')`)
-  expect(ranked).toEqual([{ app_id: '7' }])
-})
-
-it('counts a day again when a late record arrives', async () => {
-  const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-  const { records: usage } = openRecords(dataDir)
-  await usage.write(usageRecord())
-  await runAt(dataDir, NEXT_RUN)
-  await usage.write(usageRecord())
-  await usage.close()
-  await runAt(dataDir, '2026-03-12T03:00:00Z')
-  expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '2' }])
-})
