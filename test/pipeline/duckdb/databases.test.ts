@@ -1,0 +1,84 @@
+/** CONTRACT 9: the databases of a run reach only DATA_DIR, open no foreign files, and lose no row to a later table. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { tmpdir } from 'node:os'
+import { afterAll, expect, it } from 'vitest'
+import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { withAppender } from '../../../pipeline/duckdb/statements.ts'
+import { openWarehouse, readWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { collectGarbage } from '../../support/garbage.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
+
+it('SQL of a run reaches only DATA_DIR and the targets of links in it', async () => {
+  const [dataDir, disk, elsewhere] = [folders.make("it's"), folders.make(), folders.make()]
+  for (const folder of [dataDir, disk, elsewhere]) writeFileSync(join(folder, 'a.csv'), 'a\n1\n')
+  mkdirSync(join(dataDir, 'raw', 'usage'), { recursive: true })
+  symlinkSync(disk, join(dataDir, 'raw', 'usage', 'date=2026-01-05'))
+  mkdirSync(join(dataDir, 'raw', 'usage', 'date=2026-01-06'))
+  symlinkSync(join(elsewhere, 'a.csv'), join(dataDir, 'raw', 'usage', 'date=2026-01-06', 'link.csv'))
+  symlinkSync(join(elsewhere, 'gone'), join(dataDir, 'raw', 'usage', 'date=2026-01-06', 'broken.csv'))
+  writeFileSync(join(elsewhere, 'b.csv'), 'a\n1\n')
+  const warehouse = await openWarehouse(dataDir, '200MB')
+  const read = async (path: string) => {
+    const sql = `FROM read_csv('${path.replaceAll("'", "''")}')`
+    return (await warehouse.connection.runAndReadAll(sql)).currentRowCount
+  }
+  try {
+    expect(await read(join(dataDir, 'a.csv'))).toBe(1)
+    expect(await read(join(dataDir, 'raw', 'usage', 'date=2026-01-05', 'a.csv'))).toBe(1)
+    expect(await read(join(dataDir, 'raw', 'usage', 'date=2026-01-06', 'link.csv'))).toBe(1)
+    await expect(read(join(elsewhere, 'b.csv'))).rejects.toThrow('Permission Error')
+    await expect(warehouse.connection.run('INSTALL httpfs')).rejects.toThrow('Permission Error')
+  } finally {
+    warehouse.close()
+  }
+})
+
+it.each([
+  ['an SQLite database', (path: string) => new DatabaseSync(path).exec('CREATE TABLE t (a)')],
+  ['no database', (path: string) => writeFileSync(path, 'PAR1 and more'.repeat(1000))],
+])('a warehouse that is %s is rejected with the remedy, for reading and writing', async (_kind, make) => {
+  const dataDir = folders.make()
+  make(join(dataDir, 'warehouse.duckdb'))
+  for (const open of [
+    openWarehouse,
+    (folder: string, memory: string) => readWarehouse({ dataDir: folder, memory }, async () => undefined),
+  ]) {
+    await expect(open(dataDir, '1GB')).rejects.toThrow(
+      /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/,
+    )
+  }
+})
+
+const makeTable = (connection: DuckDBConnection, column: string) =>
+  connection.run(`CREATE OR REPLACE TEMP TABLE numbers (number ${column})`)
+
+/** Appends two numbers and a last one; returns the error message (the error would keep the appender alive). */
+function failureOf(connection: DuckDBConnection, last: bigint | null): Promise<string> {
+  return withAppender(connection, 'numbers', async (appender) => {
+    for (const number of [1n, 2n, last]) {
+      if (number === null) appender.appendNull()
+      else appender.appendBigInt(number)
+      appender.endRow()
+    }
+    if (last !== null) throw new Error('the cluster went away')
+  }).then(String, String)
+}
+
+it.each([
+  ['the work fails', 7n, 'the cluster went away'],
+  ['they cannot be written', null, 'NOT NULL constraint failed'],
+])('when %s, no row reaches the next table of the same name', async (_, last, message) => {
+  await withMemoryDatabase({ memory: '100MB', dataDir: tmpdir() }, async (connection) => {
+    await makeTable(connection, 'BIGINT NOT NULL')
+    expect(await failureOf(connection, last)).toContain(message)
+    await makeTable(connection, 'BIGINT')
+    await collectGarbage()
+    expect((await connection.runAndReadAll('FROM numbers')).getRowsJson()).toEqual([])
+  })
+})
