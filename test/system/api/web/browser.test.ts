@@ -119,6 +119,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
       '/apps/3067167',
       '/?q=her',
       '/method',
+      '/docs',
       '/?days=2',
     ].flatMap((path) => [
       [path, 'light'],
