@@ -59,24 +59,31 @@ interface StatusDependencies {
 export function datasetStatus(snapshots: Snapshots, { schedule, clock }: StatusDependencies): Handler {
   return (_request, reply) => {
     const now = clock()
-    const facts = snapshots.current.facts()
+    const facts: Partial<SnapshotFacts> = snapshots.current.facts() ?? {}
+    const { asOf = null, firstDay = null, dataThrough = null, coverage = null } = facts
+    const { daysMissing = [], daysPartial = [] } = facts
     const nextRun = schedule.next(now)
-    const status: Status = {
-      data: {
-        version: VERSION,
-        ...describe(facts),
-        ...describeRecord(snapshots),
-        next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
-        stale: isStale(facts?.dataThrough, schedule, now),
-      },
+    const data: Status['data'] = {
+      version: VERSION,
+      as_of: asOf,
+      first_day: firstDay,
+      data_through: dataThrough,
+      coverage,
+      days_missing: [...daysMissing],
+      days_partial: [...daysPartial],
+      ...describeRecords(snapshots),
+      next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
+      stale: isStale(facts.dataThrough, schedule, now),
     }
-    sendJson(reply, 200, status)
+    sendJson(reply, 200, { data })
   }
 }
 
-type Recorded = Pick<Status['data'], 'retracted' | 'last_run' | 'faults'>
-
-function describeRecord({ dataDir, catalogue, current }: Snapshots): Recorded {
+function describeRecords({
+  dataDir,
+  catalogue,
+  current,
+}: Snapshots): Pick<Status['data'], 'retracted' | 'last_run' | 'faults'> {
   const faults = [current.fault() ?? [], ...catalogue.faults()].flat()
   let lastRun: ReturnType<typeof readLastRun>
   try {
@@ -88,29 +95,6 @@ function describeRecord({ dataDir, catalogue, current }: Snapshots): Recorded {
     retracted: [...catalogue.retractions()],
     last_run: lastRun === undefined ? null : { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
     faults,
-  }
-}
-
-type Described = Omit<Status['data'], 'version' | 'next_run_expected' | 'stale' | keyof Recorded>
-
-const NOTHING_YET: Described = {
-  as_of: null,
-  first_day: null,
-  data_through: null,
-  coverage: null,
-  days_missing: [],
-  days_partial: [],
-}
-
-function describe(facts: SnapshotFacts | undefined): Described {
-  if (facts === undefined) return NOTHING_YET
-  return {
-    as_of: facts.asOf,
-    first_day: facts.firstDay,
-    data_through: facts.dataThrough,
-    coverage: facts.coverage,
-    days_missing: [...facts.daysMissing],
-    days_partial: [...facts.daysPartial],
   }
 }
 
