@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
-import type { RankingMeta, RankingRow } from '../../../../pipeline/contract/dataset.ts'
-import { rankingsSchema, startApi, until, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
+import type { RankingMeta, RankingRow } from '../../../pipeline/contract/dataset.ts'
+import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

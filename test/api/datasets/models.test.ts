@@ -1,8 +1,8 @@
 /** GET /datasets/rankings-daily (CONTRACT 4.6). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { envelopeSchema, startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
+import { envelopeSchema, startApi, type Api } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
 const PATH = '/datasets/rankings-daily'
 const LAST_DAY = '2026-11-19'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { resolveWindow } from '../../../../api/datasets/window.ts'
+import { resolveWindow } from '../../../api/datasets/window.ts'
 
 describe('resolveWindow', () => {
   it.each([

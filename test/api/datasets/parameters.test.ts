@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { SORTS } from '../../../../pipeline/contract/dataset.ts'
-import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../../pipeline/contract/taxonomy.ts'
-import { parseParameters } from '../../../../api/datasets/rankings.ts'
-import { ApiError } from '../../../../api/http/errors.ts'
+import { SORTS } from '../../../pipeline/contract/dataset.ts'
+import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
+import { parseParameters } from '../../../api/datasets/rankings.ts'
+import { ApiError } from '../../../api/http/errors.ts'
 
 const faultsSchema = z.array(
   z.strictObject({

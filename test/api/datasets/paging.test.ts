@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rankingsSchema, startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const DAY = '2026-11-19'

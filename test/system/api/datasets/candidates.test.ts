@@ -3,7 +3,7 @@
  * cannot.
  */
 import { expect, it, vi } from 'vitest'
-import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../../support/pipeline/shaped-snapshot.ts'
+import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../support/pipeline/shaped-snapshot.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })

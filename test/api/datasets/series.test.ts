@@ -1,9 +1,9 @@
 /** GET /datasets/app-rankings/daily (CONTRACT 4.6). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, sendRaw, startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
+import { envelopeSchema, sendRaw, startApi, type Api } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 const seriesSchema = z.object({ data: z.array(z.object({ day: z.string() })) })

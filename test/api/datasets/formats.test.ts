@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../../support/api.ts'
-import { queryCurrent, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { queryCurrent, TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,10 +1,10 @@
 /** The candidates give the page of all apps, or report that they cannot. test/system/ draws thousands of windows. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDays } from '../../../../pipeline/contract/calendar.ts'
-import type { RankingsQuery } from '../../../../api/datasets/rankings.ts'
-import { readCandidates, readPage, readRanking, readUpperBound } from '../../../../api/datasets/rankings.ts'
-import { openSnapshot, type OpenSnapshot as Snapshot } from '../../../support/snapshots.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { addDays } from '../../../pipeline/contract/calendar.ts'
+import type { RankingsQuery } from '../../../api/datasets/rankings.ts'
+import { readCandidates, readPage, readRanking, readUpperBound } from '../../../api/datasets/rankings.ts'
+import { openSnapshot, type OpenSnapshot as Snapshot } from '../../support/snapshots.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import {
   DAYS,
   expectSamePages,
@@ -15,8 +15,8 @@ import {
   SIZES,
   type Shape,
   type Shaped,
-} from '../../../support/pipeline/shaped-snapshot.ts'
-import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+} from '../../support/pipeline/shaped-snapshot.ts'
+import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
