@@ -69,11 +69,11 @@ it.each([
   [fine, { 'Content-Type': 'application/json; charset=x' }, 'unsupported charset "X"; allowed: utf-8'],
   [fine.replace('a/one', 'a/two'), {}, 'Unknown model: "a/two"; /api/v1/models lists'],
   [fine.replace('a/one', 'a/two').replace('{', `{"more":${nested(499)},`), {}, 'Unknown model: "a/two"'],
-  [fine.replace('{', `{"more":${nested(500)},`), {}, 'nested too deeply: at most 500 lists and objects'],
+  [fine.replace('{', `{"more":${nested(500)},`), {}, 'nested too deeply: at most 500 levels'],
   [
     fine.replace('{', `{"more":${'['.repeat(500)}${']'.repeat(500)},`),
     {},
-    'nested too deeply: at most 500 lists and objects',
+    'nested too deeply: at most 500 levels',
   ],
 ])('the error for an invalid body says what is wrong', async (body, more, message) => {
   const known = { 'Content-Type': 'application/json', Authorization: `Bearer ${chat.api.key}` }
