@@ -52,8 +52,8 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   const store = withStore ? join(from, STORE_FILE) : ''
   if (![snapshots, raw, store].some((path) => fs.existsSync(path)))
     throw new OperatorError(`DATA_DIR ${from} holds nothing to back up`)
-  if (fs.existsSync(to) || `${resolve(to)}/`.startsWith(`${resolve(from)}/`))
-    throw new OperatorError(`${to} exists already or is inside of DATA_DIR: name a new folder elsewhere`)
+  if (fs.existsSync(to) || [snapshots, raw].some((copied) => resolve(to).startsWith(`${resolve(copied)}/`)))
+    throw new OperatorError(`${to} exists already or is inside of what is copied: name a new folder`)
   fs.mkdirSync(to, { recursive: true, mode: 0o700 })
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
   if (fs.existsSync(snapshots)) linkFiles(snapshots, join(to, SNAPSHOTS_FOLDER))
