@@ -24,3 +24,38 @@ it('every citation of the contract leads to a section', () => {
   expect(cited.length).toBeGreaterThan(50)
   expect(cited.filter(({ number }) => !sections.has(number))).toEqual([])
 })
+
+/** The sections that the first comment of a test file names; none for tests of structure, documents and tools. */
+function sectionsOf(file: string): string[] {
+  const [comment = ''] = /^\/\*\*.*?\*\//s.exec(read(file)) ?? []
+  const lists = [...comment.matchAll(/CONTRACT (\d+(?:\.\d+)?(?:(?:, | and )\d+(?:\.\d+)?)*)/g)]
+  return lists.flatMap(([, list = '']) => list.split(/, | and /))
+}
+
+const testFiles = globSync('test/**/*.test.ts', { cwd: REPOSITORY }).toSorted()
+const WITHOUT_PROMISE = ['contract', 'deploy', 'documents', 'pipeline/sql', 'walls'].map(
+  (name) => `test/${name}.test.ts`,
+)
+
+it('the first comment of each test file names the sections that it proves', () => {
+  const silent = testFiles.filter((file) => sectionsOf(file).length === 0)
+  expect(silent).toEqual(WITHOUT_PROMISE)
+})
+
+/** Sections with parts are proved by their parts. */
+const parents = new Set([...sections].filter((section) => sections.has(`${section}.1`)))
+
+it('test/README.md lists the tests of every section, and no section is without one', () => {
+  const rows = [...read('test/README.md').matchAll(/^\| (\d+(?:\.\d+)?) [^|]*\| ([^|]*) \|$/gm)]
+  const listed = rows.map(([, section, names = '']) => ({ section, names: names.trim().split(', ') }))
+  const proved = [...sections]
+    .filter((section) => !parents.has(section))
+    .map((section) => ({
+      section,
+      names: testFiles
+        .filter((file) => sectionsOf(file).includes(String(section)))
+        .map((file) => file.slice('test/'.length, -'.test.ts'.length)),
+    }))
+  expect(listed).toEqual(proved)
+  expect(proved.filter(({ names }) => names.length === 0)).toEqual([])
+})

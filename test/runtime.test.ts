@@ -1,4 +1,4 @@
-/** Messages on machines that cannot run the programs. */
+/** CONTRACT 9: messages on machines that cannot run the programs. */
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+/** CONTRACT 9: the settings of the API, with all faults reported together. */
 import { describe, expect, it } from 'vitest'
 import { readSettings, SETTINGS } from '../../api/config.ts'
 import { pipelineSettings } from '../../pipeline/config.ts'

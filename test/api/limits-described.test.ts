@@ -1,4 +1,4 @@
-/** The documented limits and formats match the code. */
+/** CONTRACT 4.5: the documented limits and formats match the code. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

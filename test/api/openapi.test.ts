@@ -1,4 +1,4 @@
-/** The OpenAPI document is valid and complete, and matches the routes and the replies. */
+/** CONTRACT 4.6: the OpenAPI document is valid and complete, and matches the routes and the replies. */
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'

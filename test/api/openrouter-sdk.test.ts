@@ -1,3 +1,4 @@
+/** CONTRACT 3 and 4.3: the official client reads rankings, models by day, and errors. */
 import { OpenRouter } from '@openrouter/sdk'
 import {
   BadRequestResponseError,

@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: /readyz. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'

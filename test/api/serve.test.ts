@@ -1,3 +1,4 @@
+/** CONTRACT 9: what a service that starts or ends has open. */
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'

@@ -1,4 +1,4 @@
-/** `npm run bench` explains its parts and rejects wrong arguments, without measuring. */
+/** CONTRACT 9: `npm run bench` explains its parts and rejects wrong arguments, without measuring. */
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { REPOSITORY, startProcess } from '../support/processes.ts'

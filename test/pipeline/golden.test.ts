@@ -1,5 +1,5 @@
 /**
- * Hand-made raw input that covers every rule, in two states: a first run, and a later run after files were added. The
+ CONTRACT 4.2: * Hand-made raw input that covers every rule, in two states: a first run, and a later run after files were added. The
  * expected tables come from test/support/pipeline/oracle.ts, never from the pipeline; the figures "checked by hand" were
  * added up on paper.
  */

@@ -1,5 +1,5 @@
 /**
- * The pipeline over the bundled sample must give the tables that were published for the same weeks
+ CONTRACT 4.2: * The pipeline over the bundled sample must give the tables that were published for the same weeks
  * (test/golden/published/), row for row.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'

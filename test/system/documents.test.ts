@@ -1,4 +1,4 @@
-/** The blocks of README.md, data/README.md and pipeline/README.md, run as a reader would. */
+/** CONTRACT 9: the blocks of README.md, data/README.md and pipeline/README.md, run as a reader would. */
 import { DuckDBInstance } from '@duckdb/node-api'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

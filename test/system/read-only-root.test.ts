@@ -1,4 +1,7 @@
-/** In a container with a read-only root, all commands and routes need only DATA_DIR: no HOME, no temporary folder. */
+/**
+ * CONTRACT 9: in a container with a read-only root, all commands and routes need only DATA_DIR: no HOME, no temporary
+ * folder.
+ */
 import { spawnSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

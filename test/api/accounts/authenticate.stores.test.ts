@@ -1,3 +1,4 @@
+/** CONTRACT 2: which credentials each operation takes, on both stores. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import express from 'express'
 import { createApp } from '../../../api/http/app.ts'

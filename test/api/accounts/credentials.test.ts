@@ -1,3 +1,4 @@
+/** CONTRACT 2: the form of keys, and their hash. */
 import { expect, it } from 'vitest'
 import {
   bearerToken,

@@ -1,3 +1,4 @@
+/** CONTRACT 2: keys are created, listed and revoked, on both stores. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey } from '../../../api/accounts/credentials.ts'
 import { createFirstKey, createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'

@@ -1,4 +1,7 @@
-/** The candidates give the page of all apps, or report that they cannot. test/system/ draws thousands of windows. */
+/**
+ * CONTRACT 4.2: the candidates give the page of all apps, or report that they cannot. test/system/ draws thousands of
+ * windows.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import type { RankingsQuery } from '../../../api/datasets/rankings.ts'

@@ -1,4 +1,4 @@
-/** The rankings in every format: negotiation, equal rows, read back with other programs. */
+/** CONTRACT 4.6: the rankings in every format: negotiation, equal rows, read back with other programs. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'

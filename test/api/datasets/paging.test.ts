@@ -1,3 +1,4 @@
+/** CONTRACT 4.2 and 4.6: ranks stay absolute over pages, and links lead from page to page. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, startApi, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'

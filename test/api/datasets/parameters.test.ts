@@ -1,3 +1,4 @@
+/** CONTRACT 4.1: the query parameters, their faults and their contradictions. */
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

@@ -1,3 +1,4 @@
+/** CONTRACT 4.1, 4.2, 4.3 and 4.4: GET /datasets/app-rankings. */
 import { writeFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'

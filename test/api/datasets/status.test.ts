@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: GET /status. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 import { isStale } from '../../../api/datasets/status.ts'

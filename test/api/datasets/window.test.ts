@@ -1,3 +1,4 @@
+/** CONTRACT 4.1: the window that defaults and clamps give. */
 import { describe, expect, it } from 'vitest'
 import { resolveWindow } from '../../../api/datasets/window.ts'
 

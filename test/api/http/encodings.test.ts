@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: which coding a client prefers, and bodies that are compressed once. */
 import { gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { createBodyCache, type Encoding } from '../../../api/http/encodings.ts'

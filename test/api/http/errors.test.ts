@@ -1,3 +1,4 @@
+/** CONTRACT 3: every error has the envelope, whatever raises it. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'

@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: conditional requests, and waits in Retry-After. */
 import { describe, expect, it } from 'vitest'
 import { isMismatch, isNotModified, isRangeOf, retryAfterMs } from '../../../api/http/headers.ts'
 

@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: the metrics and the log of replies. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'

@@ -1,3 +1,4 @@
+/** CONTRACT 3: a reply that cannot be sent any more. */
 import { describe, expect, it } from 'vitest'
 import { jsonText } from '../../../api/http/respond.ts'
 

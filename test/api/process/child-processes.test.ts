@@ -1,3 +1,4 @@
+/** CONTRACT 9: programs that the service starts end with it. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: the next run that /status expects. */
 import { describe, expect, it } from 'vitest'
 import { cronSchedule } from '../../../api/process/cron-schedule.ts'
 

@@ -1,3 +1,4 @@
+/** CONTRACT 4.6: /metrics in the text format of Prometheus. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'

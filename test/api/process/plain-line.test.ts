@@ -1,3 +1,4 @@
+/** CONTRACT 9: messages of the service at a terminal. */
 import { expect, it } from 'vitest'
 import { createLog } from '../../../api/process/log.ts'
 import { plainLine } from '../../../api/process/log.ts'

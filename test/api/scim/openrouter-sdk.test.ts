@@ -1,3 +1,4 @@
+/** CONTRACT 5: the official client starts and reads sync jobs. */
 import { OpenRouter } from '@openrouter/sdk'
 import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sdk/models/errors'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

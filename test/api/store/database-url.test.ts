@@ -1,3 +1,4 @@
+/** CONTRACT 10: the form of DATABASE_URL. */
 import { describe, expect, it } from 'vitest'
 import { describeDatabase, isDatabaseUrl } from '../../../api/store/database-url.ts'
 

@@ -1,3 +1,4 @@
+/** CONTRACT 10: PostgreSQL that cannot be reached. */
 import dns from 'node:dns'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'

@@ -1,3 +1,4 @@
+/** CONTRACT 10: migrations of the store. */
 import { execFile } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { promisify } from 'node:util'

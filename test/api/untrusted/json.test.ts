@@ -1,3 +1,4 @@
+/** CONTRACT 3: JSON of strangers. */
 import { expect, it } from 'vitest'
 import { objectsIn } from '../../../api/untrusted/json.ts'
 

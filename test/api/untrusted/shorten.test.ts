@@ -1,3 +1,4 @@
+/** CONTRACT 3: texts of strangers in messages are short. */
 import { expect, it } from 'vitest'
 import { shorten } from '../../../api/untrusted/shorten.ts'
 

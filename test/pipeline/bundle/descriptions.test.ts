@@ -1,4 +1,4 @@
-/** CONTRACT 8: the files that describe a snapshot: README.md, LICENSE and croissant.json. */
+/** CONTRACT 1 and 8: the files that describe a snapshot: README.md, LICENSE and croissant.json. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

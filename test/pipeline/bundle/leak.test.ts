@@ -1,4 +1,4 @@
-/** No private fact is in any published file. */
+/** CONTRACT 8: no private fact is in any published file. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'

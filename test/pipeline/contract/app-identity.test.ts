@@ -1,4 +1,4 @@
-/** Apps without an id get one that follows from their identity, the same everywhere. */
+/** CONTRACT 7: apps without an id get one that follows from their identity, the same everywhere. */
 import { describe, expect, it } from 'vitest'
 import { appIdOf, appNamed, FIRST_APP_ID } from '../../../pipeline/contract/app-identity.ts'
 

@@ -1,4 +1,6 @@
-/** Output of every program: counts with nouns, text for a terminal, wrapped lines, the progress of a run. */
+/**
+ * CONTRACT 9: output of every program: counts with nouns, text for a terminal, wrapped lines, the progress of a run.
+ */
 import { describe, expect, it } from 'vitest'
 import { pluralize, printable, wrap } from '../../../pipeline/program/terminal.ts'
 import { createBriefProgress, createProgress } from '../../../pipeline/terminal/progress.ts'

@@ -1,3 +1,4 @@
+/** CONTRACT 9: exit codes of the programs. */
 import { DatabaseSync } from 'node:sqlite'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

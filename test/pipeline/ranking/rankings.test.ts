@@ -1,4 +1,4 @@
-/** The table rankings equals the macros' answers, list by list. */
+/** CONTRACT 4.2: the table rankings equals the macros' answers, list by list. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'

@@ -1,4 +1,7 @@
-/** Aliases resolve in registries of every shape: chains, circles, and ways into a circle or to an unknown app. */
+/**
+ * CONTRACT 7: aliases resolve in registries of every shape: chains, circles, and ways into a circle or to an unknown
+ * app.
+ */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'

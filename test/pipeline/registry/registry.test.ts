@@ -1,4 +1,4 @@
-/** The app registry: which row wins, where aliases lead, and which violations stop a run. */
+/** CONTRACT 7: the app registry: which row wins, where aliases lead, and which violations stop a run. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly } from '../../../pipeline/run.ts'

@@ -1,4 +1,4 @@
-/** The published DuckDB file for a stranger: opened alone, without this project. */
+/** CONTRACT 8: the published DuckDB file for a stranger: opened alone, without this project. */
 import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { dirname, join } from 'node:path'

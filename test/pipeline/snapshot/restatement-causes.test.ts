@@ -1,4 +1,4 @@
-/** A changed day has a cause: figures, or the registry. Only figures make its coverage restated. */
+/** CONTRACT 8: a changed day has a cause: figures, or the registry. Only figures make its coverage restated. */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** `run --from --to`: counts the days of a range again, whatever their fingerprint, and no other day. */
+/** CONTRACT 9: `run --from --to`: counts the days of a range again, whatever their fingerprint, and no other day. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'

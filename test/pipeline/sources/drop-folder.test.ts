@@ -1,4 +1,4 @@
-/** Entries of the drop folder that are not files are reported before anything is read. */
+/** CONTRACT 7: entries of the drop folder that are not files are reported before anything is read. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

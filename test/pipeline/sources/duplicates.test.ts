@@ -1,4 +1,7 @@
-/** Repeated request_ids: each one is found, wherever the other is; contradicting rows of one request block a run. */
+/**
+ * CONTRACT 7: repeated request_ids: each one is found, wherever the other is; contradicting rows of one request block
+ * a run.
+ */
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** The same rows in every format and spelling give the same dataset. */
+/** CONTRACT 7: the same rows in every format and spelling give the same dataset. */
 import {
   Dictionary,
   Int32,

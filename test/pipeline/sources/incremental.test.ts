@@ -1,4 +1,4 @@
-/** A night costs as much as its new data: which days are read again, published again, and restated. */
+/** CONTRACT 7: a night costs as much as its new data: which days are read again, published again, and restated. */
 import {
   existsSync,
   mkdirSync,

@@ -1,4 +1,4 @@
-/** Usage is also counted by model, in the same pass; the column's value never invalidates a row. */
+/** CONTRACT 7: usage is also counted by model, in the same pass; the column's value never invalidates a row. */
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, describe, expect, it } from 'vitest'

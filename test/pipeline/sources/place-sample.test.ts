@@ -1,3 +1,4 @@
+/** CONTRACT 9: the bundled sample goes into an empty DATA_DIR alone. */
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'

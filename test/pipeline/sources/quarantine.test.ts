@@ -1,4 +1,4 @@
-/** Rejected rows are kept with file, row and reason, in every text format and for every fault. */
+/** CONTRACT 7: rejected rows are kept with file, row and reason, in every text format and for every fault. */
 import { gzipSync } from 'node:zlib'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Rejected input: the run ends with 1 and names the fault, and the old snapshot stays. */
+/** CONTRACT 7: rejected input: the run ends with 1 and names the fault, and the old snapshot stays. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'

@@ -1,4 +1,7 @@
-/** Raw usage in every format alike: rows that are read, rows that are not valid, and files that cannot be read. */
+/**
+ * CONTRACT 7: raw usage in every format alike: rows that are read, rows that are not valid, and files that cannot be
+ * read.
+ */
 import {
   columnFromArray,
   decimal,

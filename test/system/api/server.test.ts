@@ -1,4 +1,4 @@
-/** How `npm run serve` starts and ends: gracefully on one signal, at once on a second. */
+/** CONTRACT 9: how `npm run serve` starts and ends: gracefully on one signal, at once on a second. */
 import { once } from 'node:events'
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -1,5 +1,5 @@
 /**
- * `npm ci && npm start` on a fresh machine publishes and serves the sample, also after failures; the printed request
+ CONTRACT 9: * `npm ci && npm start` on a fresh machine publishes and serves the sample, also after failures; the printed request
  * works in a shell.
  */
 import { execFile } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** A disk that fills up during a night. */
+/** CONTRACT 9: a disk that fills up during a night. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'

@@ -1,5 +1,5 @@
 /**
- * Nights with faults. Each fault happens between two good nights: the run reports the fault and the remedy, the previous
+ CONTRACT 9: * Nights with faults. Each fault happens between two good nights: the run reports the fault and the remedy, the previous
  * snapshot stays unchanged to the last byte, and after the remedy the next run is correct.
  */
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** A run that is stopped at any moment, or meets another run, leaves a complete snapshot. */
+/** CONTRACT 9: a run that is stopped at any moment, or meets another run, leaves a complete snapshot. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'

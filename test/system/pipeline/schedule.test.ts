@@ -1,4 +1,4 @@
-/** The nightly schedule as a process: makes up for a missed night, starts on time, and ends on request. */
+/** CONTRACT 9: the nightly schedule as a process: makes up for a missed night, starts on time, and ends on request. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {

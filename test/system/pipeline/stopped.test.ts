@@ -1,4 +1,7 @@
-/** A run that is stopped in any stage, by SIGTERM or SIGKILL: the previous snapshot stays, the next run is correct. */
+/**
+ * CONTRACT 9: a run that is stopped in any stage, by SIGTERM or SIGKILL: the previous snapshot stays, the next run is
+ * correct.
+ */
 import type { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'

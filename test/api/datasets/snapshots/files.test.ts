@@ -1,4 +1,6 @@
-/** Snapshots of the pipeline over HTTP: the list, the files, ranges, and rankings as of an earlier one. */
+/**
+ * CONTRACT 4.6: snapshots of the pipeline over HTTP: the list, the files, ranges, and rankings as of an earlier one.
+ */
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

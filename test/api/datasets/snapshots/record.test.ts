@@ -1,4 +1,4 @@
-/** A citation over HTTP after snapshots were retained, pruned and retracted. */
+/** CONTRACT 4.6: a citation over HTTP after snapshots were retained, pruned and retracted. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { prune } from '../../../../pipeline/commands/prune.ts'

@@ -1,4 +1,4 @@
-/** Requests for single groups: for their members, and before they are deleted. */
+/** CONTRACT 5: requests for single groups: for their members, and before they are deleted. */
 import { describe, expect, it } from 'vitest'
 import {
   describeDirectories,

@@ -1,4 +1,7 @@
-/** `import`: usage files go into the folders of their days, and count like files that were put there by hand. */
+/**
+ * CONTRACT 9: `import`: usage files go into the folders of their days, and count like files that were put there by
+ * hand.
+ */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync, renameSync, statSync, watch, writeFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** One command imports an export of each producer, and the rankings contain its figures. */
+/** CONTRACT 9: one command imports an export of each producer, and the rankings contain its figures. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'

@@ -1,4 +1,4 @@
-/** Further forms of the known producers' exports: generations, their apps, and their token parts. */
+/** CONTRACT 9: further forms of the known producers' exports: generations, their apps, and their token parts. */
 import { describe, expect, it } from 'vitest'
 import { mapRow } from '../../../../pipeline/sources/import/map-row.ts'
 import { helicone } from '../../../../pipeline/sources/import/maps/helicone.ts'

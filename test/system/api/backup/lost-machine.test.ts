@@ -1,4 +1,4 @@
-/** Backup, loss of the machine, restore, run: the result is what the lost machine would have published. */
+/** CONTRACT 9: backup, loss of the machine, restore, run: the result is what the lost machine would have published. */
 import { execFileSync } from 'node:child_process'
 import { globSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'

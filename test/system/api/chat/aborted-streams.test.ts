@@ -1,4 +1,4 @@
-/** Thousands of streams with clients that disconnect leave nothing behind. */
+/** CONTRACT 6: thousands of streams with clients that disconnect leave nothing behind. */
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { afterAll, expect, it, vi } from 'vitest'

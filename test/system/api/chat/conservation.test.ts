@@ -1,4 +1,4 @@
-/** Whatever fails, the pipeline counts exactly the tokens that the provider reported, once. */
+/** CONTRACT 6: whatever fails, the pipeline counts exactly the tokens that the provider reported, once. */
 import { Agent, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
 import { join } from 'node:path'

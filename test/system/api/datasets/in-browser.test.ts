@@ -1,5 +1,5 @@
 /**
- * A browser reads published files over HTTP: DuckDB attaches the database and queries both macros, and DuckDB and
+ CONTRACT 4.6: * A browser reads published files over HTTP: DuckDB attaches the database and queries both macros, and DuckDB and
  * hyparquet read a month of Parquet. Later DuckDB releases load their Parquet extension from another host, so the last
  * one that includes it reads the month. The packages are not dependencies of the project; API_CLIENTS names a folder
  * with them, as .ci/run installs it.

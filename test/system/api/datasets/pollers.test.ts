@@ -1,5 +1,5 @@
 /**
- * Two polling programs through a publication, a correction, a retraction and another publication: a mirror by `wget
+ CONTRACT 4.6: * Two polling programs through a publication, a correction, a retraction and another publication: a mirror by `wget
  * -N`, and a feed reader. None may keep withdrawn figures.
  */
 import { createRequire } from 'node:module'

@@ -1,4 +1,4 @@
-/** No field of a request costs more than linear time: twice the text takes about twice the CPU time. */
+/** CONTRACT 3: no field of a request costs more than linear time: twice the text takes about twice the CPU time. */
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'

@@ -1,5 +1,5 @@
 /**
- * Clients generated from openapi.json in three languages compile under strict rules, call the service, and lose no digits.
+ CONTRACT 4.6: * Clients generated from openapi.json in three languages compile under strict rules, call the service, and lose no digits.
  * The generators are not dependencies of the project; API_CLIENTS names a folder with them, as .ci/run installs them.
  */
 import { execFile } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** A disk that fills up while the API serves: reading and counting go on. */
+/** CONTRACT 9: a disk that fills up while the API serves: reading and counting go on. */
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'

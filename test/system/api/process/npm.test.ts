@@ -1,4 +1,4 @@
-/** Starts and ends long-running commands as npm and a terminal do. */
+/** CONTRACT 9: starts and ends long-running commands as npm and a terminal do. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'

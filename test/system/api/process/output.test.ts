@@ -1,4 +1,4 @@
-/** The service when its output cannot be written. */
+/** CONTRACT 9: the service when its output cannot be written. */
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { startAll, startProgram, until } from '../../../support/api.ts'

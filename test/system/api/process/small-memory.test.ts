@@ -1,4 +1,4 @@
-/** The API in 512 MB, a small container: large and compressed bodies do not end it. */
+/** CONTRACT 9: the API in 512 MB, a small container: large and compressed bodies do not end it. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'

@@ -1,4 +1,4 @@
-/** PostgreSQL as a remote server: unreachable, rejecting, or lost in the middle. */
+/** CONTRACT 10: PostgreSQL as a remote server: unreachable, rejecting, or lost in the middle. */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { OperatorError } from '../../../../api/http/errors.ts'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'

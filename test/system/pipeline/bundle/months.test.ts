@@ -1,4 +1,4 @@
-/** Random changes between nights: the month files equal those of a first run. */
+/** CONTRACT 8: random changes between nights: the month files equal those of a first run. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it, vi } from 'vitest'

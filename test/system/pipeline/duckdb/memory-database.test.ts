@@ -1,4 +1,4 @@
-/** An in-memory database spills into DATA_DIR, and its spilled files disappear with it. */
+/** CONTRACT 9: an in-memory database spills into DATA_DIR, and its spilled files disappear with it. */
 import { existsSync, globSync, readdirSync } from 'node:fs'
 import { afterAll, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../../pipeline/duckdb/memory-database.ts'

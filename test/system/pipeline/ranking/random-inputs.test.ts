@@ -1,4 +1,4 @@
-/** Random registries and usage: the pipeline and the naive oracle agree on days and rankings. */
+/** CONTRACT 4.2: random registries and usage: the pipeline and the naive oracle agree on days and rankings. */
 import * as fc from 'fast-check'
 import { join } from 'node:path'
 import { afterAll, expect, it, vi } from 'vitest'

@@ -1,4 +1,4 @@
-/** Data is on disk before anything points to it: files, then names, then the pointer. */
+/** CONTRACT 8: data is on disk before anything points to it: files, then names, then the pointer. */
 import fs, { readdirSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join, relative } from 'node:path'

@@ -1,4 +1,7 @@
-/** Eight nights of more than 300 apps in every format equal an independent count, after each night and from scratch. */
+/**
+ * CONTRACT 7: eight nights of more than 300 apps in every format equal an independent count, after each night and from
+ * scratch.
+ */
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'

@@ -1,4 +1,4 @@
-/** Runs without a reader for their output. */
+/** CONTRACT 9: runs without a reader for their output. */
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { TemporaryFolders, startCommand, startNightly } from '../../../support/pipeline/nightly.ts'

@@ -1,5 +1,5 @@
 /**
- * Clients in JavaScript, Go and Python against the router over a scripted provider: plain, streamed, tools, silence and
+ CONTRACT 6: * Clients in JavaScript, Go and Python against the router over a scripted provider: plain, streamed, tools, silence and
  * errors. They are not dependencies of the project; CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as
  * .ci/run installs it.
  */

@@ -1,4 +1,4 @@
-/** The current snapshot while other processes lock, write or remove its file. */
+/** CONTRACT 4.6: the current snapshot while other processes lock, write or remove its file. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

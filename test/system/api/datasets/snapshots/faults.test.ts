@@ -1,4 +1,4 @@
-/** Published files and records that are damaged under a running service, over HTTP. */
+/** CONTRACT 4.6: published files and records that are damaged under a running service, over HTTP. */
 import {
   appendFileSync,
   existsSync,

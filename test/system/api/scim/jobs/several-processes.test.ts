@@ -1,3 +1,4 @@
+/** CONTRACT 5: several API processes run one job per account. */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { createKey } from '../../../../../api/accounts/key-store.ts'
 import { openStore, type StoreSettings } from '../../../../../api/store/open-store.ts'
