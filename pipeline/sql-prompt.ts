@@ -10,8 +10,8 @@ import { formatTable } from './terminal/table-text.ts'
 
 const HELP = `Usage: npm run sql -- "FROM latest_popular LIMIT 10"
 
-Prints the result of a query over the newest snapshot, which cannot be changed; read_csv and COPY work with the files of
-this machine. For a prompt: duckdb -readonly data/current/app-rankings.duckdb`
+Prints the result of a query over the newest snapshot, which cannot be changed; read_csv and COPY
+work with the files of this machine. For a prompt: duckdb -readonly data/current/app-rankings.duckdb`
 
 /** Runs the query of the arguments; resolves to the exit code. */
 function query({ args, environment, print, note }: CommandLine): Promise<number> {

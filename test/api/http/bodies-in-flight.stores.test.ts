@@ -1,0 +1,104 @@
+/** CONTRACT 3 and 6: what clients may hold of the service's memory and time at once. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { startApi } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { asEnvironment, TestStores } from '../../support/stores.ts'
+
+const folders = new TemporaryFolders()
+const stores = new TestStores()
+afterAll(async () => {
+  folders.removeAll()
+  await stores.removeAll()
+})
+
+const MEBIBYTE = 1024 * 1024
+const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
+
+function open(origin: string): Socket {
+  const { hostname, port } = new URL(origin)
+  const socket = connect(Number(port), hostname).setEncoding('utf8')
+  socket.on('error', () => undefined)
+  return socket
+}
+
+/** A chat request that announces a body of this size and sends its first byte. */
+function beginBody(origin: string, key: string, bytes: number): Socket {
+  const socket = open(origin)
+  const head = ['POST /api/v1/chat/completions HTTP/1.1', 'Host: x', `Authorization: Bearer ${key}`]
+  socket.write(
+    [
+      ...head,
+      'Content-Type: application/json',
+      `Content-Length: ${bytes}`,
+      'Expect: 100-continue',
+      '',
+      '{',
+    ].join('\r\n'),
+  )
+  return socket
+}
+
+stores.describeOnce('in one process', () => {
+  it('bodies in flight have a bound per key and one together; over it 503 with Retry-After, until one has ended', async () => {
+    await using api = await startApi(folders.make())
+    const keys = [await api.makeKey(), await api.makeKey(), await api.makeKey()] as const
+    const sockets: Socket[] = []
+    const begin = async (key: string) => {
+      const socket = beginBody(api.origin, key, 32 * MEBIBYTE)
+      sockets.push(socket)
+      const answer = String((await once(socket, 'data'))[0])
+      return { socket, answer }
+    }
+    const first = await begin(keys[0])
+    expect(first.answer).toMatch(/^HTTP\/1\.1 100 /)
+    expect((await begin(keys[0])).answer).toMatch(/^HTTP\/1\.1 100 /)
+    const refused = await begin(keys[0])
+    expect(refused.answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nRetry-After: 5\r\n/)
+    expect((await begin(keys[1])).answer).toMatch(/^HTTP\/1\.1 100 /)
+    expect((await begin(keys[1])).answer).toMatch(/^HTTP\/1\.1 100 /)
+    expect((await begin(keys[2])).answer).toMatch(/^HTTP\/1\.1 503 /)
+
+    first.socket.destroy()
+    for (;;) {
+      const { answer } = await begin(keys[2])
+      if (answer.startsWith('HTTP/1.1 100 ')) break
+    }
+    for (const socket of sockets) socket.destroy()
+  })
+
+  it('a connection carries 1000 requests, whose replies come in order, and /healthz is not logged', async () => {
+    await using api = await startApi(folders.make())
+    const socket = open(api.origin)
+    let text = ''
+    socket.on('data', (part: string) => (text += part))
+    socket.write(`${HEALTH}\r\n`.repeat(2000))
+    // The server may reset a connection with more requests.
+    await new Promise((resolve) => socket.once('close', resolve))
+    const answers = text.split(/(?=HTTP\/1\.1 )/)
+    const served = answers.filter((answer) => answer.startsWith('HTTP/1.1 200 '))
+    expect(served.length).toBeGreaterThan(1)
+    expect(served.length).toBeLessThanOrEqual(1000)
+    expect(answers.slice(0, served.length)).toEqual(served)
+    expect(api.messages().map(({ msg }) => msg)).not.toContain('request')
+  })
+})
+
+describe.each(stores.kinds)('on $name', ({ fresh }) => {
+  it('a client that disconnects before its body is read holds nothing', async () => {
+    await using api = await startApi('', { environment: asEnvironment(await fresh()) })
+    const key = await api.makeKey()
+    for (let client = 0; client < 40; client += 1) {
+      const socket = beginBody(api.origin, key, 32 * MEBIBYTE)
+      await once(socket, 'connect')
+      socket.destroy()
+    }
+    await vi.waitFor(async () => {
+      const socket = beginBody(api.origin, key, 32 * MEBIBYTE)
+      const [answer] = await once(socket, 'data')
+      socket.destroy()
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 100 /)
+    })
+  })
+})
