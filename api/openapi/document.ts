@@ -7,6 +7,7 @@ import {
   type ZodOpenApiResponseObject,
 } from 'zod-openapi'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import { VERSION } from '../../pipeline/contract/version.ts'
 import type { ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
 import { HEADERS } from './headers.ts'
@@ -35,7 +36,7 @@ export function openApiDocument(routes: readonly Route[]): object {
       openapi: '3.1.1',
       info: {
         title: 'App rankings',
-        version: '1.0.0',
+        version: VERSION,
         description: DESCRIPTION,
         license: { name: 'CC BY 4.0 (data)', url: LICENCE.url },
       },
