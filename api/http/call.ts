@@ -43,7 +43,9 @@ export type Handler = (request: Request, reply: Reply) => void | Promise<void>
 /** Aborts when the client disconnects before the end of its reply: nobody waits for the work any more. */
 export function clientDisconnected(reply: Reply): AbortSignal {
   const disconnected = new AbortController()
-  const abort = () => disconnected.abort(new ApiError(503, 'The client has disconnected'))
+  const abort = () => {
+    if (!reply.writableFinished) disconnected.abort(new ApiError(503, 'The client has disconnected'))
+  }
   if (reply.destroyed || reply.closed) abort()
   else reply.once('close', abort)
   return disconnected.signal

@@ -81,7 +81,7 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   const { 'content-length': length, 'content-encoding': coding = 'identity', expect = '' } = request.headers
   if (Number(length ?? 0) > limit) throw tooLarge(limit)
   // Its reply was closed while the key was looked up: nothing would give back what it holds.
-  if (request.socket.destroyed) throw new ApiError(400, 'The client disconnected before its body was read')
+  if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
   const hold = holdBytes(reply)
   const isCoded = coding.toLowerCase() !== 'identity'
   // Unpacked, a body may be as large as the limit. One of unknown length is counted as it arrives.

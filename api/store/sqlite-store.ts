@@ -117,9 +117,11 @@ async function whenFree<Result>(
     } catch (error) {
       const kind = kindOf(error)
       const mayHelp = kind === SQLITE_BUSY || (kind === SQLITE_FULL && !madeSpace)
-      if (!mayHelp || performance.now() >= deadline) throw error
+      if (!mayHelp) throw error
       madeSpace = kind === SQLITE_FULL && restartLog(database)
       if (!madeSpace) await sleep(PAUSE_MS)
+      // A request that was answered meanwhile must not be counted.
+      if (performance.now() >= deadline) throw error
     }
   }
 }
