@@ -25,6 +25,9 @@ export const CURRENT_POINTER = 'current'
 export const RAW_FOLDER = 'raw'
 export const STORE_FILE = 'service.sqlite'
 
+/** The private database of the nightly run, relative to DATA_DIR; a backup has none. */
+export const WAREHOUSE_FILE = 'warehouse.duckdb'
+
 /** Folder inside SNAPSHOTS_FOLDER with a file `<id>.json` per snapshot ever published (CONTRACT 4.6). */
 export const RECORDS_FOLDER = 'records'
 

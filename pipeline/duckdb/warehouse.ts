@@ -2,6 +2,7 @@
  * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets a
  * LockedOutError.
  */
+import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { DuckDBInstance } from '@duckdb/node-api'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
@@ -18,8 +19,6 @@ export type Warehouse = {
   /** Closes the file and so releases the lock. */
   readonly close: () => void
 }
-
-export const WAREHOUSE_FILE = 'warehouse.duckdb'
 
 /**
  * Opens the warehouse and creates missing tables.
