@@ -10,16 +10,10 @@ import { sendOpen } from './files.ts'
 /** Maximum entries; the list of snapshots has the older ones. */
 const ENTRIES = 100
 
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-/** Serves the feed; `idOrigin` is constant, so that an entry keeps its id, `origin` is the address of the request. */
-export function feed(
-  { catalogue }: Snapshots,
-  idOrigin: string,
-  origin: (request: Request) => string,
-): Handler {
+/** Serves the feed; `ids` is a constant origin, so that an entry keeps its id, `origin` the address of the request. */
+export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Request) => string): Handler {
   return async (request, reply) => {
-    const [id, at] = [escapeXml(idOrigin), escapeXml(origin(request))]
+    const [id, at] = [escapeXml(ids), escapeXml(origin(request))]
     const entries = catalogue
       .listAll()
       .filter(({ state }) => state !== 'pruned')
@@ -52,19 +46,15 @@ function entriesOf({ as_of, url, publisher, data_through, days_restated, ...rest
   const restated = days_restated > 0 ? ` Days with new figures: ${days_restated}; see restatements.csv.` : ''
   const shared = { page: `/?as_of=${as_of}`, author: publisher }
   const published = { ...shared, path: url, title: `Snapshot of ${as_of}`, updated: as_of }
-  if (rest.state !== 'retracted')
-    return [{ ...published, summary: `Data through ${data_through}.${restated}` }]
+  const summary = `Data through ${data_through}.${restated}`
+  if (rest.state !== 'retracted') return [{ ...published, summary }]
   const { retracted_at = as_of, reason = '' } = rest
-  const withdrawn = {
-    path: `${url}#retraction`,
-    title: `${published.title} withdrawn`,
-    updated: retracted_at,
-  }
-  return [{ ...shared, ...withdrawn, summary: reason }]
+  const title = `${published.title} withdrawn`
+  return [{ ...shared, path: `${url}#retraction`, title, updated: retracted_at, summary: reason }]
 }
 
 /** Escapes a text of an operator, without the characters that XML forbids. */
 function escapeXml(text: string): string {
   const allowed = text.replaceAll(/(?![\t\n])\p{Cc}/gu, '')
-  return allowed.replaceAll(/[&<>"]/g, (mark) => ESCAPES[mark] ?? mark)
+  return allowed.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
