@@ -8,6 +8,15 @@ const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 const sections = new Set(
   [...read('CONTRACT.md').matchAll(/^#+ (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number),
 )
+
+/** The sections that a text cites, also several at once: `CONTRACT 3 and 4.6`. */
+function citedIn(text: string): string[] {
+  const lists = text.matchAll(
+    /CONTRACT(?:\.md)?,? (?:section )?(\d+(?:\.\d+)?(?:(?:, | and )\d+(?:\.\d+)?)*)/g,
+  )
+  return [...lists].flatMap(([, list = '']) => list.split(/, | and /))
+}
+
 const files = globSync('{api,pipeline,test,data}/**/*.{ts,sql,js,md}', { cwd: REPOSITORY })
 
 it('the sections of CONTRACT.md are numbered', () => {
@@ -15,12 +24,7 @@ it('the sections of CONTRACT.md are numbered', () => {
 })
 
 it('every citation of the contract leads to a section', () => {
-  const cited = files.flatMap((file) =>
-    [...read(file).matchAll(/CONTRACT(?:\.md)?,? (?:section )?(\d+(?:\.\d+)?)/g)].map(([, number = '']) => ({
-      file,
-      number,
-    })),
-  )
+  const cited = files.flatMap((file) => citedIn(read(file)).map((number) => ({ file, number })))
   expect(cited.length).toBeGreaterThan(50)
   expect(cited.filter(({ number }) => !sections.has(number))).toEqual([])
 })
@@ -28,8 +32,7 @@ it('every citation of the contract leads to a section', () => {
 /** The sections that the first comment of a test file names; none for tests of structure, documents and tools. */
 function sectionsOf(file: string): string[] {
   const [comment = ''] = /^\/\*\*.*?\*\//s.exec(read(file)) ?? []
-  const lists = [...comment.matchAll(/CONTRACT (\d+(?:\.\d+)?(?:(?:, | and )\d+(?:\.\d+)?)*)/g)]
-  return lists.flatMap(([, list = '']) => list.split(/, | and /))
+  return citedIn(comment)
 }
 
 const testFiles = globSync('test/**/*.test.ts', { cwd: REPOSITORY }).toSorted()

@@ -1,4 +1,4 @@
-/** The READMEs list every setting with its default and every command, and their links work. */
+/** The READMEs list every setting with its default, and their links work. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -9,12 +9,6 @@ import { pipelineSettings } from '../pipeline/config.ts'
 const REPOSITORY = join(import.meta.dirname, '..')
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 const readme = read('README.md')
-/** Pages with tables of settings and commands. */
-const pages = ['README.md', 'data/deploy/README.md', 'pipeline/README.md', 'test/README.md'].map(read)
-const packageFile = z
-  .object({ scripts: z.record(z.string(), z.string()) })
-  .parse(JSON.parse(read('package.json')))
-
 const operators = read('data/deploy/README.md')
 const readBy = [
   { reader: 'API', shape: SETTINGS },
@@ -44,11 +38,6 @@ it.each(settings)(
 it('every setting in the table exists', () => {
   const listed = [...operators.matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => String(name))
   expect(listed.toSorted()).toEqual([...new Set(settings.map(({ name }) => name))].toSorted())
-})
-
-it.each(Object.keys(packageFile.scripts))('a README lists the command %s', (name) => {
-  const command = ['start', 'test'].includes(name) ? `npm ${name}` : name
-  expect(pages.join('\n')).toMatch(new RegExp(`\\b${command}\\b`))
 })
 
 it('README.md has at most 120 lines', () => {

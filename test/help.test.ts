@@ -33,6 +33,16 @@ describe.each(programs)('npm run %s', (script) => {
   })
 })
 
+/** Pages with tables of commands. */
+const pages = ['README.md', 'data/deploy/README.md', 'pipeline/README.md', 'test/README.md'].map((name) =>
+  readFileSync(join(REPOSITORY, name), 'utf8'),
+)
+
+it.each(Object.keys(scripts))('a README lists the command %s', (name) => {
+  const command = ['start', 'test'].includes(name) ? `npm ${name}` : name
+  expect(pages.join('\n')).toMatch(new RegExp(`\\b${command}\\b`))
+})
+
 /** What the documents call: script, command, options. A word in capitals or a path stands for a value. */
 const calls = globSync(['*.md', '{api,data,pipeline,test}/**/*.md'], { cwd: REPOSITORY })
   .filter((name) => !name.endsWith('CHANGELOG.md') && !name.endsWith('CONTRACT.md'))

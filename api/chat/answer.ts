@@ -106,6 +106,14 @@ export function createStreamAnswer({ client, fallback, finish, silenceMs }: Answ
 /** A call and its request. */
 type Asked = Readonly<{ call: ChatCall; request: ChatRequest }>
 
+/** Sends the request to the provider of the attempt, which has its status from then on. */
+async function post(client: ProviderClient, attempt: Attempt, request: ChatRequest) {
+  const { provider } = attempt.candidate
+  const reply = await client.post(provider, providerBody(request, provider), attempt.signal)
+  attempt.status = reply.status
+  return reply
+}
+
 /**
  * Requests a completion; some providers stream without a request for it.
  * @throws {AttemptFailure} if the provider returns none.
@@ -115,16 +123,14 @@ async function complete(
   attempt: Attempt,
   { call, request }: Asked,
 ): Promise<Completion> {
-  const { provider } = attempt.candidate
-  const reply = await client.post(provider, providerBody(request, provider), attempt.signal)
-  attempt.status = reply.status
-  const text = await readText(reply.body, attempt.signal)
+  const { status, body } = await post(client, attempt, request)
+  const text = await readText(body, attempt.signal)
   const identity = identityFor(call.facts, attempt.candidate)
   const value = parseJson(text)
   if (value !== undefined && !Array.isArray(value)) return readCompletion(value, identity)
   const reader = new ChunkReader(identity)
   const events = eventsOf(text)
-  if (events.length === 0) throw failureOf(reply.status, text)
+  if (events.length === 0) throw failureOf(status, text)
   const chunks = events.map((event) => reader.read(event)).filter((chunk) => chunk !== undefined)
   if (!reader.isWhole) throw new AttemptFailure(reader.isMeaningful ? 'cut' : 'invalidReply')
   return readCompletion(
@@ -152,10 +158,9 @@ async function openStream(
   attempt: Attempt,
   { call, request }: Asked,
 ): Promise<ProviderStream> {
-  const { provider } = attempt.candidate
-  attempt.expectWithin(provider.timeouts.first_token_ms, provider.timeouts.keep_alive_ms)
-  const { status, body } = await client.post(provider, providerBody(request, provider), attempt.signal)
-  attempt.status = status
+  const { first_token_ms, keep_alive_ms } = attempt.candidate.provider.timeouts
+  attempt.expectWithin(first_token_ms, keep_alive_ms)
+  const { body } = await post(client, attempt, request)
   const { n } = request.body
   const reader = new ChunkReader(identityFor(call.facts, attempt.candidate), typeof n === 'number' ? n : 1)
   const events = readEvents(body)

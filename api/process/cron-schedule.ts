@@ -15,9 +15,10 @@ export function cronSchedule(expression: string): CronSchedule {
   const short = expression.replaceAll(/([a-z]{3})[a-z]+/gi, '$1')
   const cron = new Cron(short, { paused: true, timezone: 'UTC', domAndDow: true })
   // Every page asks for them, and croner takes longer than the rest of a cached reply.
-  let known = timesAround(cron, new Date(0))
+  let known: ReturnType<typeof timesAround> | undefined
   const around = (time: Date) => {
-    if (time < known.from || time >= known.until) known = timesAround(cron, time)
+    if (known !== undefined && time >= known.from && time < known.until) return known
+    known = timesAround(cron, time)
     return known
   }
   return { next: (time) => around(time).next, last: (time) => around(time).last }

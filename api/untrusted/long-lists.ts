@@ -10,25 +10,23 @@ export function longList<Output>(element: z.ZodType<Output>) {
   // zod's array would visit every element.
   return z
     .custom<readonly Output[]>(Array.isArray, 'Expected a list')
-    .superRefine((list, context) => void readElements(element, list, context))
+    .superRefine((list, context) => checkElements(element, list, context))
     .meta({ type: 'array', items: jsonSchema(element) })
 }
 
-/** The elements as their schema reads them; the first faults are added to `context`. */
-function readElements<Output>(
+/** Adds the first faults of the elements to `context`. */
+function checkElements<Output>(
   element: z.ZodType<Output>,
   list: readonly unknown[],
   context: z.RefinementCtx,
-): readonly Output[] {
-  const elements: Output[] = []
+): void {
   let faulty = 0
   for (let index = 0; index < list.length && faulty < FAULTY_AT_MOST; index += 1) {
-    const { data, error } = element.safeParse(list[index])
-    if (error === undefined) elements.push(data)
-    else faulty += 1
-    for (const { path, message } of error?.issues ?? []) {
+    const { error } = element.safeParse(list[index])
+    if (error === undefined) continue
+    faulty += 1
+    for (const { path, message } of error.issues) {
       context.addIssue({ code: 'custom', path: [index, ...path], message, continue: false })
     }
   }
-  return elements
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { grouped } from '../../pipeline/program/terminal.ts'
 import type { Reply } from '../http/call.ts'
 import type { ApiError } from '../http/errors.ts'
 import { beginError, sendBody } from '../http/respond.ts'
@@ -11,19 +12,13 @@ import { assetAddress } from './assets.ts'
 import { address, CONTENT_SECURITY_POLICY, html, HTML, raw, type Html } from './html.ts'
 import type { View, ViewContext } from './views.ts'
 
-const EXACT = new Intl.NumberFormat('en')
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact', ...THREE })
 
 /** Three digits and a unit, `48.3T`, with every digit on hover; below 1000 every digit. */
 export function figure(value: bigint, unit: string): Html {
-  const short = value < 1000n ? EXACT.format(value) : SHORT.format(value)
-  return html`<span title="${EXACT.format(value)} ${unit}">${short}</span>`
-}
-
-/** A number with its noun: `1 app`, `2,345 apps`. */
-export function pluralize(number: bigint | number, noun: string): string {
-  return `${EXACT.format(number)} ${noun}${BigInt(number) === 1n ? '' : 's'}`
+  const short = value < 1000n ? grouped(value) : SHORT.format(value)
+  return html`<span title="${grouped(value)} ${unit}">${short}</span>`
 }
 
 interface PageDocument {

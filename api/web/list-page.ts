@@ -2,9 +2,10 @@
 import { describeRange } from '../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
+import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
 import { baselineOf, daysOf, windowBefore, type DateWindow } from '../datasets/window.ts'
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH } from '../paths.ts'
-import { chartFigure, figure, pluralize, renderDocument } from './document.ts'
+import { chartFigure, figure, renderDocument } from './document.ts'
 import { address, html, HTML, raw, type Html } from './html.ts'
 import { daysWithout, FILES, readList, RECENT_DAYS, type Item, type ListData } from './list-data.ts'
 import { DRAWN, LISTS, OF_THE_PAGE, resolveList, WINDOWS } from './parameters.ts'
@@ -150,12 +151,12 @@ function caption({ list, data, context }: Page): Html {
   const days = data.days.slice(-daysOf(list))
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
     const number = days.filter(({ coverage }) => coverage === status).length
-    return number === 0 ? [] : [`${pluralize(number, 'day')} ${status}`]
+    return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
   })
   const file = `${SNAPSHOTS_PATH}/${context.snapshot.id}/coverage.csv`
   const all = html`${figure(totalOf(list, data), list.measure)} ${list.measure} by `
   return html`${describe(list)}: ${list.q === '' ? all : null}
-  ${pluralize(data.ranks, list.subject.slice(0, -1))}
+  ${pluralize(grouped(data.ranks), list.subject.slice(0, -1))}
   ${list.q === '' ? null : html`with <q>${list.q}</q> in the name`}
   ${others.length === 0 ? null : html`· <a href="${file}">${others.join(', ')}</a>`}`
 }
@@ -170,7 +171,7 @@ function notes({ list, data, context: { snapshot } }: Page): string {
   const isTrending = list.order === 'trending'
   const before = isTrending ? baselineOf(list) : windowBefore(list)
   const lacking = daysWithout(snapshot, before)
-  const lacks = `the data lacks ${lacking} of the ${pluralize(daysOf(before), 'day')} before`
+  const lacks = `the data lacks ${lacking} of the ${pluralize(grouped(daysOf(before)), 'day')} before`
   if (!isTrending) {
     const change = data.isCompared ? 'is uncertain' : 'is not shown'
     return lacking === 0 ? '' : `The change of rank ${change}: ${lacks}.`

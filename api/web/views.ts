@@ -76,11 +76,11 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
   async function get(view: View, address: Address, encoding: Encoding, signal?: AbortSignal) {
     const { snapshot, isCurrent, path, given, id = '' } = address
     const entries = catalogue.list()
-    const publisher = entries.find((entry) => entry.id === snapshot.id)?.publisher ?? 'App Rankings'
     const stale = isStale(snapshot.dataThrough, schedule, clock())
     // The newest snapshot and their number stand for the list of snapshots.
     const key = [path, snapshot.id, given, isCurrent, stale, entries[0]?.id, entries.length]
     const make = async () => {
+      const publisher = entries.find((entry) => entry.id === snapshot.id)?.publisher ?? 'App Rankings'
       const context = { snapshot, isCurrent, isStale: stale, entries, publisher, origin }
       const body = Buffer.from(await view.make(context, given, id))
       return { body, checksum: createHash('sha256').update(body).digest('hex') }
