@@ -2,8 +2,7 @@
 import type { Call, Clock } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { bearerToken, isKeyForm, type KeyKind } from './credentials.ts'
-import type { RequestStore } from '../store/request-store.ts'
-import { findKey } from './key-store.ts'
+import type { KeyFinder } from './key-store.ts'
 
 /** The keys that a route accepts: none needed, any valid one, or one kind. */
 export type Access = 'open' | 'any' | KeyKind
@@ -13,11 +12,11 @@ export type Access = 'open' | 'any' | KeyKind
  * @throws {ApiError} 401 for all others.
  */
 export async function authenticate(
-  { store, clock }: { readonly store: RequestStore; readonly clock: Clock },
+  { findKey, clock }: { readonly findKey: KeyFinder; readonly clock: Clock },
   access: Exclude<Access, 'open'>,
   { request, reply }: Call,
 ): Promise<void> {
-  const key = await findKey(store, tokenOf(request.headersDistinct['authorization']))
+  const key = await findKey(tokenOf(request.headersDistinct['authorization']))
   if (key === undefined) throw unauthorized('Unknown key')
   if (key.revoked_at !== null) throw unauthorized('This key was revoked')
   if (key.expires_at !== null && key.expires_at <= clock().toISOString()) {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Caller, Clock, Reply } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
-import type { RequestStore } from '../store/request-store.ts'
+import { collectTurn, places, type RequestStore } from '../store/request-store.ts'
 import {
   DAY_SECONDS,
   datasetClaims,
@@ -31,20 +31,24 @@ export interface Decision {
   readonly exhausted: Quota | undefined
 }
 
-// One statement, so that concurrent requests of any process are counted exactly.
-const COUNT = `
-  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ($1, $2, $3, $4)
+const PEEK = (rows: number) => `
+  SELECT policy, subject, window_ends, used FROM quotas
+  WHERE (policy, subject, window_ends) IN (VALUES ${places(3, rows)})`
+// One statement, so that concurrent requests of any process are counted exactly. Whoever is counted beyond the limit was
+// too late; that changes no quota, since its window is used up.
+const COUNT = (rows: number) => `
+  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ${places(4, rows)}
   ON CONFLICT (policy, subject, window_ends) DO UPDATE SET used = quotas.used + excluded.used
-  WHERE quotas.used < $5
-  RETURNING used`
-const PEEK = 'SELECT used FROM quotas WHERE policy = $1 AND subject = $2 AND window_ends = $3'
+  RETURNING policy, subject, window_ends, used`
 const DELETE_PAST = 'DELETE FROM quotas WHERE window_ends < $1'
 
 /** Past windows are deleted this often, and this late, since the clocks of several machines differ. */
 const DELETE_EVERY_MS = 60_000
 const DELETE_LATE_MS = 120_000
 
-const usedSchema = z.array(z.object({ used: z.number() }))
+const usedSchema = z.array(
+  z.object({ policy: z.string(), subject: z.string(), window_ends: z.string(), used: z.number() }),
+)
 
 export function createRateLimiter(store: RequestStore): RateLimiter {
   let deletedAt = 0
@@ -55,19 +59,11 @@ export function createRateLimiter(store: RequestStore): RateLimiter {
     store.query(DELETE_PAST, [isoTime(now - DELETE_LATE_MS)]).catch(() => undefined)
   }
 
-  async function count(claim: Claim, amount: number, limit: number, now: Date): Promise<number | undefined> {
-    const [row] = usedSchema.parse(await store.query(COUNT, [...keyOf(claim, now), amount, limit]))
-    return row?.used
-  }
+  const [read, count] = [createReader(store), createCounter(store)]
 
   async function peek(claims: readonly Claim[], now: Date): Promise<Decision> {
-    const rows = await Promise.all(claims.map((claim) => store.query(PEEK, keyOf(claim, now))))
-    return decide(
-      claims.map(({ policy }, index) => {
-        const [row] = usedSchema.parse(rows[index])
-        return quotaOf(policy, row?.used ?? 0, now.getTime())
-      }),
-    )
+    const used = await Promise.all(claims.map((claim) => read(windowOf(claim, now))))
+    return decide(claims.map(({ policy }, index) => quotaOf(policy, used[index] ?? 0, now.getTime())))
   }
 
   return {
@@ -79,21 +75,67 @@ export function createRateLimiter(store: RequestStore): RateLimiter {
       if (before.exhausted !== undefined) return before
       const quotas: Quota[] = []
       for (const claim of claims) {
-        const used = await count(claim, 1, claim.policy.limit, now)
+        const used = await count({ window: windowOf(claim, now), amount: 1 })
         // Others have taken the last place since the look.
-        if (used === undefined) return await peek(claims, now)
+        if (used > claim.policy.limit) return await peek(claims, now)
         quotas.push(quotaOf(claim.policy, used, now.getTime()))
       }
       return { quotas, exhausted: undefined }
     },
     async add(claim, amount, now) {
-      await count(claim, amount, Number.MAX_SAFE_INTEGER, now)
+      await count({ window: windowOf(claim, now), amount })
     },
   }
 }
 
-function keyOf({ policy, subject }: Claim, now: Date): readonly [string, string, string] {
+/** The key of a row of quotas. */
+type Window = readonly [policy: string, subject: string, windowEnds: string]
+
+interface Count {
+  readonly window: Window
+  readonly amount: number
+}
+
+function windowOf({ policy, subject }: Claim, now: Date): Window {
   return [policy.name, subject, isoTime(windowEnd(policy, now.getTime()))]
+}
+
+/** Returns what is used in a window. */
+function createReader(store: RequestStore) {
+  return collectTurn(async (windows: readonly Window[]) => {
+    const wanted = [...new Map(windows.map((window) => [window.join(), window])).values()]
+    const used = usedByWindow(await store.query(PEEK(wanted.length), wanted.flat()))
+    return (window) => used.get(window.join()) ?? 0
+  })
+}
+
+/** Counts an amount; returns what is used with it, and with what was counted before it. */
+function createCounter(store: RequestStore) {
+  return collectTurn(async (counts: readonly Count[]) => {
+    const amounts = new Map<string, [...Window, amount: number]>()
+    for (const { window, amount } of counts) {
+      const key = window.join()
+      amounts.set(key, [...window, amount + (amounts.get(key)?.[3] ?? 0)])
+    }
+    // In one order, since PostgreSQL locks one row after the other.
+    const rows = [...amounts.keys()].toSorted().map((key) => amounts.get(key) ?? [])
+    const used = usedByWindow(await store.query(COUNT(rows.length), rows.flat()))
+    for (const [key, [, , , amount]] of amounts) used.set(key, (used.get(key) ?? 0) - amount)
+    return ({ window, amount }) => {
+      const key = window.join()
+      const total = (used.get(key) ?? 0) + amount
+      used.set(key, total)
+      return total
+    }
+  })
+}
+
+function usedByWindow(rows: readonly unknown[]): Map<string, number> {
+  return new Map(
+    usedSchema
+      .parse(rows)
+      .map(({ policy, subject, window_ends: ends, used }) => [[policy, subject, ends].join(), used]),
+  )
 }
 
 function isoTime(time: number): string {

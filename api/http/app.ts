@@ -7,6 +7,7 @@ import express, { type ErrorRequestHandler, type Express, type NextFunction, typ
 import { Counter, type Registry } from 'prom-client'
 import { authenticate } from '../accounts/authenticate.ts'
 import { hideKeys } from '../accounts/credentials.ts'
+import { createKeyFinder, type KeyFinder } from '../accounts/key-store.ts'
 import { POLICIES, quotaHeaders, quotaOf } from '../accounts/policies.ts'
 import { BASE_PATH, HEALTH_PATH, REFERENCE_PATH } from '../paths.ts'
 import type { Log } from '../process/log.ts'
@@ -40,9 +41,10 @@ export function createApp({ routes, store, clock, log, stallMs, metrics }: AppDe
   app.enable('strict routing')
 
   app.use(beginCall(recordReplies(log, metrics)))
+  const findKey = createKeyFinder(store)
   for (const path of new Set(routes.map((route) => route.path))) {
     const here = routes.filter((route) => route.path === path)
-    app.route(path).all(answerPath(path, here, { store, clock, stallMs }))
+    app.route(path).all(answerPath(path, here, { findKey, clock, stallMs }))
   }
   app.use(unknownPath)
   app.use(answerFault(log))
@@ -105,7 +107,7 @@ function refuseBadPath(request: Request): void {
 function answerPath(
   path: string,
   routes: readonly Route[],
-  { store, clock, stallMs }: Pick<AppDependencies, 'store' | 'clock' | 'stallMs'>,
+  { findKey, clock, stallMs }: Pick<AppDependencies, 'clock' | 'stallMs'> & { readonly findKey: KeyFinder },
 ): Handler {
   const isLimited = routes.some((route) => route.limited === true)
   const hasCors = isApiPath(path) || routes.some((route) => route.cors === true)
@@ -122,7 +124,7 @@ function answerPath(
     if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
     const { access, slow, typedErrors, handle } = route
     if (typedErrors === true) reply.locals.typesErrors = true
-    if (access !== 'open') await authenticate({ store, clock }, access, { request, reply })
+    if (access !== 'open') await authenticate({ findKey, clock }, access, { request, reply })
     if (slow === true) request.socket.setTimeout(0)
     await handle(request, reply)
     // The rest of the reply is subject to the limit again.

@@ -46,6 +46,42 @@ export function createRequestStore(store: Store, log: Log): BoundedStore {
   }
 }
 
+/** Questions that are answered together at most: each number of them is a statement of its own. */
+const TOGETHER_AT_MOST = 64
+
+/**
+ * Collects the questions of one turn of the event loop, since a statement costs the same for one row and for many.
+ * @param answerAll answers them; the result returns each question's answer, and is called in the order of the questions.
+ */
+export function collectTurn<Question, Answer>(
+  answerAll: (questions: readonly Question[]) => Promise<(question: Question) => Answer>,
+): (question: Question) => Promise<Answer> {
+  let turn: { readonly questions: Question[]; readonly answered: ReturnType<typeof answerAll> } | undefined
+
+  function begin(): NonNullable<typeof turn> {
+    const questions: Question[] = []
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    setImmediate(end)
+    const answered = ended.then(() => {
+      if (turn?.questions === questions) turn = undefined
+      return answerAll(questions)
+    })
+    return { questions, answered }
+  }
+
+  return async (question) => {
+    if (turn === undefined || turn.questions.length === TOGETHER_AT_MOST) turn = begin()
+    turn.questions.push(question)
+    return (await turn.answered)(question)
+  }
+}
+
+/** The parameters of as many rows: `($1, $2), ($3, $4)`. */
+export function places(columns: number, rows: number): string {
+  const row = (first: number) => Array.from({ length: columns }, (_, index) => `$${first + index}`).join(', ')
+  return Array.from({ length: rows }, (_, index) => `(${row(index * columns + 1)})`).join(', ')
+}
+
 function unavailable(): ApiError {
   return new ApiError(
     503,
