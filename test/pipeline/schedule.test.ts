@@ -47,3 +47,17 @@ it.each([1, 2])('a run that ends with exit code %s waits for its next time', asy
   await vi.advanceTimersByTimeAsync(60 * MINUTE)
   expect(started).toEqual(['run', 'verify --all'])
 })
+
+it('a run that is due while the last one is under way is skipped, one that cannot be started ends nothing', async () => {
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>()
+  const ends = [Promise.reject(new Error('ENOENT')), ended, Promise.resolve(0)]
+  const runProcess = vi.fn(async (name: string) => (name === 'run' ? await ends.shift() : 0) ?? 0)
+  const run = createRun(readConfig({ DATA_DIR: folders.make() }), runProcess)
+  await run()
+  const underWay = run()
+  await run()
+  end(0)
+  await underWay
+  await run()
+  expect(runProcess.mock.calls.map((args) => args.join(' '))).toEqual(['run', 'run', 'verify --all', 'run'])
+})

@@ -160,12 +160,6 @@ export async function startAll(environment: Readonly<Record<string, string>>) {
   return { ...program, welcome }
 }
 
-/** Sends the request of the line "Try it". */
-export function tryIt(welcome: string): Promise<Response> {
-  const [, authorization = '', address = ''] = /curl -H 'Authorization: (.*)' '(.*)'/.exec(welcome) ?? []
-  return fetch(address, { headers: { authorization } })
-}
-
 /** Creates a key with `npm run keys`. */
 export async function makeKey(
   environment: Readonly<Record<string, string>>,

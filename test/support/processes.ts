@@ -5,9 +5,6 @@ import { join } from 'node:path'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 
-/** A device that is always full; only Linux has it. */
-export const FULL_DISK = '/dev/full'
-
 /** How a process ended, and its output. */
 export interface Ended {
   readonly code: number | null

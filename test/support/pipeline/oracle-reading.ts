@@ -2,6 +2,7 @@
  * An independent reading of the raw folder: reads CSV and NDJSON and counts each app's days in the most naive way, from
  * CONTRACT 7 and data/README.md alone. It shares no code with the pipeline on purpose; even the floor date is repeated.
  */
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
@@ -16,6 +17,7 @@ export interface App {
 }
 
 interface Usage {
+  /** Microseconds since 1970. */
   readonly ts: number
   readonly app_id: bigint
   readonly prompt_tokens: bigint
@@ -61,29 +63,65 @@ export function computeDataset(raw: string, asOf: string): Dataset {
     )
     if (rows.length > 0) days.set(day, sumByApp(withoutDuplicates(rows), registry))
   }
-  return { registry, days, rejects, dataThrough: [...days.keys()].toSorted().at(-1) ?? '' }
+  return { registry: registry.apps, days, rejects, dataThrough: [...days.keys()].toSorted().at(-1) ?? '' }
 }
 
-function readRegistry(folder: string): Map<bigint, App> {
-  const newest = new Map<bigint, App & { updated: number }>()
+interface Registry {
+  readonly apps: Map<bigint, App>
+  /** The registered app by the id of its name, and of its address. */
+  readonly named: Map<bigint, bigint>
+}
+
+function readRegistry(folder: string): Registry {
+  const newest = new Map<bigint, { readonly record: Fields; readonly updated: number }>()
   for (const file of visibleNames(folder)) {
     for (const record of readRecords(join(folder, file))) {
       if (record === null) throw new Error(`${file}: the registry has a line that cannot be read`)
       const updated = Date.parse(text(record['updated_at']))
       const id = BigInt(text(record['app_id']))
       // On a tie the later file and row count.
-      if (updated < (newest.get(id)?.updated ?? -Infinity)) continue
-      const alias = text(record['alias_of'])
-      newest.set(id, {
-        app_name: text(record['app_name']),
-        visibility: text(record['visibility']),
-        subcategories: tags(record['subcategories']),
-        alias_of: alias === '' ? null : BigInt(alias),
-        updated,
-      })
+      if (updated >= (newest.get(id)?.updated ?? -Infinity)) newest.set(id, { record, updated })
     }
   }
-  return newest
+  const named = new Map<bigint, bigint>()
+  for (const [id, { record }] of newest) {
+    for (const word of ['app_name', 'app'].map((column) => idOf(text(record[column])))) {
+      if (word !== 0n && !named.has(word)) named.set(word, id)
+    }
+  }
+  const apps = [...newest].map(([id, { record }]): [bigint, App] => [
+    id,
+    {
+      app_name: text(record['app_name']),
+      visibility: text(record['visibility']),
+      subcategories: tags(record['subcategories']),
+      alias_of: aliasOf(text(record['alias_of']), named),
+    },
+  ])
+  return { apps: new Map(apps), named }
+}
+
+/** The target of an alias: an id, a name or an address. */
+function aliasOf(target: string, named: ReadonlyMap<bigint, bigint>): bigint | null {
+  if (target === '') return null
+  return /^\d+$/.test(target) ? BigInt(target) : (named.get(idOf(target)) ?? idOf(target))
+}
+
+/** Ids of named apps begin here. */
+const NAMED = 1_000_000_000n
+
+/** The id of an address or a name; 0 if it identifies no app. */
+function idOf(word: string): bigint {
+  const identity = identityOf(word)
+  if (identity === '') return 0n
+  return NAMED + BigInt(`0x${createHash('sha256').update(identity).digest('hex').slice(0, 13)}`)
+}
+
+function identityOf(word: string): string {
+  if (!/^https?:/.test(word)) return word.trim() === '' ? '' : `local:${word.trim().toLowerCase()}`
+  // Many apps share such an address.
+  if (/^https?:\/\/localhost/.test(word)) return ''
+  return word.replace(/^https?:\/\/(?:www\.)?/, '').replace(/\/$/, '')
 }
 
 function tags(value: unknown): string[] {
@@ -94,9 +132,10 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-function canonical(id: bigint, registry: ReadonlyMap<bigint, App>): bigint {
-  const next = registry.get(id)?.alias_of ?? null
-  return next === null ? id : canonical(next, registry)
+function canonical(id: bigint, { apps, named }: Registry): bigint {
+  const app = apps.has(id) ? id : (named.get(id) ?? id)
+  const next = apps.get(app)?.alias_of ?? null
+  return next === null ? app : canonical(next, { apps, named })
 }
 
 function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
@@ -112,8 +151,8 @@ function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
 /** The row, or the name of its first invalid field. */
 function toUsage(record: Fields, day: string): Usage | string {
   const ts = instant(record['ts'])
-  if (ts === null || new Date(ts).toISOString().slice(0, 10) !== day) return 'ts'
-  const app_id = whole(record['app_id'])
+  if (ts === null || new Date(ts / 1000).toISOString().slice(0, 10) !== day) return 'ts'
+  const app_id = 'app' in record ? idOf(text(record['app'])) : whole(record['app_id'])
   if (typeof app_id !== 'bigint') return 'app_id'
   const tokens = tokensOf(record)
   if (typeof tokens === 'string') return tokens
@@ -136,13 +175,13 @@ function requestId(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }
 
-/** Milliseconds since 1970; a time without a zone is UTC. */
+/** Microseconds since 1970; a time without a zone is UTC. */
 function instant(value: unknown): number | null {
   if (typeof value !== 'string') return null
-  const [, date, time, zone] =
-    /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$/.exec(value) ?? []
-  const parsed = Date.parse(`${date}T${time}${zone ?? 'Z'}`)
-  return Number.isNaN(parsed) ? null : parsed
+  const [, date, time, fraction = '', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?$/.exec(value) ?? []
+  const parsed = Date.parse(`${date}T${time}${zone}`)
+  return Number.isNaN(parsed) ? null : parsed * 1000 + Number(fraction.slice(0, 6).padEnd(6, '0'))
 }
 
 /** A whole number of 0 or more; null for null; undefined for anything else. */
@@ -171,8 +210,14 @@ function newestFirst(left: Usage, right: Usage): number {
   )
 }
 
-function sumByApp(rows: readonly Usage[], registry: ReadonlyMap<bigint, App>): Map<bigint, Volume> {
+/** The volumes of a day; an app that usage names is registered, if it is not yet. */
+function sumByApp(rows: readonly Usage[], registry: Registry): Map<bigint, Volume> {
   const byApp = Map.groupBy(rows, (row) => canonical(row.app_id, registry))
+  for (const app of byApp.keys()) {
+    const isNew = app >= NAMED && !registry.apps.has(app)
+    const made = { app_name: '', visibility: 'public', subcategories: [], alias_of: null }
+    if (isNew) registry.apps.set(app, made)
+  }
   return new Map(
     [...byApp].map(([app, own]) => [
       app,

@@ -1,20 +1,33 @@
 /**
- * CONTRACT 9: a run that is stopped in any stage, by SIGTERM or SIGKILL: the previous snapshot stays, the next run is
- * correct.
+ * CONTRACT 9: a run that is stopped in any stage or at any moment leaves a whole snapshot, and the next run is correct; a
+ * run beside another one exits with 75.
  */
-import type { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { until } from '../../support/api.ts'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
-import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/pipeline/two-nights.ts'
+import {
+  SECOND_NIGHT,
+  expectNights,
+  expectSecondNight,
+  publishFirstNight,
+} from '../../support/pipeline/two-nights.ts'
+import { randomFrom, seedFrom } from '../../support/random.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const APPS = 30_000
 const STAGES = ['load', 'resolve', 'rank', 'check', 'gate', 'bundle', 'publish']
-
 /** Stages that are shorter than a signal's delivery; the run may then finish. */
 const BRIEF_STAGES = ['bundle', 'publish']
+
+/** Runs that are killed in one folder after another, and folders. */
+const KILLS = 6
+const FOLDERS = 4
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -24,51 +37,68 @@ const template = folders.make()
 
 beforeAll(() => publishFirstNight(template, APPS))
 
-/** Sends the signal as soon as the previous stage is over; the first stage begins with the process. */
-async function stopIn(dataDir: string, stage: string, signal: NodeJS.Signals) {
+/** Stops a second night as soon as the stage before `stage` is over. */
+async function stopIn(dataDir: string, stage: string) {
   const before = STAGES[STAGES.indexOf(stage) - 1]
-  const { child, ended } = startNightly(dataDir, '--as-of', SECOND_NIGHT)
-  if (before !== undefined) await seenOn(child.stderr, `${before.padEnd(8)} `, ended)
-  child.kill(signal)
+  const { child, output, ended } = startNightly(dataDir, '--as-of', SECOND_NIGHT)
+  if (before !== undefined) {
+    await until(() => output.stderr.includes(`${before.padEnd(8)} `) || child.exitCode !== null)
+  }
+  child.kill('SIGTERM')
   return await ended
 }
 
-/** Resolves once the text is printed, or the process has ended without it. */
-async function seenOn(stream: Readable, text: string, ended: Promise<unknown>): Promise<void> {
-  let seen = ''
-  const { promise, resolve } = Promise.withResolvers<void>()
-  stream.on('data', (part: string) => {
-    seen += part
-    if (seen.includes(text)) resolve()
-  })
-  await Promise.race([promise, ended])
-}
-
-/**
- * A second night that is stopped in this stage. On a busy machine a run may end before the signal arrives; then another run
- * is stopped.
- */
-async function stoppedNight(stage: string, signal: NodeJS.Signals) {
+/** On a busy machine a run may end before the signal arrives; then another run is stopped. */
+async function stoppedNight(stage: string) {
   for (;;) {
     const dataDir = folders.copy(template)
-    const before = currentSnapshot(dataDir)
-    const ended = await stopIn(dataDir, stage, signal)
+    const ended = await stopIn(dataDir, stage)
     if (ended.signal === null) expect(ended.code).toBe(0)
-    if (ended.signal !== null || BRIEF_STAGES.includes(stage)) return { dataDir, before, ended }
+    if (ended.signal !== null || BRIEF_STAGES.includes(stage)) return { dataDir, ended }
   }
 }
 
-describe.each(['SIGTERM', 'SIGKILL'] as const)('%s', (signal) => {
-  it.each(STAGES)('a run stopped in the stage %s does no harm', async (stage) => {
-    const { dataDir, before, ended } = await stoppedNight(stage, signal)
-    if (ended.signal !== null) {
-      expect(ended.signal).toBe(signal)
-      expect([before, before.replace('20260106', '20260107')]).toContain(currentSnapshot(dataDir))
-      // A process that has not begun yet prints nothing.
-      if (signal === 'SIGTERM' && stage !== 'load') {
-        expect(ended.stderr).toContain('Stopped by SIGTERM. What is published stays')
-      }
+it.each(STAGES)('SIGTERM in the stage %s does no harm', async (stage) => {
+  const { dataDir, ended } = await stoppedNight(stage)
+  // A process that has not begun yet prints nothing.
+  if (ended.signal !== null && stage !== 'load')
+    expect(ended.stderr).toContain('Stopped by SIGTERM. What is published stays')
+  await expectNights(dataDir, APPS)
+  await expectSecondNight(dataDir, APPS)
+})
+
+it(`${KILLS} runs killed one after the other leave a whole snapshot each, and the next run publishes`, async () => {
+  const random = randomFrom(seedFrom('KILL_SEED'))
+  const start = performance.now()
+  await startNightly(folders.copy(template), '--as-of', SECOND_NIGHT).ended
+  const duration = performance.now() - start
+  for (let folder = 0; folder < FOLDERS; folder += 1) {
+    const dataDir = folders.copy(template)
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const { child, ended } = startNightly(dataDir, '--as-of', SECOND_NIGHT)
+      // The moments are spread evenly over a run, and a little beyond its end.
+      await pause((1.1 * duration * (kill + random())) / KILLS)
+      child.kill('SIGKILL')
+      await ended
+      await expectNights(dataDir, APPS)
     }
     await expectSecondNight(dataDir, APPS)
-  })
+    const names = readdirSync(join(dataDir, 'snapshots')).filter((name) => name !== 'records')
+    expect(names.filter((name) => !/^\d{8}T\d{6}Z$/.test(name))).toEqual([])
+    const whole = readdirSync(currentSnapshot(dataDir)).toSorted()
+    for (const name of names) expect(readdirSync(join(dataDir, 'snapshots', name)).toSorted()).toEqual(whole)
+  }
+})
+
+it('a run during another one exits with 75, names the other process, and changes nothing', async () => {
+  const dataDir = folders.copy(template)
+  const before = currentSnapshot(dataDir)
+  const other = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
+  const { code, stderr } = await startNightly(dataDir, '--as-of', SECOND_NIGHT).ended
+  other.closeSync()
+  expect([code, stderr]).toEqual([75, expect.stringMatching(/another run/i)])
+  expect(stderr).toContain(String(process.pid))
+  expect(stderr).not.toMatch(/^\s+at /m)
+  expect(currentSnapshot(dataDir)).toBe(before)
+  await expectSecondNight(dataDir, APPS)
 })

@@ -3,12 +3,15 @@ import fs, { readdirSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join, relative } from 'node:path'
 import { afterAll, beforeEach, expect, it } from 'vitest'
-import { hide } from '../../../../pipeline/registry/decisions.ts'
-import { importCommand } from '../../../../pipeline/commands/import.ts'
-import { retract } from '../../../../pipeline/commands/retract.ts'
-import { readConfig } from '../../../../pipeline/config.ts'
-import { runAt, SILENT } from '../../../support/pipeline/in-process.ts'
-import { currentSnapshot, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { apps } from '../../../../pipeline/apps.ts'
+import {
+  currentSnapshot,
+  publish,
+  runCommand,
+  TemporaryFolders,
+  writeRaw,
+} from '../../../support/pipeline/nightly.ts'
+import { runCommandLine } from '../../../support/processes.ts'
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 const ID = '20260110T020000Z'
@@ -55,19 +58,8 @@ async function stepsOf(work: () => Promise<unknown>): Promise<string[]> {
   return steps
 }
 
-function dependencies() {
-  return {
-    config: readConfig({ DATA_DIR: dataDir }),
-    progress: SILENT,
-    now: () => new Date('2026-01-12T00:00:00Z'),
-    print: () => undefined,
-    note: () => undefined,
-    send: async () => undefined,
-  }
-}
-
 it('a snapshot', async () => {
-  const steps = await stepsOf(() => runAt(dataDir, '2026-01-10T02:00:00Z'))
+  const steps = await stepsOf(() => publish(dataDir, '2026-01-10T02:00:00Z'))
   const files = readdirSync(currentSnapshot(dataDir), { recursive: true, encoding: 'utf8' }).map(
     (name) => `sync snapshots/.building-${ID}/${name}`,
   )
@@ -88,11 +80,11 @@ it('a snapshot', async () => {
 })
 
 it('a retraction', async () => {
-  await runAt(dataDir, '2026-01-10T02:00:00Z')
+  await publish(dataDir, '2026-01-10T02:00:00Z')
   writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', `${HEADER}2026-01-06,1,1,1\n`)
-  await runAt(dataDir, '2026-01-11T02:00:00Z')
+  await publish(dataDir, '2026-01-11T02:00:00Z')
   const id = '20260111T020000Z'
-  expect(await stepsOf(() => retract.prepare([id, '--reason', 'A test'])(dependencies()))).toEqual([
+  expect(await stepsOf(() => runCommand(dataDir, 'retract', id, '--reason', 'A test'))).toEqual([
     `sync snapshots/records/.${id}.json`,
     `rename snapshots/records/${id}.json`,
     'sync snapshots/records',
@@ -102,18 +94,19 @@ it('a retraction', async () => {
   ])
 })
 
-it('an imported file survives a power cut', async () => {
+it('an imported file', async () => {
   const path = join(folders.make(), 'rows.csv')
   writeFileSync(path, `${HEADER}2026-01-06,1,1,1\n`)
-  const steps = await stepsOf(() => importCommand.prepare([path])(dependencies()))
+  const steps = await stepsOf(() => runCommand(dataDir, 'import', path))
   const folder = 'raw/usage/date=2026-01-06'
   const [name = ''] = readdirSync(join(dataDir, folder))
   const synced: unknown = expect.stringMatching(`^sync ${folder}/.${name}-`)
   expect(steps).toEqual([synced, `rename ${folder}/${name}`, `sync ${folder}`])
 })
 
-it('a decision about an app survives a power cut', async () => {
-  const steps = await stepsOf(() => hide.prepare(['1', '--reason', 'A test'])(dependencies()))
+it('a decision about an app', async () => {
+  const hide = ['hide', '1', '--reason', 'A test']
+  const steps = await stepsOf(() => runCommandLine(apps, hide, { DATA_DIR: dataDir }))
   const [name = ''] = readdirSync(join(dataDir, 'raw/apps')).filter((each) => each.startsWith('decision-'))
   expect(steps).toEqual([`sync raw/apps/.${name}`, `rename raw/apps/${name}`, 'sync raw/apps'])
 })

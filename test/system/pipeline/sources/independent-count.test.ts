@@ -1,6 +1,6 @@
 /**
- * CONTRACT 7: eight nights of more than 300 apps in every format equal an independent count, after each night and from
- * scratch.
+ * CONTRACT 7: eight nights of more than 300 apps in every format equal the oracle's count of the same rows as NDJSON, after
+ * each night and from scratch.
  */
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,11 +10,10 @@ import { addDays } from '../../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../../pipeline/run-options.ts'
 import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
 import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
-import { countPlainly, publishedApps } from '../../../support/pipeline/plain-count.ts'
-import type { PlainApp, PlainRow } from '../../../support/pipeline/plain-count.ts'
+import { computeDataset } from '../../../support/pipeline/oracle-reading.ts'
+import { publicDays } from '../../../support/pipeline/oracle.ts'
 import { randomFrom } from '../../../support/random.ts'
-import { rawFile } from '../../../support/pipeline/raw-files.ts'
-import type { RawColumn } from '../../../support/pipeline/raw-files.ts'
+import { rawFile, type RawColumn } from '../../../support/pipeline/raw-files.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -25,7 +24,6 @@ const NIGHTS = 8
 const APPS = 300
 const FIRST_DAY = '2026-03-01'
 const ENDINGS = ['csv', 'csv.gz', 'ndjson', 'parquet', 'arrow'] as const
-type Ending = (typeof ENDINGS)[number]
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -41,12 +39,25 @@ const TEXTS = [
   ['', ' ', 'http://localhost:3000/'],
 ].flat()
 
-/** Everything delivered: rows by file. */
-type World = {
+interface Row {
+  readonly ts: string
+  /** An id, or an address or name. */
+  readonly app: bigint | string
+  readonly prompt_tokens: bigint
+  readonly completion_tokens: bigint
+  readonly requests: bigint
+  readonly request_id: string
+}
+
+interface World {
   readonly dataDir: string
+  /** The same input in the form that the oracle reads. */
+  readonly plain: string
   readonly random: () => number
-  readonly files: Map<string, { readonly day: string; readonly rows: readonly PlainRow[] }>
-  readonly registry: Map<number, PlainApp>
+  /** Rows by day and file. */
+  readonly files: Map<string, Map<string, readonly Row[]>>
+  /** Rows of the registry by app. */
+  readonly registry: string[]
 }
 
 function pick<T>({ random }: World, values: readonly T[]): T {
@@ -55,101 +66,94 @@ function pick<T>({ random }: World, values: readonly T[]): T {
   return value
 }
 
-function makeRegistry(): Map<number, PlainApp> {
-  const ids = Array.from({ length: APPS }, (_, index) => index + 1)
-  return new Map(
-    ids.map((id) => [
-      id,
-      {
-        name: `App ${id}`,
-        address: id % 5 === 0 ? `https://app${id}.example` : undefined,
-        visibility: id % 11 === 0 ? 'hidden' : id % 13 === 0 ? 'private' : 'public',
-        alias: id % 17 === 0 ? id - 1 : undefined,
-      },
-    ]),
-  )
+/** An app's row of the registry; every fifth app has an address. An alias names its target by id, name or address. */
+function registryRow(id: number, visibility?: string, alias = id % 17 === 0 ? id - 1 : undefined): string {
+  const address = (app: number) => (app % 5 === 0 ? `https://app${app}.example` : '')
+  const usual = id % 11 === 0 ? 'hidden' : id % 13 === 0 ? 'private' : 'public'
+  const target = alias === undefined || alias % 2 === 1 ? (alias ?? '') : address(alias) || `App ${alias}`
+  return `${id},${address(id)},App ${id},${visibility ?? usual},${target},2026-01-01\n`
 }
 
-/** The target of an alias by id, name or address. */
-function registryCsv(registry: ReadonlyMap<number, PlainApp>): string {
-  const rows = [...registry].map(([id, { name, address = '', visibility, alias }]) => {
-    const target = alias === undefined ? undefined : registry.get(alias)
-    const words = alias === undefined ? '' : alias % 2 === 0 ? (target?.address ?? target?.name) : alias
-    return `${id},${address},${name},${visibility},${words},2026-01-01\n`
-  })
-  return `app_id,app,app_name,visibility,alias_of,updated_at\n${rows.join('')}`
+function writeRegistry({ dataDir, plain, registry }: World): void {
+  const text = `app_id,app,app_name,visibility,alias_of,updated_at\n${registry.join('')}`
+  for (const folder of [dataDir, plain]) writeRaw(folder, 'apps/registry.csv', text)
 }
 
-function makeRow(world: World, day: string, isNamed: boolean): PlainRow {
-  const number = (below: number) => Math.floor(world.random() * below)
+function makeRow({ random }: World, day: string, app: bigint | string): Row {
+  const number = (below: number) => Math.floor(random() * below)
   const digits = (value: number, length: number) => String(value).padStart(length, '0')
   // Rows with one request_id differ by nanoseconds, by more, or not at all.
   const fraction = `${digits(number(2), 6)}${digits(number(4) * 100, 3)}`
-  const isBroken = number(300) === 0
+  const tokens = number(40) === 0 ? 9_007_199_254_740_993n : BigInt(number(3))
   return {
     ts: `${day}T${digits(number(24), 2)}:00:${digits(number(2), 2)}.${fraction}Z`,
-    app: isNamed ? pick(world, TEXTS) : 1 + number(APPS + 5),
-    prompt: isBroken ? -1n : number(40) === 0 ? 9_007_199_254_740_993n : BigInt(number(3)),
-    completion: BigInt(number(3)),
+    app,
+    prompt_tokens: number(300) === 0 ? -1n : tokens,
+    completion_tokens: BigInt(number(3)),
     // Rows of requests that nobody served register no app.
-    requests: BigInt((isNamed ? 1 : 0) + number(4)),
-    id: number(2) === 0 ? '' : `r${number(300)}`,
+    requests: BigInt((typeof app === 'string' ? 1 : 0) + number(4)),
+    request_id: number(2) === 0 ? '' : `r${number(300)}`,
   }
 }
 
 /** Writes a file of new and redelivered rows, or replaces the file of that name. */
 function deliver(world: World, day: string, file: string, count = 250): void {
-  const ending = pick(world, ENDINGS)
   const isNamed = world.random() < 0.5
-  const before = [...world.files.values()]
-    .filter((other) => other.day === day)
-    .flatMap(({ rows }) => rows)
-    .filter(({ app, prompt }) => (typeof app === 'string') === isNamed && (prompt ?? 0n) >= 0n)
+  const app = () => (isNamed ? pick(world, TEXTS) : BigInt(1 + Math.floor(world.random() * (APPS + 5))))
+  const before = [...(world.files.get(day)?.values() ?? [])]
+    .flat()
+    .filter((row) => (typeof row.app === 'string') === isNamed && row.prompt_tokens >= 0n)
   const rows = [
-    ...Array.from({ length: count }, () => makeRow(world, day, isNamed)),
+    ...Array.from({ length: count }, () => makeRow(world, day, app())),
     ...before.slice(0, Math.floor(world.random() * 30)),
   ]
   remove(world, day, file)
-  const path = join('usage', `date=${day}`, `${file}.${ending}`)
-  writeRaw(world.dataDir, path, contentOf(ending, rows))
-  world.files.set(path, { day, rows })
+  const ending = pick(world, ENDINGS)
+  const format = ending === 'csv.gz' ? 'csv' : ending
+  const content = rawFile(format, columnsOf(rows))
+  writeRaw(
+    world.dataDir,
+    `usage/date=${day}/${file}.${ending}`,
+    ending === format ? content : gzipSync(content),
+  )
+  keep(world, day, file, rows)
 }
 
-function remove({ dataDir, files }: World, day: string, file: string): void {
-  for (const path of files.keys()) {
-    if (!path.startsWith(join('usage', `date=${day}`, `${file}.`))) continue
-    rmSync(join(dataDir, 'raw', path))
-    files.delete(path)
+function columnsOf(rows: readonly Row[]): RawColumn[] {
+  const isNamed = typeof rows[0]?.app === 'string'
+  const names = ['prompt_tokens', 'completion_tokens', 'requests', 'request_id'] as const
+  return [
+    ['ts', rows.map(({ ts }) => ts)],
+    [isNamed ? 'app' : 'app_id', rows.map(({ app }) => app)],
+    ...names.map((name): RawColumn => [name, rows.map((row) => row[name])]),
+  ]
+}
+
+/** Keeps the rows of a file for the oracle. */
+function keep({ plain, files }: World, day: string, file: string, rows: readonly Row[]): void {
+  files.set(day, (files.get(day) ?? new Map<string, readonly Row[]>()).set(file, rows))
+  writeRaw(plain, `usage/date=${day}/${file}.ndjson`, rawFile('ndjson', columnsOf(rows)))
+}
+
+function remove({ dataDir, plain, files }: World, day: string, file: string): void {
+  files.get(day)?.delete(file)
+  for (const folder of [dataDir, plain]) {
+    for (const ending of ENDINGS)
+      rmSync(join(folder, 'raw/usage', `date=${day}`, `${file}.${ending}`), { force: true })
   }
 }
 
-function contentOf(ending: Ending, rows: readonly PlainRow[]): Uint8Array {
-  const column = (read: (row: PlainRow) => string | bigint): RawColumn[1] => rows.map(read)
-  const isNamed = typeof rows[0]?.app === 'string'
-  const columns: RawColumn[] = [
-    ['ts', column(({ ts }) => ts)],
-    isNamed ? ['app', column(({ app }) => String(app))] : ['app_id', column(({ app }) => BigInt(app))],
-    ['prompt_tokens', column(({ prompt }) => prompt ?? 0n)],
-    ['completion_tokens', column(({ completion }) => completion ?? 0n)],
-    ['requests', column(({ requests }) => requests)],
-    ['request_id', column(({ id }) => id)],
-  ]
-  return ending === 'csv.gz' ? gzipSync(rawFile('csv', columns)) : rawFile(ending, columns)
-}
-
-/** An export of a source for two days, which replaces its earlier rows of them. */
+/** An export of a source for some days, which replaces its earlier rows of them. */
 async function importSource(world: World, days: readonly string[]): Promise<void> {
   const path = join(world.dataDir, 'export.csv')
-  const rows = days.flatMap((day) => Array.from({ length: 120 }, () => makeRow(world, day, true)))
-  writeFileSync(path, contentOf('csv', rows))
+  const made = days.map((day) => Array.from({ length: 120 }, () => makeRow(world, day, pick(world, TEXTS))))
+  writeFileSync(path, rawFile('csv', columnsOf(made.flat())))
   const ended = await runCommand(world.dataDir, 'import', path, '--source', 'gateway')
   expect(ended.code, ended.stderr).toBe(0)
-  for (const day of days) {
-    world.files.set(`gateway ${day}`, { day, rows: rows.filter(({ ts }) => ts.startsWith(day)) })
-  }
+  for (const [index, day] of days.entries()) keep(world, day, 'gateway', made[index] ?? [])
 }
 
-/** A night's new day, late and corrected files of other days, an export, and a removal. */
+/** A night's new day, late and corrected files of other days, an export, and a removal; returns the time of its run. */
 async function bringNight(world: World, night: number): Promise<string> {
   const day = addDays(FIRST_DAY, night)
   for (const file of ['a', 'b', 'c', 'd']) deliver(world, day, file)
@@ -157,85 +161,48 @@ async function bringNight(world: World, night: number): Promise<string> {
   if (night > 1) deliver(world, addDays(FIRST_DAY, night - 2), 'a')
   if (night === 5) remove(world, addDays(FIRST_DAY, 1), 'b')
   await importSource(world, night > 0 ? [addDays(day, -1), day] : [day])
-  if (night === 4) world.registry.set(2, { name: 'App 2', visibility: 'hidden' })
-  if (night === 6) world.registry.set(9, { name: 'App 9', visibility: 'public', alias: 10 })
-  writeRaw(world.dataDir, 'apps/registry.csv', registryCsv(world.registry))
+  if (night === 4) world.registry[1] = registryRow(2, 'hidden')
+  if (night === 6) world.registry[8] = registryRow(9, 'public', 10)
+  writeRegistry(world)
   return `${addDays(day, 1)}T02:00:00Z`
 }
 
-/** The expected figures of each day: of the ledger, of all apps, and published. */
-function expected({ files, registry }: World) {
-  const byDay = Map.groupBy(files.values(), ({ day }) => day)
-  const days = [...byDay].toSorted(([left], [right]) => (left < right ? -1 : 1))
-  const counted = days.map(([day, parts]) => ({ day, ...countPlainly(parts.flatMap(({ rows }) => rows)) }))
-  const usage = counted.flatMap(({ day, apps }) =>
-    [...apps].map(([app, figures]) => ({ day, app, ...figures })),
-  )
-  const leads = publishedApps(
-    usage.map(({ app }) => app),
-    registry,
-    TEXTS,
-  )
-  const published = new Map<string, (typeof usage)[number]>()
-  for (const row of usage) {
-    const app = leads.get(row.app)
-    if (app === undefined) continue
-    const sum = published.get(`${row.day} ${app}`) ?? {
-      ...row,
-      app,
-      requests: 0n,
-      prompt: 0n,
-      completion: 0n,
-    }
-    sum.requests += row.requests
-    sum.prompt += row.prompt
-    sum.completion += row.completion
-    published.set(`${row.day} ${app}`, sum)
-  }
+/** The rejected rows of each day, and the published volumes. */
+function expected({ plain, files }: World, asOf: string) {
+  const dataset = computeDataset(join(plain, 'raw'), asOf)
+  const rejected = (day: string) => dataset.rejects.filter((reject) => reject.day === day).length
   return {
-    ledger: counted.map(({ day, rejected, duplicates, conflicts }) =>
-      textOf({ day, rejected, duplicates, conflicts }),
+    rejected: [...files.keys()].toSorted().map((day) => ({ day, rejected: String(rejected(day)) })),
+    published: publicDays(dataset).map((row) =>
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [name, String(value)])),
     ),
-    usage: usage.map(textOf).toSorted(),
-    published: [...published.values()].map(textOf).toSorted(),
   }
-}
-
-function textOf(row: object): string {
-  return Object.values(row).map(String).join(' ')
 }
 
 async function found(dataDir: string) {
-  const figures = 'requests, prompt_tokens, completion_tokens'
-  const ledger = await queryWarehouse(
-    dataDir,
-    'SELECT day, rows_rejected, rows_duplicate, rows_conflicting FROM days ORDER BY day',
-  )
-  const usage = await queryWarehouse(dataDir, `SELECT day, app_id, ${figures} FROM usage_daily`)
-  const published = await queryCurrent(dataDir, `SELECT day, app_id, ${figures} FROM app_daily`)
   return {
-    ledger: ledger.map(textOf),
-    usage: usage.map(textOf).toSorted(),
-    published: published.map(textOf).toSorted(),
+    rejected: await queryWarehouse(dataDir, 'SELECT day, rows_rejected AS rejected FROM days ORDER BY day'),
+    published: await queryCurrent(dataDir, 'FROM app_daily ORDER BY day, app_id'),
   }
 }
 
 it.each(SEEDS)('every figure of every night equals the independent count, seed %i', async (seed) => {
   const world: World = {
     dataDir: folders.make(),
+    plain: folders.make(),
     random: randomFrom(seed),
     files: new Map(),
-    registry: makeRegistry(),
+    registry: Array.from({ length: APPS }, (_, index) => registryRow(index + 1)),
   }
   let asOf = ''
   for (let night = 0; night < NIGHTS; night += 1) {
     asOf = await bringNight(world, night)
     await runAt(world.dataDir, asOf, { accepted: GATES })
-    expect(await found(world.dataDir), `night ${night}`).toEqual(expected(world))
+    expect(await found(world.dataDir), `night ${night}`).toEqual(expected(world, asOf))
   }
   const anew = folders.make()
   cpSync(join(world.dataDir, 'raw'), join(anew, 'raw'), { recursive: true })
   rmSync(join(anew, 'raw', 'apps', 'by-name.ndjson'))
   await runAt(anew, asOf)
-  expect(await found(anew)).toEqual(expected(world))
+  expect(await found(anew)).toEqual(expected(world, asOf))
 })
