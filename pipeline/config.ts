@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
 import { localUrl, publicUrlSchema, scheduleSchema, webAddressSchema } from './program/settings.ts'
 import { UsageError } from './program/program.ts'
-import { CLUSTER_FORM, clusterOf, parseClusterAddress } from './sources/cluster-address.ts'
+import { CLUSTER_FORM, parseClusterAddress } from './sources/clickhouse.ts'
 
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
@@ -120,7 +120,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const { data } = settings
   return {
     dataDir: resolve(data.DATA_DIR),
-    usageSource: clusterOf(data),
+    usageSource: parseClusterAddress(data.USAGE_SOURCE, data.USAGE_SOURCE_USER, data.USAGE_SOURCE_PASSWORD),
     newApps: data.NEW_APPS,
     newAppsPerAccount: data.NEW_APPS_PER_ACCOUNT,
     /** DuckDB's memory limit, such as `1.4GB`: large sorts exceed it, and Node needs memory too. */

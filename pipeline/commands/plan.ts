@@ -49,8 +49,8 @@ export async function plan(
 /** The days that a run would pull from the cluster first; undefined if there is none. */
 async function listPulls({ config, now, progress }: Dependencies): Promise<readonly string[] | undefined> {
   if (config.usageSource === undefined) return undefined
-  const { changedDays } = await import('../sources/cluster.ts')
-  return await changedDays({
+  const { pullCluster } = await import('../sources/cluster.ts')
+  return await pullCluster({
     address: config.usageSource,
     rawFolder: join(config.dataDir, RAW_FOLDER),
     lastDay: lastCompletedDay(now()),

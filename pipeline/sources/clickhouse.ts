@@ -1,14 +1,55 @@
-/** A ClickHouse server over HTTP: sends queries with pinned settings; its messages contain no credentials. */
-import { createWriteStream } from 'node:fs'
+/** USAGE_SOURCE, and the ClickHouse server it names: queries over HTTP with pinned settings. Messages contain no password. */
 import { randomUUID } from 'node:crypto'
-import { pipeline } from 'node:stream/promises'
+import { createWriteStream } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { request } from 'undici'
+import { pipeline } from 'node:stream/promises'
 import type { Dispatcher } from 'undici'
 import { z } from 'zod'
-import { DataError, firstLineOf } from '../errors.ts'
 import { VERSION } from '../contract/version.ts'
-import type { ClusterAddress } from './cluster-address.ts'
+import { DataError, firstLineOf, messageOf } from '../errors.ts'
+
+/** The form of USAGE_SOURCE, for messages. */
+export const CLUSTER_FORM =
+  'clickhouse://user:password@host:port/database?table=usage (port of the HTTP interface; tls=1 for https)'
+
+const CLICKHOUSE_PORT = '8123'
+
+/** A statement that lasts longer than this many milliseconds is ended. */
+const TIMEOUT_MS = 3_600_000
+
+const name = z.string().regex(/^[^\p{Cc}]+$/u)
+const placeSchema = z.strictObject({
+  database: name,
+  table: name,
+  tls: z.enum(['0', '1']).optional(),
+})
+
+/** The table of raw usage on a ClickHouse cluster, and the origin (`url`) of the server to query. */
+export type ClusterAddress = NonNullable<ReturnType<typeof parseClusterAddress>>
+
+/**
+ * Parses USAGE_SOURCE; undefined for any text of another form. A `%` in a password must be written as %25.
+ * @param user and password, if the address has none.
+ */
+export function parseClusterAddress(address: string, user = 'default', password = '') {
+  const url = URL.parse(address)
+  if (url?.protocol !== 'clickhouse:') return undefined
+  try {
+    const { database, table, tls } = placeSchema.parse({
+      ...Object.fromEntries(url.searchParams),
+      database: decodeURIComponent(url.pathname.slice(1)),
+    })
+    return {
+      url: `${tls === '1' ? 'https' : 'http'}://${url.hostname}:${url.port || CLICKHOUSE_PORT}`,
+      user: decodeURIComponent(url.username) || user,
+      password: decodeURIComponent(url.password) || password,
+      database,
+      table,
+    }
+  } catch {
+    return undefined
+  }
+}
 
 export type ClickHouse = {
   /** All rows of a short query. */
@@ -17,46 +58,27 @@ export type ClickHouse = {
   readonly save: (sql: string, path: string) => Promise<void>
 }
 
-/** A statement that lasts longer than this many milliseconds is ended. */
-const TIMEOUT_MS = 3_600_000
+/** A limit must throw, since "break" cuts a result off without a word. */
+const LIMITS = ['read', 'group_by', 'sort', 'result', 'timeout', 'set', 'join', 'transfer', 'distinct']
+const REQUIRED = {
+  skip_unavailable_shards: '0',
+  read_overflow_mode_leaf: 'throw',
+  timeout_overflow_mode_leaf: 'throw',
+  ...Object.fromEntries(LIMITS.map((limit) => [`${limit}_overflow_mode`, 'throw'])),
+}
 
-/** The oldest version with every setting and table column that a pull needs. */
-const OLDEST_VERSION = 24.8
-
-/** Settings for users who may change them. */
-const PREFERRED: Readonly<Record<string, string>> = {
+/** Sent for users who may change settings. */
+const PREFERRED = {
   fallback_to_stale_replicas_for_distributed_queries: '0',
   log_comment: `app-rankings ${VERSION}`,
 }
 
-/** Remedies, by the words of the server and of Node. */
-const REMEDIES: readonly (readonly [RegExp, string])[] = [
-  [
-    /Authentication failed|AUTHENTICATION_FAILED|REQUIRED_PASSWORD/,
-    'correct the user and the password, in USAGE_SOURCE or in USAGE_SOURCE_USER and USAGE_SOURCE_PASSWORD',
-  ],
-  [/ACCESS_DENIED|Not enough privileges/, 'grant the user what data/clickhouse.sql lists'],
-  [/UNKNOWN_TABLE|UNKNOWN_DATABASE|UNKNOWN_IDENTIFIER/, 'make the table as in data/clickhouse.sql'],
-  [/CLUSTER_DOESNT_EXIST|Requested cluster/, 'correct the cluster that USAGE_SOURCE names'],
-  [/TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED/, "raise the limit in the user's profile"],
-  [
-    /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EPROTO|Parse Error|SSL|certificate/i,
-    'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with ' +
-      'tls=1; NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
-  ],
-  [/./, 'run again when every shard answers'],
-]
-
-const serverRow = z.object({ version: z.string() })
-const settingRow = z.object({ name: z.string(), value: z.string(), is_fixed: z.coerce.boolean() })
-
 /**
- * Connects and pins the settings of every later query.
- * @throws DataError when the server does not answer, or is older than 24.8.
+ * Connects, and pins the settings of every query. A user who may change no setting can send those that the profile has.
+ * @throws DataError if the server does not answer, or the user's profile may cut results short.
  */
 export async function connectClickHouse(address: ClusterAddress): Promise<ClickHouse> {
-  const host = new URL(address.url).host
-  let settings: Readonly<Record<string, string>> = {}
+  let settings: Readonly<Record<string, string>> = { ...REQUIRED, ...PREFERRED }
 
   async function send<T>(sql: string, receive: (reply: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
     const query_id = randomUUID()
@@ -67,7 +89,7 @@ export async function connectClickHouse(address: ClusterAddress): Promise<ClickH
     } catch (error) {
       const kill = post(address, `KILL QUERY WHERE query_id = '${query_id}' ASYNC`, {})
       await kill.then(({ body }) => body.dump()).catch(() => undefined)
-      throw new DataError(describeFault(host, address.password, error), { cause: error })
+      throw describeFault(address, error)
     }
   }
 
@@ -80,14 +102,13 @@ export async function connectClickHouse(address: ClusterAddress): Promise<ClickH
     save: (sql, path) =>
       send(`${sql} FORMAT Parquet`, ({ body }) => pipeline(body, createWriteStream(path, { flush: true }))),
   }
-  const [found] = await server.rows('SELECT version() AS version', serverRow)
-  if (!(Number.parseFloat(found?.version ?? '') >= OLDEST_VERSION)) {
-    throw new DataError(
-      `The ClickHouse cluster at ${host} has version ${found?.version}; a pull needs ${OLDEST_VERSION} or newer. ` +
-        'Nothing is published; upgrade the cluster',
-    )
+  try {
+    await server.rows('SELECT 1', z.unknown())
+  } catch (error) {
+    if (!messageOf(error).includes('(READONLY)')) throw error
+    settings = REQUIRED
+    await server.rows('SELECT 1', z.unknown())
   }
-  settings = await settingsToSend(server)
   return server
 }
 
@@ -97,6 +118,8 @@ async function post(
   sql: string,
   parameters: Readonly<Record<string, string>>,
 ): Promise<Dispatcher.ResponseData> {
+  // Loaded only for installations with a cluster.
+  const { request } = await import('undici')
   const response = await request(`${url}/?${new URLSearchParams(parameters).toString()}`, {
     method: 'POST',
     body: sql,
@@ -108,49 +131,32 @@ async function post(
   throw new Error(await text(response.body))
 }
 
-/**
- * The settings to send: a limit of the profile must throw, since "break" cuts a result off without a word. What has its value
- * is not sent, so that a user who may change no setting can pull too.
- * @throws DataError for a required one that the user may not change.
- */
-async function settingsToSend(server: ClickHouse): Promise<Readonly<Record<string, string>>> {
-  const found = await server.rows(
-    `SELECT name, value, readonly AS is_fixed FROM system.settings
-    WHERE name IN ('skip_unavailable_shards', ${Object.keys(PREFERRED).map(quoted).join(', ')})
-      OR name LIKE '%\\_overflow\\_mode%'`,
-    settingRow,
+/** Remedies, by the words of the server and of Node. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /AUTHENTICATION_FAILED|REQUIRED_PASSWORD/,
+    'correct the user and the password, in USAGE_SOURCE or in USAGE_SOURCE_USER and USAGE_SOURCE_PASSWORD',
+  ],
+  [/READONLY/, "set it so in the user's profile: another value may cut results short"],
+  [/ACCESS_DENIED|UNKNOWN_/, 'data/clickhouse.sql has the table and the rights of the user'],
+  [/TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED/, "raise the limit in the user's profile"],
+  [/^Code: /, 'run again when every shard answers'],
+  [
+    /./,
+    'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1; ' +
+      'NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
+  ],
+]
+
+function describeFault({ url, password }: ClusterAddress, error: unknown): DataError {
+  const words = firstLineOf(error) || String(error)
+  const reason = (password === '' ? words : words.replaceAll(password, '***')).replace(
+    /[.\s]*(?:\(version [^)]*\))?[.\s]*$/,
+    '',
   )
-  const wanted = found
-    .map((setting) => {
-      const required = setting.name === 'skip_unavailable_shards' ? '0' : 'throw'
-      return { ...setting, wanted: PREFERRED[setting.name] ?? required }
-    })
-    .filter((setting) => setting.value !== setting.wanted)
-  const fixed = wanted.find(({ name, is_fixed }) => is_fixed && PREFERRED[name] === undefined)
-  if (fixed !== undefined) {
-    throw new DataError(
-      `The profile of the cluster's user has ${fixed.name} = ${fixed.value}, which may cut results short, and the user may ` +
-        `not change it. Nothing is published; set ${fixed.name} = ${fixed.wanted} in the profile`,
-    )
-  }
-  return Object.fromEntries(
-    wanted.filter(({ is_fixed }) => !is_fixed).map((setting) => [setting.name, setting.wanted]),
+  const remedy = REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]
+  return new DataError(
+    `The ClickHouse cluster at ${new URL(url).host} cannot be read: ${reason}. Nothing is published; ${remedy}`,
+    { cause: error },
   )
-}
-
-/** A text as a literal of ClickHouse. */
-export function quoted(value: string): string {
-  return `'${value.replaceAll(/[\\']/g, String.raw`\$&`)}'`
-}
-
-/** Names as a quoted identifier of ClickHouse. */
-export function quotedName(...names: readonly string[]): string {
-  return names.map((name) => `\`${name.replaceAll(/[\\`]/g, String.raw`\$&`)}\``).join('.')
-}
-
-function describeFault(host: string, password: string, error: unknown): string {
-  const reason = firstLineOf(error).replace(/[.\s]*(?:\(version [^)]*\))?[.\s]*$/, '') || String(error)
-  const shown = password === '' ? reason : reason.replaceAll(password, '***')
-  const remedy = REMEDIES.find(([words]) => words.test(reason))?.[1]
-  return `The ClickHouse cluster at ${host} cannot be read: ${shown}. Nothing is published; ${remedy}`
 }

@@ -115,7 +115,7 @@ async function pull(run: Run): Promise<StageResult['facts']> {
   const { pullCluster } = await import('../sources/cluster.ts')
   const { connection, rawFolder, lastDay, dependencies } = run
   const note = (text: string) => dependencies.progress.note(text)
-  const days = await pullCluster(connection, { address, rawFolder, lastDay, note })
+  const days = await pullCluster({ address, rawFolder, lastDay, note }, connection)
   return { days_pulled: days.length }
 }
 

@@ -1,18 +1,19 @@
 /** CONTRACT 10: the form of USAGE_SOURCE. */
 import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../../pipeline/config.ts'
-import { parseClusterAddress } from '../../../pipeline/sources/cluster-address.ts'
+import { parseClusterAddress } from '../../../pipeline/sources/clickhouse.ts'
 
 describe('USAGE_SOURCE', () => {
-  it('an address states host, credentials, database, table and cluster', () => {
-    expect(parseClusterAddress('clickhouse://u:p%40@host/db?table=t&cluster=c&tls=1')).toEqual({
+  it('an address states host, credentials, database and table; other settings may have the credentials', () => {
+    expect(parseClusterAddress('clickhouse://u:p%40@host/db?table=t&tls=1')).toEqual({
       url: 'https://host:8123',
       user: 'u',
       password: 'p@',
       database: 'db',
       table: 't',
-      cluster: 'c',
     })
+    const settings = { USAGE_SOURCE: 'clickhouse://host:1/db?table=t', USAGE_SOURCE_PASSWORD: 'secret' }
+    expect(readConfig(settings).usageSource).toMatchObject({ user: 'default', password: 'secret' })
   })
 
   it.each([
