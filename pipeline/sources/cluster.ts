@@ -262,8 +262,11 @@ function quoted(text: string, quote = "'"): string {
 
 /** Rows of one UTC day. */
 function onDay(day: string): string {
-  const midnight = (of: string) => `toDateTime64('${of} 00:00:00', 6, 'UTC')`
   return `t.ts >= ${midnight(day)} AND t.ts < ${midnight(addDays(day, 1))}`
+}
+
+function midnight(day: string): string {
+  return `toDateTime64('${day} 00:00:00', 6, 'UTC')`
 }
 
 /** Rows that are alike in these, and in what the rules tell apart, are one group of a day's file. */
