@@ -3,12 +3,17 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { until } from '../support/api.ts'
 import { freePort } from '../support/ports.ts'
-import { residentMegabytes } from './measure.ts'
 
 const SERVER = fileURLToPath(new URL('../../api/server.ts', import.meta.url))
+
+/** A server's process, which `await using` ends. */
+export interface Server extends AsyncDisposable {
+  readonly child: ChildProcess
+  readonly origin: string
+}
 
 /**
  * The service over `dataDir`, as `npm run serve` starts it. Its log goes into a file: a pipe would have to be read
@@ -22,54 +27,43 @@ export async function startService(dataDir: string, environment: Readonly<Record
     env: { ...process.env, DATA_DIR: dataDir, PORT: String(port), DATABASE_URL: '', ...environment },
     stdio: ['ignore', log, log],
   })
-  const origin = `http://127.0.0.1:${port}`
   const readLog = () => readFileSync(logFile, 'utf8')
-  await untilAnswering(`${origin}/healthz`, child, readLog)
-  return {
-    child,
-    origin,
-    log: readLog,
-    megabytes: () => residentMegabytes(child.pid),
-    [Symbol.asyncDispose]: () => stop(child),
-  }
+  return { ...(await untilAnswering(child, `http://127.0.0.1:${port}`, readLog)), log: readLog }
 }
 export type RunningService = Awaited<ReturnType<typeof startService>>
 
-/** Starts a file that prints its port once it listens. */
-export async function startPrintingPort(
-  file: URL,
-  ...args: readonly string[]
-): Promise<{ readonly child: ChildProcess; readonly port: number }> {
-  const child = spawn(process.execPath, [fileURLToPath(file), ...args], {
+/** A server of the bench: a file that prints its port once it listens; `task` arrives as JSON argument. */
+export async function startFile(file: URL, task: unknown = {}): Promise<Server> {
+  const child = spawn(process.execPath, [fileURLToPath(file), JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
-  return { child, port: Number(line) }
+  const printed = once(child.stdout.setEncoding('utf8'), 'data')
+  const [port] = await Promise.race([printed, once(child, 'close')])
+  return serverOf(child, `http://127.0.0.1:${Number(port)}`)
 }
 
-/**
- * Waits until the server answers with any status.
- * @throws with its `lastWords` if its process has ended.
- */
+/** @throws with the server's `lastWords` if its process has ended. */
 export async function untilAnswering(
-  url: string,
   child: ChildProcess,
+  origin: string,
   lastWords = () => 'its process has ended',
-): Promise<void> {
-  while ((await fetch(url).catch(() => undefined)) === undefined) {
-    if (hasEnded(child)) throw new Error(`The server at ${url} did not start: ${lastWords()}`)
-    await sleep(20)
+): Promise<Server> {
+  await until(async () => {
+    if (child.exitCode !== null) throw new Error(`The server at ${origin} did not start: ${lastWords()}`)
+    return await fetch(origin).catch(() => undefined)
+  })
+  return serverOf(child, origin)
+}
+
+function serverOf(child: ChildProcess, origin: string): Server {
+  return {
+    child,
+    origin,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const ended = once(child, 'close')
+      child.kill()
+      await ended
+    },
   }
-}
-
-/** Ends a server's process. */
-export async function stop(child: ChildProcess): Promise<void> {
-  if (hasEnded(child)) return
-  const ended = once(child, 'close')
-  child.kill()
-  await ended
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null
 }

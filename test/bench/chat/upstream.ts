@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { chunksOf, completion, sse } from '../../support/chat/upstream.ts'
+import { portOf } from '../../support/ports.ts'
 
 const WORDS = Array.from({ length: 20 }, (_, index) => ` word${index}`)
 const WHOLE = Buffer.from(JSON.stringify(completion(WORDS.join(''))))
@@ -10,14 +11,9 @@ const EVENTS = Buffer.from(sse(chunksOf(WORDS)))
 const server = createServer((request, response) => void answer(request, response))
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const body = await text(request)
-  if (/"stream":\s*true/.test(body)) {
-    response.writeHead(200, { 'content-type': 'text/event-stream' }).end(EVENTS)
-  } else {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': WHOLE.length }).end(WHOLE)
-  }
+  const isStream = /"stream":\s*true/.test(await text(request))
+  const type = isStream ? 'text/event-stream' : 'application/json'
+  const length = isStream ? {} : { 'content-length': WHOLE.length }
+  response.writeHead(200, { 'content-type': type, ...length }).end(isStream ? EVENTS : WHOLE)
 }
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (address !== null && typeof address === 'object') process.stdout.write(`${address.port}\n`)
-})
+server.listen(0, '127.0.0.1', () => process.stdout.write(`${portOf(server)}\n`))

@@ -1,9 +1,10 @@
 /**
  * A SCIM directory without work of its own, as a separate process: every page is prepared as bytes before the
- * first request. The size comes as JSON argument; the address is the one line on stdout.
+ * first request. The size comes as JSON argument; the port is the one line on stdout.
  */
 import { createServer } from 'node:http'
 import { z } from 'zod'
+import { portOf } from '../../support/ports.ts'
 
 const taskSchema = z.object({
   groups: z.int(),
@@ -17,7 +18,6 @@ type Task = z.infer<typeof taskSchema>
 export type DirectoryTask = z.input<typeof taskSchema>
 
 const PAGE = 100
-const BASE = '/scim/v2'
 const CONFIG = Buffer.from(JSON.stringify({ pagination: { cursor: false } }))
 
 /** Ids like most directories': long and unordered. */
@@ -68,13 +68,10 @@ pages.set(String(task.groups + 1), pageFrom(task.groups, task))
 
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://directory')
-  const body =
-    pathname === `${BASE}/ServiceProviderConfig` ? CONFIG : pages.get(searchParams.get('startIndex') ?? '')
+  const isConfig = pathname.endsWith('/ServiceProviderConfig')
+  const body = isConfig ? CONFIG : pages.get(searchParams.get('startIndex') ?? '')
   response.writeHead(body === undefined ? 404 : 200, { 'Content-Type': 'application/scim+json' })
   if (task.pageMs === 0) response.end(body)
   else setTimeout(() => response.end(body), task.pageMs)
 })
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address === 'object') process.stdout.write(`http://127.0.0.1:${address?.port}${BASE}\n`)
-})
+server.listen(0, '127.0.0.1', () => process.stdout.write(`${portOf(server)}\n`))

@@ -1,24 +1,30 @@
 /**
- * Directory sync's part of the bench: a first sync and unchanged ones beside a bare client that makes the same
- * requests, with the requests, the rows written and the memory of each.
+ * Directory sync's part of the bench: a first sync and unchanged ones beside a bare client that makes the same requests,
+ * then the waits of others while a service syncs.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { createKey } from '../../../api/accounts/key-store.ts'
+import { NEW_CONNECTION, putConnection } from '../../../api/scim/connections.ts'
+import { openStore } from '../../../api/store/open-store.ts'
+import { until } from '../../support/api.ts'
 import {
   figure,
   inTemporaryFolder,
   measureInChild,
+  percentile,
   printTable,
   ratio,
   seconds,
   takeTurns,
+  timed,
 } from '../measure.ts'
 import type { Measured, Print } from '../measure.ts'
+import { startFile, startService } from '../servers.ts'
 import type { Task } from './case.ts'
 import type { DirectoryTask } from './directory.ts'
-import { benchService } from './service.ts'
 
 type DirectorySize = Pick<DirectoryTask, 'groups' | 'membersPerGroup'>
 
@@ -31,7 +37,7 @@ export interface Sizes {
   readonly large: DirectorySize
   /** Of the syncs in a service. */
   readonly service: DirectorySize
-  /** Milliseconds per page of the slow directory. */
+  /** Milliseconds per page of the slow directory, still faster than real ones. */
   readonly pageMs: number
 }
 
@@ -43,94 +49,125 @@ const SIZES: Sizes = {
   pageMs: 20,
 }
 
-const CASE = new URL('case.ts', import.meta.url)
-const DIRECTORY = fileURLToPath(new URL('directory.ts', import.meta.url))
+const measure = (task: Task) => measureInChild(new URL('case.ts', import.meta.url), task)
+const startDirectory = (task: DirectoryTask) => startFile(new URL('directory.ts', import.meta.url), task)
 
-function measure(task: Task): Promise<Measured> {
-  return measureInChild(CASE, task)
-}
-
-/** Runs the cases, with `large` on the largest allowed directory, and prints their table. */
+/** Runs the cases, with `large` on the largest allowed directory, and prints their tables. */
 export async function benchScim(
   print: Print,
   { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
 ): Promise<void> {
-  const runs = large ? 1 : sizes.runs
   const size = large ? sizes.large : sizes.usual
-  const memberships = size.groups * size.membersPerGroup
-  const turns = runs === 1 ? 'one run' : `medians of ${runs} runs that take turns`
-  print(`\nscim: ${size.groups} groups with ${memberships} memberships; ${turns}; SQLite; peaks in MB`)
-  const rows = await inTemporaryFolder(async (folder) => [
-    ...(await benchInstant(folder, runs, size)),
-    ...(await benchSlow(folder, runs, { ...size, pageMs: sizes.pageMs })),
-  ])
-  const header = ['case', 'requests', 'bare s', 'sync s', 'ratio', 'rows written', 'others waited ms']
-  printTable(print, [...header, 'bare peak', 'sync peak'], rows)
-  await inTemporaryFolder((folder) => benchService(print, folder, sizes.service, startDirectory))
-}
-
-// The store of the first sync's first run, which the unchanged syncs reuse.
-const FILLED = 'run-0'
-
-/** (a) and (b): a directory with prepared pages, so that only our own work is measured. */
-async function benchInstant(folder: string, runs: number, size: DirectorySize): Promise<string[][]> {
-  await using directory = await startDirectory({ ...size, pageMs: 0 })
-  const { url } = directory
-  const bare = () => measure({ kind: 'bare', url })
-  const sync = (name: string) => measure({ kind: 'sync', url, dataDir: join(folder, name) })
-  return [
-    row('a: first sync', await takeTurns(runs, bare, (run) => sync(`run-${run}`))),
-    row('b: unchanged', await takeTurns(runs, bare, () => sync(FILLED))),
-  ]
-}
-
-/** (c): a directory with a delay per page, still faster than real ones. */
-async function benchSlow(folder: string, runs: number, task: DirectoryTask): Promise<string[][]> {
-  await using directory = await startDirectory(task)
-  const { url } = directory
-  const turns = await takeTurns(
-    runs,
-    () => measure({ kind: 'bare', url }),
-    () => measure({ kind: 'sync', url, dataDir: join(folder, FILLED) }),
+  await inTemporaryFolder((folder) =>
+    benchSyncs(print, folder, { ...sizes, size, runs: large ? 1 : sizes.runs }),
   )
-  return [row(`c: unchanged, ${task.pageMs} ms a page`, turns)]
+  await inTemporaryFolder((folder) => benchService(print, folder, sizes.service))
 }
 
-function row(name: string, [bare, sync]: readonly [Measured, Measured]): string[] {
+/** (a) to (c). */
+async function benchSyncs(
+  print: Print,
+  folder: string,
+  { size, runs, pageMs }: Pick<Sizes, 'runs' | 'pageMs'> & { readonly size: DirectorySize },
+): Promise<void> {
+  const turns = runs === 1 ? 'one run' : `medians of ${runs} runs that take turns`
+  print(`\nscim: ${sizeText(size)}; ${turns}; SQLite; peaks in MB`)
+  const rows: string[][] = []
+  // The store of the first sync's first run, which the unchanged syncs reuse.
+  for (const [name, delay, storeOf] of [
+    ['a: first sync', 0, (run: number) => `run-${run}`],
+    ['b: unchanged', 0, () => 'run-0'],
+    [`c: unchanged, ${pageMs} ms a page`, pageMs, () => 'run-0'],
+  ] as const) {
+    await using directory = await startDirectory({ ...size, pageMs: delay })
+    const url = `${directory.origin}/scim/v2`
+    const [bare, sync] = await takeTurns(
+      runs,
+      () => measure({ url }),
+      (run) => measure({ url, dataDir: join(folder, storeOf(run)) }),
+    )
+    rows.push(row(name, bare, sync))
+  }
+  printTable(print, ['case', 'requests', 'bare s', 'sync s', 'ratio', 'bare peak', 'sync peak'], rows)
+}
+
+function sizeText({ groups, membersPerGroup }: DirectorySize): string {
+  return `${groups} groups with ${groups * membersPerGroup} memberships`
+}
+
+function row(name: string, bare: Measured, sync: Measured): string[] {
   const [base, ms] = [figure(bare, 'ms'), figure(sync, 'ms')]
   const requests = figure(sync, 'requests')
   if (figure(bare, 'requests') !== requests) throw new Error(`${name}: the bare client made other requests`)
-  const written = figure(sync, 'written')
-  return [
-    name,
-    String(requests),
-    seconds(base),
-    seconds(ms),
-    ratio(ms, base),
-    String(written),
-    String(Math.round(figure(sync, 'waited'))),
-    megabytes(bare),
-    megabytes(sync),
-  ]
+  const peaks = [bare, sync].map(({ peakMegabytes }) => String(Math.round(peakMegabytes)))
+  return [name, String(requests), seconds(base), seconds(ms), ratio(ms, base), ...peaks]
 }
 
-function megabytes({ peakMegabytes }: Measured): string {
-  return String(Math.round(peakMegabytes))
+const jobSchema = z.object({ data: z.object({ id: z.string(), status: z.string() }) })
+
+/**
+ * (d) and (e): `/healthz`, which shows the event loop, and a request that takes the store's write lock, while a service
+ * syncs. First all members are new, then all change, so that the last transaction switches every list.
+ */
+async function benchService(print: Print, folder: string, size: DirectorySize): Promise<void> {
+  await using service = await startService(folder, { BENCH_TOKEN: 'bench-token' })
+  const store = await openStore({ DATA_DIR: folder }, new Date())
+  const [key = '', otherKey = ''] = await Promise.all(
+    ['bench', 'other'].map((account) => createKey(store, { account, kind: 'management', now: new Date() })),
+  )
+  const jobs = `${service.origin}/api/v1/scim/sync-jobs`
+  const send = (url: string, bearer: string, method = 'GET') =>
+    fetch(url, { method, headers: { Authorization: `Bearer ${bearer}` } })
+  const jobOf = async (reply: Response) => jobSchema.parse(await reply.json()).data
+  const sync = async () => {
+    const { id } = await jobOf(await send(jobs, key, 'POST'))
+    const status = await until(async () => {
+      const job = await jobOf(await send(`${jobs}/${id}`, key))
+      return ['succeeded', 'failed'].includes(job.status) && job.status
+    })
+    if (status === 'failed') throw new Error('The sync failed')
+  }
+  const rows: string[][] = []
+  for (const [shift, name] of ['d: first sync', 'e: all members change'].entries()) {
+    await using directory = await startDirectory({ ...size, pageMs: 0, shift })
+    const token = { token_kind: 'env', token_source: 'BENCH_TOKEN' } as const
+    const gate = { allow_loopback: 1, gate_percent: 100 }
+    const url = `${directory.origin}/scim/v2`
+    await putConnection(store, 'bench', { ...NEW_CONNECTION, ...token, ...gate, url }, new Date())
+    const health = watch(async () => (await fetch(`${service.origin}/healthz`)).text())
+    const writes = watch(async () => (await send(jobs, otherKey, 'POST')).text())
+    const ms = await timed(sync)
+    // The service then deletes the former lists.
+    await until(async () => {
+      const [lists] = await store.query('SELECT count(*) AS n FROM scim_member_lists')
+      return Number(lists?.['n']) <= size.groups
+    })
+    const [waits, locked] = [await health(), await writes()]
+    const figures = [percentile(waits, 0.5), percentile(waits, 0.99), Math.max(...waits), Math.max(...locked)]
+    const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, 'utf8'))?.[1]
+    const megabytes = String(Math.round((Number(peak) * 1024) / 1e6))
+    rows.push([name, seconds(ms), ...figures.map((wait) => wait.toFixed(1)), megabytes])
+  }
+  await store.close()
+  print(`\nscim, in a service: ${sizeText(size)}`)
+  const header = ['case', 'sync s', 'healthz p50 ms', 'p99', 'longest', 'write lock, longest ms', 'peak MB']
+  printTable(print, header, rows)
 }
 
-async function startDirectory(task: DirectoryTask) {
-  const child = spawn(process.execPath, [DIRECTORY, JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ended = once(child, 'close')
-  const started = once(child.stdout.setEncoding('utf8'), 'data').then(([line]) => String(line).trim())
-  const url = await Promise.race([started, ended])
-  if (typeof url !== 'string') throw new Error('The directory of the bench could not be started')
-  return {
-    url,
-    async [Symbol.asyncDispose]() {
-      child.kill()
-      await ended
-    },
+/** Does the work again and again; the returned function ends that, and resolves to the times in milliseconds. */
+function watch(work: () => Promise<unknown>): () => Promise<readonly number[]> {
+  const times: number[] = []
+  const ending = new AbortController()
+  const { signal } = ending
+  const ended = (async () => {
+    while (!signal.aborted) {
+      times.push(await timed(work))
+      await sleep(2)
+    }
+  })()
+  return async () => {
+    ending.abort()
+    await ended
+    return times
   }
 }

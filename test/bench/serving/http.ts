@@ -14,10 +14,9 @@ import { currentSnapshot, pointAt } from '../../../pipeline/snapshot/list.ts'
 import { timeValue } from '../../../pipeline/duckdb/sql-values.ts'
 import { until } from '../../support/api.ts'
 import { measureInTurns, type Measured } from '../measure.ts'
+import { startFile, type RunningService } from '../servers.ts'
 import { REQUESTS_PER_KEY, loadWithWrk } from '../wrk.ts'
-import type { BareTask } from './bare.ts'
 import { LAST_DAY } from './data.ts'
-import { startPrintingPort, stop, type RunningService } from '../servers.ts'
 
 /** Size of the load. */
 export interface LoadSizes {
@@ -29,7 +28,6 @@ export interface LoadSizes {
   readonly swaps: number
 }
 
-const BARE = new URL('bare.ts', import.meta.url)
 const PATH = '/api/v1/datasets/app-rankings'
 const SECOND_MS = 1000
 
@@ -64,14 +62,6 @@ async function keysFile(dataDir: string, seconds: number): Promise<string> {
   return file
 }
 
-async function startBare(task: BareTask) {
-  const { child, port } = await startPrintingPort(BARE, JSON.stringify(task))
-  return {
-    url: `http://127.0.0.1:${port}${task.path}`,
-    [Symbol.asyncDispose]: () => stop(child),
-  }
-}
-
 /** Requests different uncached windows from the service, one after the other. */
 export async function queryWindows(
   { origin }: RunningService,
@@ -79,13 +69,13 @@ export async function queryWindows(
 ): Promise<void> {
   const keys = await makeKeys(dataDir, Math.ceil(count / REQUESTS_PER_KEY))
   for (let index = 0; index < count; index += 1) {
-    const key = keys[Math.floor(index / REQUESTS_PER_KEY)]
     const sort = SORTS[index % SORTS.length]
-    const address = `${origin}${PATH}?sort=${sort}&start_date=${addDays(LAST_DAY, -index - 1)}&end_date=${addDays(LAST_DAY, -index % 7)}`
-    const reply = await fetch(address, { headers: { authorization: `Bearer ${key}` } })
-    if (reply.status !== 200)
-      throw new Error(`${address} was answered ${reply.status}: ${await reply.text()}`)
-    await reply.arrayBuffer()
+    const window = `start_date=${addDays(LAST_DAY, -index - 1)}&end_date=${addDays(LAST_DAY, -index % 7)}`
+    const key = keys[Math.floor(index / REQUESTS_PER_KEY)]
+    const headers = { authorization: `Bearer ${key}` }
+    const reply = await fetch(`${origin}${PATH}?sort=${sort}&${window}`, { headers })
+    const text = await reply.text()
+    if (reply.status !== 200) throw new Error(`${window} was answered ${reply.status}: ${text}`)
   }
 }
 
@@ -97,66 +87,38 @@ export const READY = [
   { name: 'b: cached view, gzip', path: '/', mode: 'gzip' },
   { name: 'c: 304', path: PATH, mode: '304' },
 ] as const
-type Ready = (typeof READY)[number]
 
-/** A server and its speed. */
-export interface Answered {
-  readonly name: string
-  readonly measured: Measured
-}
-
-/**
- * A bare server with the same bytes, one that also sets all headers of the service, and the service, in
- * turns.
- */
+/** A bare server with the same bytes, and the service, in turns. */
 export async function measureReady(
-  { path, mode }: Ready,
+  { path, mode }: (typeof READY)[number],
   service: RunningService,
   { dataDir, sizes }: { readonly dataDir: string; readonly sizes: LoadSizes },
-): Promise<readonly Answered[]> {
+): Promise<readonly [bare: Measured, service: Measured]> {
   const [key = ''] = await makeKeys(dataDir, 1)
   const accept: Record<string, string> = mode === 'gzip' ? { 'accept-encoding': 'gzip' } : {}
-  const reply = await request(`${service.origin}${path}`, {
-    headers: { ...accept, authorization: `Bearer ${key}` },
-  })
+  const url = `${service.origin}${path}`
+  const reply = await request(url, { headers: { ...accept, authorization: `Bearer ${key}` } })
   const bodyFile = join(dataDir, 'body')
   writeFileSync(bodyFile, Buffer.from(await reply.body.arrayBuffer()))
-  const headers = fixedHeaders(reply.headers)
-  const few = Object.fromEntries(Object.entries(headers).filter(([name]) => OF_THE_BODY.has(name)))
-  await using bare = await startBare({ path, bodyFile, headers: few })
-  await using dressed = await startBare({ path, bodyFile, headers })
+  const headers: Record<string, string> = {}
+  for (const name of ['content-type', 'content-encoding', 'etag']) {
+    const value = reply.headers[name]
+    if (typeof value === 'string') headers[name] = value
+  }
+  await using bare = await startFile(new URL('bare.ts', import.meta.url), { path, bodyFile, headers })
   const { connections, seconds, runs } = sizes
-  const asked = mode === '304' ? { 'if-none-match': headers['etag'] ?? '' } : accept
-  const contenders = [
-    { name: 'bare Express', url: bare.url },
-    { name: 'bare Express, all headers', url: dressed.url },
-    { name: 'service', url: `${service.origin}${path}` },
-  ]
-  const mediansOf = await measureInTurns(runs, contenders, async ({ url }) =>
+  const urls = [`${bare.origin}${path}`, url] as const
+  const mediansOf = await measureInTurns(runs, urls, async (each) =>
     loadWithWrk({
-      url,
+      url: each,
       connections,
       seconds,
-      headers: asked,
+      headers: mode === '304' ? { 'if-none-match': headers['etag'] ?? '' } : accept,
       keysFile: await keysFile(dataDir, seconds),
       status: mode === '304' ? 304 : 200,
     }),
   )
-  return contenders.map((contender) => ({ name: contender.name, measured: mediansOf(contender) }))
-}
-
-const OF_THE_BODY = new Set(['content-type', 'content-encoding', 'etag'])
-const OF_THE_CONNECTION = new Set(['connection', 'keep-alive', 'date', 'content-length'])
-
-/** The headers that a server sets by itself, with one value each. */
-function fixedHeaders(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) =>
-      typeof value === 'string' && !OF_THE_CONNECTION.has(name) ? [[name, value]] : [],
-    ),
-  )
+  return [mediansOf(urls[0]), mediansOf(urls[1])]
 }
 
 /** Copies the current snapshot with times a second apart; returns the identifiers. */
@@ -167,8 +129,7 @@ export async function copySnapshots(dataDir: string, count: number): Promise<str
   const ids: string[] = []
   for (let number = 1; number <= count; number += 1) {
     const time = new Date(asOf.getTime() + number * SECOND_MS)
-    const id = snapshotId(time)
-    const folder = join(dataDir, 'snapshots', id)
+    const folder = join(dataDir, 'snapshots', snapshotId(time))
     mkdirSync(folder)
     copyFileSync(join(dataDir, 'snapshots', original, SNAPSHOT_FILE), join(folder, SNAPSHOT_FILE))
     const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE))
@@ -176,13 +137,9 @@ export async function copySnapshots(dataDir: string, count: number): Promise<str
     await connection.run('UPDATE meta SET as_of = $1', [timeValue(time)])
     connection.closeSync()
     instance.closeSync()
-    ids.push(id)
+    ids.push(snapshotId(time))
   }
   return ids
-}
-
-function isOpened(service: RunningService, snapshot: string): boolean {
-  return service.log().includes(`"snapshot":"${snapshot}"`)
 }
 
 /** Makes each of the snapshots current, one per second, under load; also counts how many the service opened. */
@@ -195,22 +152,16 @@ export async function measureSwaps(
   }: { readonly dataDir: string; readonly ids: readonly string[]; readonly sizes: LoadSizes },
 ): Promise<Measured> {
   const seconds = ids.length + 1
-  const loading = loadWithWrk({
-    url: `${service.origin}${PATH}`,
-    connections,
-    seconds,
-    headers: {},
-    keysFile: await keysFile(dataDir, seconds),
-    status: 200,
-  })
+  const isOpened = (id: string) => service.log().includes(`"snapshot":"${id}"`)
+  const url = `${service.origin}${PATH}`
+  const keys = await keysFile(dataDir, seconds)
+  const loading = loadWithWrk({ url, connections, seconds, headers: {}, keysFile: keys, status: 200 })
   for (const id of ids) {
     await sleep(SECOND_MS)
     pointAt(dataDir, id)
   }
   const measured = await loading
   // The newest is opened eventually; earlier ones may be skipped.
-  const newest = ids.at(-1)
-  if (newest !== undefined) await until(() => isOpened(service, newest))
-  const opened = ids.filter((id) => isOpened(service, id)).length
-  return { ...measured, figures: { ...measured.figures, opened } }
+  await until(() => ids.slice(-1).every(isOpened))
+  return { ...measured, figures: { ...measured.figures, opened: ids.filter(isOpened).length } }
 }

@@ -5,110 +5,84 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { addDays, daysBetween } from '../../../pipeline/contract/calendar.ts'
-import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
+import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { freePort } from '../../support/ports.ts'
 import { randomFrom } from '../../support/random.ts'
 import { inTemporaryFolder, printTable, ratio, type Print } from '../measure.ts'
-import { startService, stop, untilAnswering } from '../servers.ts'
+import { startService, untilAnswering } from '../servers.ts'
+import { REQUESTS_PER_KEY } from '../wrk.ts'
 import { makeKeys } from './http.ts'
 import { LAST_DAY } from './data.ts'
 
 const PEER = fileURLToPath(new URL('peer.py', import.meta.url))
-const REQUESTS_PER_KEY = 20
-
-/** A server: its process, and the address of a window. */
-interface Server {
-  readonly pid: number | undefined
-  readonly address: (sort: Sort, start: string, end: string) => string
-}
 
 const replySchema = z.object({
   data: z.array(z.object({ app_id: z.number(), total_tokens: z.coerce.string() })),
 })
 
+interface Windows {
+  /** Days of the data. */
+  readonly days: number
+  readonly windows: number
+}
+
 /**
- * (f): prints the processor milliseconds of a reply, of windows that no cache has.
+ * (f): prints the processor milliseconds of a reply, of windows that no cache has; both serve the same rows.
  * @param publish publishes a snapshot into a folder.
- * @param days the days of its data.
  */
 export async function benchPeer(
   print: Print,
   publish: (dataDir: string) => Promise<unknown>,
-  { days, windows }: { readonly days: number; readonly windows: number },
+  { days, windows }: Windows,
 ): Promise<void> {
   const python = join(process.env['PYTHON_PEER'] ?? '', 'bin', 'python')
-  if (!existsSync(python)) {
-    print(
-      'f: left out, since PYTHON_PEER names no virtual environment with fastapi, uvicorn and duckdb (pip install)',
-    )
-    return
-  }
+  const packages = 'fastapi, uvicorn and duckdb (pip install)'
+  if (!existsSync(python))
+    return print(`f: left out, since PYTHON_PEER names no virtual environment with ${packages}`)
   await inTemporaryFolder(async (dataDir) => {
     await publish(dataDir)
-    const keys = await makeKeys(dataDir, Math.ceil((2 * SORTS.length * windows) / REQUESTS_PER_KEY))
+    const keys = await makeKeys(dataDir, Math.ceil((SORTS.length * windows) / REQUESTS_PER_KEY))
     await using service = await startService(dataDir)
     const port = await freePort()
-    const child = spawn(python, [PEER, join(dataDir, 'current', SNAPSHOT_FILE), String(port)], {
-      stdio: 'inherit',
-    })
-    try {
-      await untilAnswering(`http://127.0.0.1:${port}/docs`, child)
-      const query = (sort: Sort, start: string, end: string) =>
-        `sort=${sort}&start_date=${start}&end_date=${end}`
-      const ours: Server = {
-        pid: service.child.pid,
-        address: (...window) => `${service.origin}/api/v1/datasets/app-rankings?${query(...window)}`,
+    const file = join(dataDir, 'current', SNAPSHOT_FILE)
+    const child = spawn(python, [PEER, file, String(port)], { stdio: 'inherit' })
+    await using peer = await untilAnswering(child, `http://127.0.0.1:${port}`)
+    const servers = [
+      { pid: service.child.pid, path: `${service.origin}/api/v1/datasets/app-rankings` },
+      { pid: child.pid, path: `${peer.origin}/rankings` },
+    ]
+    const rows: string[][] = []
+    let asked = 0
+    for (const sort of SORTS) {
+      const spent = servers.map(() => 0)
+      for (const window of randomWindows({ days, windows })) {
+        const headers = { authorization: `Bearer ${keys[Math.floor(asked++ / REQUESTS_PER_KEY)]}` }
+        const replies: string[] = []
+        for (const [which, { pid, path }] of servers.entries()) {
+          const before = processorMs(pid)
+          const reply = await fetch(`${path}?sort=${sort}&${window}`, { headers })
+          replies.push(JSON.stringify(replySchema.parse(await reply.json())))
+          spent[which] = (spent[which] ?? 0) + processorMs(pid) - before
+        }
+        if (replies[0] !== replies[1]) throw new Error(`The replies differ: ${sort}, ${window}`)
       }
-      const theirs: Server = {
-        pid: child.pid,
-        address: (...window) => `http://127.0.0.1:${port}/rankings?${query(...window)}`,
-      }
-      const rows: string[][] = []
-      for (const sort of SORTS) {
-        const spent = await measureWindows([ours, theirs], { sort, days, windows, keys })
-        rows.push([sort, ...spent.map((ms) => ms.toFixed(1)), ratio(spent[0] ?? 0, spent[1] ?? 0)])
-      }
-      print(`\nf: ${windows} random windows of each order, uncached; processor milliseconds of a reply`)
-      printTable(print, ['sort', 'service', 'FastAPI with DuckDB', 'ratio'], rows)
-    } finally {
-      await stop(child)
+      const [ours = 0, theirs = 0] = spent.map((ms) => ms / windows)
+      rows.push([sort, ours.toFixed(1), theirs.toFixed(1), ratio(ours, theirs)])
     }
+    print(`\nf: ${windows} random windows of each order, uncached; processor milliseconds of a reply`)
+    printTable(print, ['sort', 'service', 'FastAPI with DuckDB', 'ratio'], rows)
   })
 }
 
-/** Requests the same windows from both in turns, and compares the rows. */
-async function measureWindows(
-  [ours, theirs]: readonly [Server, Server],
-  {
-    sort,
-    days,
-    windows,
-    keys,
-  }: { readonly sort: Sort; readonly days: number; readonly windows: number; readonly keys: string[] },
-): Promise<readonly [number, number]> {
+/** Windows of up to 120 days, which end in the last three quarters of the data. */
+function randomWindows({ days, windows }: Windows): string[] {
   const random = randomFrom(7)
-  const spent: [number, number] = [0, 0]
-  for (let index = 0; index < windows; index += 1) {
+  return Array.from({ length: windows }, () => {
     const end = addDays(LAST_DAY, -Math.floor(random() * days * 0.75))
     const longest = Math.min(120, daysBetween(addDays(LAST_DAY, 1 - days), end))
-    const start = addDays(end, -Math.floor(random() * longest))
-    const key = keys[Math.floor((SORTS.indexOf(sort) * windows + index) / REQUESTS_PER_KEY)]
-    const replies = []
-    for (const [which, server] of [ours, theirs].entries()) {
-      const before = processorMs(server.pid)
-      const reply = await fetch(server.address(sort, start, end), {
-        headers: { authorization: `Bearer ${key}` },
-      })
-      replies.push(replySchema.parse(await reply.json()).data)
-      if (which === 0) spent[0] += processorMs(server.pid) - before
-      else spent[1] += processorMs(server.pid) - before
-    }
-    if (JSON.stringify(replies[0]) !== JSON.stringify(replies[1])) {
-      throw new Error(`The replies differ: ${sort}, ${start} to ${end}`)
-    }
-  }
-  return [spent[0] / windows, spent[1] / windows]
+    return `start_date=${addDays(end, -Math.floor(random() * longest))}&end_date=${end}`
+  })
 }
 
 /** Milliseconds of processor time that a process has used; Linux counts hundredths of a second. */

@@ -1,10 +1,17 @@
 /**
- * Serving's part of the bench: uncached windows, cached replies, 304s and changing snapshots, each beside
- * the plainest way to do the same, over few apps and many.
+ * Serving's part of the bench: uncached windows, cached replies, 304s and changing snapshots, each beside the plainest way
+ * to do the same, over few apps and many.
  */
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
-import { figure, inTemporaryFolder, measureInChild, printTable, ratio, seconds } from '../measure.ts'
+import {
+  figure,
+  inTemporaryFolder,
+  measureInChild,
+  printTable,
+  ratio,
+  residentMegabytes,
+} from '../measure.ts'
 import type { Measured, Print } from '../measure.ts'
 import type { Task } from './case.ts'
 import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
@@ -12,7 +19,7 @@ import { READY, queryWindows, copySnapshots, measureReady, measureSwaps, type Lo
 import { startService } from '../servers.ts'
 import { hasWrk } from '../wrk.ts'
 import { benchPeer } from './peer.ts'
-import { KINDS, nameOf, type Kind, type WindowCounts } from './windows.ts'
+import { KINDS, nameOf, type WindowCounts } from './windows.ts'
 
 /** One dataset and its queries. */
 type Case = DataSize & WindowCounts
@@ -42,98 +49,62 @@ const SIZES: Sizes = {
   swaps: 5,
 }
 
-const CASE = new URL('case.ts', import.meta.url)
-
-function measure(task: Task): Promise<Measured> {
-  return measureInChild(CASE, task)
-}
-
-/** The results of one dataset. */
-interface Outcome {
-  readonly size: Case
-  readonly published: Measured
-  readonly windows: Measured
-  readonly memory: Memory
-}
-
-/** Megabytes of the service when it listens and after uncached windows. */
-type Memory = Record<'started' | 'asked', number>
+const measure = (task: Task) => measureInChild(new URL('case.ts', import.meta.url), task)
 
 /** Runs the default cases, with `large` a larger one too, and prints their tables. */
 export async function benchServing(
   print: Print,
   { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
 ): Promise<void> {
-  const outcomes: Outcome[] = []
   const cases = large ? [...sizes.cases, sizes.large] : sizes.cases
   for (const size of cases) {
-    const loaded = size === cases.at(-1)
-    outcomes.push(await inTemporaryFolder((dataDir) => benchCase(print, dataDir, { size, sizes, loaded })))
+    await inTemporaryFolder(async (dataDir) => {
+      await benchWindows(print, dataDir, size)
+      await benchMemory(print, dataDir, sizes)
+      if (size !== cases.at(-1)) return
+      if (hasWrk()) await benchLoad(print, dataDir, sizes)
+      else print('b, c, d: left out, since wrk is not installed')
+    })
   }
-  printGrowth(print, outcomes)
-  await benchPeer(print, (dataDir) => publishCase(dataDir, sizes.peer), sizes.peer)
+  await benchPeer(print, (dataDir) => publish(dataDir, sizes.peer), sizes.peer)
 }
 
-async function publishCase(dataDir: string, size: DataSize): Promise<Measured> {
+async function publish(dataDir: string, size: DataSize): Promise<Measured> {
   await makeServingData(dataDir, readConfig(process.env).memory, size)
-  return await measure({ kind: 'publish', dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
-}
-
-async function benchCase(
-  print: Print,
-  dataDir: string,
-  { size, sizes, loaded }: { readonly size: Case; readonly sizes: Sizes; readonly loaded: boolean },
-): Promise<Outcome> {
-  const published = await publishCase(dataDir, size)
-  const appDays = (figure(published, 'appDays') / 1e6).toFixed(1)
-  print(
-    `\nserving: ${size.apps} apps, ${size.days} days, ${appDays} million app-days, ${figure(published, 'candidates')} candidates`,
-  )
-  const { windows: count, plainEvery } = size
-  const windows = await measure({ kind: 'windows', dataDir, windows: count, plainEvery })
-  printWindows(print, { size, windows })
-  const memory = await measureMemory(dataDir, sizes)
-  if (loaded && hasWrk()) await benchLoad(print, dataDir, sizes)
-  else if (loaded) print('b, c, d: left out, since wrk is not installed')
-  return { size, published, windows, memory }
+  return await measure({ dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
 }
 
 /** (a). */
-function printWindows(print: Print, { size, windows }: Pick<Outcome, 'size' | 'windows'>) {
+async function benchWindows(print: Print, dataDir: string, size: Case): Promise<void> {
+  const published = await publish(dataDir, size)
+  const millions = (name: string) => (figure(published, name) / 1e6).toFixed(1)
   print(
-    `a: ${size.windows} uncached windows of each kind, ${Math.ceil(size.windows / size.plainEvery)} of them asked of plain SQL too; milliseconds; ratios are multiples of our p50`,
+    `\nserving: ${size.apps} apps, ${size.days} days, ${millions('appDays')} million app-days, ` +
+      `${figure(published, 'candidates')} candidates; the schema fast takes ${millions('fastBytes')} of ${millions('bytes')} MB`,
+  )
+  const { windows, plainEvery } = size
+  const measured = await measure({ dataDir, windows, plainEvery })
+  print(
+    `a: medians of ${windows} uncached windows of each kind, of plain SQL ${Math.ceil(windows / plainEvery)}; milliseconds`,
   )
   const rows = KINDS.map((kind) => {
-    const of = (name: string) => figure(windows, `${nameOf(kind)}.${name}`)
-    return [
-      kind.sort,
-      kind.filter,
-      daysText(kind),
-      milliseconds(of('p50')),
-      milliseconds(of('p99')),
-      milliseconds(of('plain')),
-      milliseconds(of('plainP99')),
-      times(of('plain'), of('p50')),
-      `${of('fallBacks')} of ${size.windows}`,
-      fallBackText(windows, kind),
-    ]
+    const of = (name: string) => figure(measured, `${nameOf(kind)}.${name}`)
+    const unproven = measured.figures[`${nameOf(kind)}.unprovenRatio`]?.toFixed(2) ?? ''
+    const window = kind.length === 'all' ? 'all data' : `${kind.length} days`
+    const times = [of('ms').toFixed(1), of('plain').toFixed(1), (of('plain') / of('ms')).toFixed(1)]
+    return [kind.sort, kind.filter, window, ...times, `${of('unproven')} of ${windows}`, unproven]
   })
-  const header = ['sort', 'filter', 'window', 'p50', 'p99', 'plain p50', 'plain p99', 'ratio']
-  printTable(print, [...header, 'fallen back', 'their p50 to plain'], rows)
-}
-
-function fallBackText({ figures }: Measured, kind: Kind): string {
-  const ours = figures[`${nameOf(kind)}.fallBackP50`]
-  const plain = figures[`${nameOf(kind)}.fallBackPlain`]
-  return ours === undefined || plain === undefined ? '' : ratio(ours, plain)
+  const header = ['sort', 'filter', 'window', 'service', 'plain', 'ratio', 'not proven', 'these beside plain']
+  printTable(print, header, rows)
 }
 
 /** (e). */
-async function measureMemory(dataDir: string, { asked: count }: Sizes): Promise<Memory> {
+async function benchMemory(print: Print, dataDir: string, { asked: count }: Sizes): Promise<void> {
   await using service = await startService(dataDir)
-  const started = service.megabytes()
+  const started = residentMegabytes(service.child.pid)
   await queryWindows(service, { dataDir, count })
-  return { started, asked: service.megabytes() }
+  const asked = residentMegabytes(service.child.pid)
+  print(`e: memory of the service: ${started} MB listening, ${asked} MB after ${count} uncached windows`)
 }
 
 /** (b) to (d). */
@@ -142,87 +113,21 @@ async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<v
   await using service = await startService(dataDir)
   const rows: string[][] = []
   for (const ready of READY) {
-    let bare: number | undefined
-    for (const { name, measured } of await measureReady(ready, service, { dataDir, sizes })) {
-      const perSecond = figure(measured, 'perSecond')
-      bare ??= perSecond
-      rows.push([`${ready.name}, ${name}`, ...loadCells(measured), ratio(perSecond, bare)])
-    }
+    const [bare, ours] = await measureReady(ready, service, { dataDir, sizes })
+    rows.push([`${ready.name}, bare Express`, ...loadCells(bare), ''])
+    const share = ratio(figure(ours, 'perSecond'), figure(bare, 'perSecond'))
+    rows.push([`${ready.name}, service`, ...loadCells(ours), share])
   }
   const swaps = await measureSwaps(service, { dataDir, ids, sizes })
   rows.push([`d: ${figure(swaps, 'opened')} of ${ids.length} new snapshots`, ...loadCells(swaps), ''])
   print(
     `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
   )
-  const header = ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', 'ratio to bare']
-  printTable(print, header, rows)
-  print(`e: memory of the service after that: ${service.megabytes()} MB`)
+  printTable(print, ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', 'ratio to bare'], rows)
 }
 
 function loadCells(measured: Measured): string[] {
   const of = (name: string) => figure(measured, name)
-  return [
-    String(Math.round(of('perSecond'))),
-    of('p50').toFixed(2),
-    of('p99').toFixed(2),
-    of('slowest').toFixed(1),
-    String(of('failed')),
-  ]
-}
-
-/** Growth with the number of apps, side by side. */
-function printGrowth(print: Print, outcomes: readonly Outcome[]): void {
-  const sizes = outcomes.map(({ size }) => `${size.apps} apps`)
-  print('\ngrowth: p50 of uncached windows without filter, milliseconds, ours and plain')
-  const kinds = KINDS.filter(({ filter }) => filter === 'none')
-  const cell = ({ windows }: Outcome, kind: Kind, name: string) =>
-    milliseconds(figure(windows, `${nameOf(kind)}.${name}`))
-  printTable(
-    print,
-    ['sort', 'window', ...sizes, ...sizes.map((name) => `plain, ${name}`)],
-    kinds.map((kind) => [
-      kind.sort,
-      daysText(kind),
-      ...outcomes.map((outcome) => cell(outcome, kind, 'p50')),
-      ...outcomes.map((outcome) => cell(outcome, kind, 'plain')),
-    ]),
-  )
-  print('\nsnapshot and memory, MB; "fast" is what serves speed alone')
-  printTable(print, ['', ...sizes], sizeRows(outcomes))
-}
-
-function sizeRows(outcomes: readonly Outcome[]): string[][] {
-  const row = (name: string, cell: (outcome: Outcome) => string) => [name, ...outcomes.map(cell)]
-  const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1)
-  return [
-    row('million app-days', ({ published }) => (figure(published, 'appDays') / 1e6).toFixed(1)),
-    row('candidates', ({ published }) => String(figure(published, 'candidates'))),
-    row('snapshot', ({ published }) => megabytes(figure(published, 'bytes'))),
-    row('of it fast', ({ published }) => megabytes(figure(published, 'fastBytes'))),
-    row('fast to the rest', ({ published }) => {
-      const fast = figure(published, 'fastBytes')
-      return ratio(fast, figure(published, 'bytes') - fast)
-    }),
-    row('resolve to publish s', ({ published }) => seconds(figure(published, 'publishMs'))),
-    row('of it fast s', ({ published }) => seconds(figure(published, 'fastMs'))),
-    row('fast s to the rest', ({ published }) => {
-      const fast = figure(published, 'fastMs')
-      return ratio(fast, figure(published, 'publishMs') - fast)
-    }),
-    row('e: service, listening', ({ memory }) => String(memory.started)),
-    row('e: after uncached windows', ({ memory }) => String(memory.asked)),
-  ]
-}
-
-function daysText({ length }: Pick<Kind, 'length'>): string {
-  return length === 1 ? '1 day' : length === 'whole' ? 'whole' : `${length} days`
-}
-
-function milliseconds(ms: number): string {
-  return ms < 100 ? ms.toFixed(1) : String(Math.round(ms))
-}
-
-/** Ratio of the duration of `other`. */
-function times(other: number, ours: number): string {
-  return (other / ours).toFixed(1)
+  const times = [of('p50').toFixed(2), of('p99').toFixed(2), of('slowest').toFixed(1)]
+  return [String(Math.round(of('perSecond'))), ...times, String(of('failed'))]
 }

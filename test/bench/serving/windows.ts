@@ -9,27 +9,23 @@ import type { RankingsQuery } from '../../../api/datasets/rankings.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
-import { percentile, timed } from '../measure.ts'
+import { percentile } from '../measure.ts'
 
-/** Lengths of the windows in days; `whole` starts with the first day of the data. */
-const LENGTHS = [1, 7, 30, 90, 365, 'whole'] as const
-type Length = (typeof LENGTHS)[number]
+/** Lengths of the windows in days; `all` starts with the first day of the data. */
+const LENGTHS = [1, 7, 30, 90, 365, 'all'] as const
 
 const FILTERS = {
   none: { category: null, subcategory: null },
   category: { category: 'coding', subcategory: null },
   subcategory: { category: null, subcategory: 'cli-agent' },
 } as const
-type Filter = keyof typeof FILTERS
-const FILTER_NAMES = ['none', 'category', 'subcategory'] as const satisfies readonly Filter[]
-
-const PAGE = { limit: 100, offset: 0 }
+const FILTER_NAMES = ['none', 'category', 'subcategory'] as const
 
 /** One kind of window; many are queried, with different last days. */
 export interface Kind {
   readonly sort: Sort
-  readonly filter: Filter
-  readonly length: Length
+  readonly filter: (typeof FILTER_NAMES)[number]
+  readonly length: (typeof LENGTHS)[number]
 }
 
 export const KINDS: readonly Kind[] = SORTS.flatMap((sort) =>
@@ -44,20 +40,17 @@ export function nameOf({ sort, filter, length }: Kind): string {
 /** Windows of a kind whose ends are spread over the second half of the data. */
 function windowsOf(
   { sort, filter, length }: Kind,
-  { firstDay, dataThrough, count }: Pick<Snapshot, 'firstDay' | 'dataThrough'> & { readonly count: number },
+  { firstDay, dataThrough }: Snapshot,
+  count: number,
 ): RankingsQuery[] {
   const days = (Date.parse(dataThrough) - Date.parse(firstDay)) / 86_400_000
   return Array.from({ length: count }, (_, index) => {
     const end = addDays(dataThrough, -Math.floor((index * days) / 2 / count))
-    const start = length === 'whole' ? firstDay : addDays(end, 1 - length)
-    return { sort, start: start < firstDay ? firstDay : start, end, ...FILTERS[filter], ...PAGE }
+    const start = length === 'all' ? firstDay : addDays(end, 1 - length)
+    const page = { limit: 100, offset: 0 }
+    return { sort, start: start < firstDay ? firstDay : start, end, ...FILTERS[filter], ...page }
   })
 }
-
-const PLAIN = (sort: Sort) => `
-  SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens
-  FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
-  WHERE rank <= $limit ORDER BY rank`
 
 /** Windows of each kind for the service's reader, and the stride of windows that plain SQL answers too. */
 export interface WindowCounts {
@@ -65,7 +58,11 @@ export interface WindowCounts {
   readonly plainEvery: number
 }
 
-/** Queries windows of each kind with the service's reader, and some of them with plain SQL in between. */
+/**
+ * Milliseconds of both per kind, and the windows that the candidates cannot prove: their number, and their median beside
+ * plain SQL.
+ * @throws when the rows of the two differ.
+ */
 export async function measureWindows(
   dataDir: string,
   { windows: count, plainEvery }: WindowCounts,
@@ -76,81 +73,48 @@ export async function measureWindows(
   const plain = await instance.connect()
   const figures: Record<string, number> = {}
   for (const kind of KINDS) {
-    const [first, ...windows] = windowsOf(kind, { ...snapshot, count: count + 1 })
+    const taken: { readonly ms: number; readonly plainMs: number | undefined; readonly isProven: boolean }[] =
+      []
     // The first one reads the file and prepares the statements.
-    if (first !== undefined) await compare(snapshot, plain, first)
-    const taken: Taken = { ours: [], plain: [], fallenBack: [], fallenBackPlain: [] }
-    for (const [index, window] of windows.entries()) {
-      const { ms, plainMs } =
-        index % plainEvery === 0
-          ? await compare(snapshot, plain, window)
-          : await queryService(snapshot, window)
-      taken.ours.push(ms)
-      if (plainMs !== undefined) taken.plain.push(plainMs)
-      if ((await readCandidates(snapshot, window, window.limit)) === undefined) {
-        taken.fallenBack.push(ms)
-        if (plainMs !== undefined) taken.fallenBackPlain.push(plainMs)
-      }
+    for (const [index, window] of windowsOf(kind, snapshot, count + 1).entries()) {
+      const isCompared = index === 0 || (index - 1) % plainEvery === 0
+      const times = await query(snapshot, isCompared ? plain : undefined, window)
+      const isProven = (await readCandidates(snapshot, window, window.limit)) !== undefined
+      if (index > 0) taken.push({ ...times, isProven })
     }
-    addFigures(figures, nameOf(kind), taken)
+    const median = (values: readonly (number | undefined)[]) =>
+      percentile(
+        values.filter((ms) => ms !== undefined),
+        0.5,
+      )
+    const unproven = taken.filter(({ isProven }) => !isProven)
+    figures[`${nameOf(kind)}.ms`] = median(taken.map(({ ms }) => ms))
+    figures[`${nameOf(kind)}.plain`] = median(taken.map(({ plainMs }) => plainMs))
+    figures[`${nameOf(kind)}.unproven`] = unproven.length
+    if (unproven.some(({ plainMs }) => plainMs !== undefined))
+      figures[`${nameOf(kind)}.unprovenRatio`] =
+        median(unproven.map(({ ms }) => ms)) / median(unproven.map(({ plainMs }) => plainMs))
   }
   return figures
 }
 
-/** Milliseconds of each window; `fallenBack` are those that the candidates cannot prove. */
-interface Taken {
-  readonly ours: number[]
-  readonly plain: number[]
-  readonly fallenBack: number[]
-  readonly fallenBackPlain: number[]
-}
+const PLAIN = (sort: Sort) => `
+  SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens
+  FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
+  WHERE rank <= $limit ORDER BY rank`
 
-function addFigures(figures: Record<string, number>, name: string, taken: Taken): void {
-  figures[`${name}.p50`] = percentile(taken.ours, 0.5)
-  figures[`${name}.p99`] = percentile(taken.ours, 0.99)
-  figures[`${name}.plain`] = percentile(taken.plain, 0.5)
-  figures[`${name}.plainP99`] = percentile(taken.plain, 0.99)
-  figures[`${name}.fallBacks`] = taken.fallenBack.length
-  if (taken.fallenBackPlain.length > 0) {
-    figures[`${name}.fallBackP50`] = percentile(taken.fallenBack, 0.5)
-    figures[`${name}.fallBackPlain`] = percentile(taken.fallenBackPlain, 0.5)
-  }
-}
-
-interface Times {
-  readonly ms: number
-  readonly plainMs?: number
-}
-
-async function queryService(snapshot: Snapshot, window: RankingsQuery): Promise<Times> {
-  return { ms: await timed(() => readRanking(snapshot, window)) }
-}
-
-/**
- * Queries both.
- * @throws when their rows differ.
- */
-async function compare(
-  snapshot: Snapshot,
-  connection: DuckDBConnection,
-  window: RankingsQuery,
-): Promise<Times> {
+/** Queries the service's reader, and plain SQL if it is given. */
+async function query(snapshot: Snapshot, plain: DuckDBConnection | undefined, window: RankingsQuery) {
   const start = performance.now()
   const { rows } = await readRanking(snapshot, window)
   const middle = performance.now()
-  const plainRows = await ask(connection, PLAIN(window.sort), window)
-  const end = performance.now()
-  if (!isDeepStrictEqual(rows, plainRows)) throw new Error(`The answers differ: ${JSON.stringify(window)}`)
-  return { ms: middle - start, plainMs: end - middle }
-}
-
-async function ask(
-  connection: DuckDBConnection,
-  sql: string,
-  { start, end, category, subcategory, limit }: RankingsQuery,
-): Promise<readonly unknown[]> {
+  if (plain === undefined) return { ms: middle - start, plainMs: undefined }
+  const { sort, offset: _offset, ...values } = window
   // A bare null has no type, and a macro's argument needs one.
   const types = { category: VARCHAR, subcategory: VARCHAR }
-  const reader = await connection.runAndReadAll(sql, { start, end, category, subcategory, limit }, types)
-  return reader.getRowObjectsJS()
+  const reader = await plain.runAndReadAll(PLAIN(sort), values, types)
+  const plainMs = performance.now() - middle
+  if (!isDeepStrictEqual(rows, reader.getRowObjectsJS()))
+    throw new Error(`The answers differ: ${JSON.stringify(window)}`)
+  return { ms: middle - start, plainMs }
 }
