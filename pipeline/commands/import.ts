@@ -8,8 +8,8 @@ import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
 import type { Input } from '../sources/import/input.ts'
-import { importFiles, readSummary } from '../sources/import/import.ts'
-import type { ImportOptions, ImportedPart, Summary } from '../sources/import/import.ts'
+import { importFiles } from '../sources/import/import.ts'
+import type { ImportOptions, Imported, ImportedPart } from '../sources/import/import.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
 import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
 import type { UsageMap } from '../sources/import/usage-map.ts'
@@ -20,12 +20,7 @@ import { JSON_OPTION, command, printResult } from './command.ts'
 import type { Dependencies } from './command.ts'
 
 /** Totals of one file, or of all files of a source. */
-type Imported = Summary & {
-  readonly file: string
-  readonly parts: readonly ImportedPart[]
-  /** Rows that are not generations. */
-  readonly skipped: number
-}
+type Batch = Imported & { readonly file: string }
 
 /** A source's name is part of a file name. */
 const SOURCE = /^[a-z0-9][a-z0-9_-]{0,39}$/i
@@ -74,7 +69,7 @@ export const importCommand = command({
     const format = readFormat(values.format)
     return async (dependencies) => {
       const { dataDir } = dependencies.config
-      const imported: Imported[] = []
+      const imported: Batch[] = []
       const options = { rawFolder: join(dataDir, RAW_FOLDER), dryRun, map, source }
       using stdin = ownPath(dataDir, `${SPILL_PREFIX}stdin-`)
       const inspect = async (path: string) =>
@@ -124,16 +119,15 @@ async function importBatch(
   { config }: Dependencies,
   inputs: readonly Input[],
   options: ImportOptions,
-): Promise<Imported> {
+): Promise<Batch> {
   await using database = await openMemoryDatabase(config)
   const { connection } = database
   await execute(connection, 'values.sql')
-  const { parts, skipped } = await importFiles(connection, inputs, options)
   const file = inputs.map((input) => input.file.name).join(', ')
-  return { file, parts, skipped, ...(await readSummary(connection, options)) }
+  return { file, ...(await importFiles(connection, inputs, options)) }
 }
 
-function describe(imported: Imported, dryRun: boolean, lastDay: string): string[] {
+function describe(imported: Batch, dryRun: boolean, lastDay: string): string[] {
   const { file, parts, skipped, new_apps, first_rows } = imported
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [

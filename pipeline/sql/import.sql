@@ -44,17 +44,17 @@ SELECT
 FROM unplaced AS u;
 
 -- name: present
--- The columns in which staged rows name their app.
-SELECT count(s.app_id) > 0 AS has_id, count(s.app) > 0 AS has_app
+-- Whether staged rows have the column app.
+SELECT count(s.app) > 0 AS has_app
 FROM staged AS s;
 
 -- name: apps
 -- The apps that staged rows name, those with the most rows first.
-SELECT s.app, count(*) AS rows
+SELECT s.app AS text
 FROM staged AS s
 WHERE s.app_id IS NULL AND nullif(trim(s.app), '') IS NOT NULL
 GROUP BY s.app
-ORDER BY rows DESC, s.app;
+ORDER BY count(*) DESC, s.app;
 
 -- name: new-apps
 -- The apps in `named_apps` that the registry has under no id.

@@ -1,4 +1,7 @@
-/** Sorts usage files into the folders of their days, values unchanged: the next run validates them. */
+/**
+ * Sorts usage files into the folders of their days, on the readers of the drop folder. Values stay as they are: the next run
+ * validates them.
+ */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, globSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -6,22 +9,29 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
+import { literal } from '../../duckdb/sql-values.ts'
+import { countSchema, execute, readRow, readRows, withAppender } from '../../duckdb/statements.ts'
+import { DataError, messageOf } from '../../errors.ts'
 import { pluralize } from '../../program/terminal.ts'
+import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
 import { putInPlace } from '../../snapshot/durable-file.ts'
 import { clearLeft, ownPath } from '../../snapshot/own-files.ts'
-import { DataError } from '../../errors.ts'
-import { literal } from '../../duckdb/sql-values.ts'
-import { countSchema, execute, readRow, readRows } from '../../duckdb/statements.ts'
-import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
+import { USAGE_COLUMNS, allColumns } from '../columns.ts'
 import { isSkipped } from '../drop-folder.ts'
+import { isRecord, readWholeJson } from '../formats/json.ts'
+import type { Document } from '../formats/json.ts'
 import { nameApps } from '../names.ts'
+import { appendRow, createStagingTable, readDocuments, stageFiles } from '../staging.ts'
 import type { Input } from './input.ts'
-import { stageInputs } from './stage-inputs.ts'
+import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
-import type { UsageField, UsageMap, UsageRow } from './usage-map.ts'
+import type { UsageMap, UsageRow } from './usage-map.ts'
 
 /** Digits of a file's SHA-256 in the names of its parts, so that the same file is stored once. */
 const HASH_DIGITS = 16
+
+/** Without a map, a JSON document has the columns of raw usage. */
+const PLAIN_MAP: UsageMap = { columns: Object.fromEntries(USAGE_FIELDS.map((field) => [field, field])) }
 
 const unplacedRow = z.object({
   rows: countSchema,
@@ -41,17 +51,30 @@ const dayRow = z.object({
   rows_large_parts: countSchema,
   rows_without_id: countSchema,
 })
+const presentRow = z.object({ has_app: z.boolean() })
+const firstRow = z.record(z.enum(USAGE_FIELDS), z.string().nullable())
+const textRow = z.object({ text: z.string() })
 
 /** One day of an import. Sums are text, since they may exceed 2^53. */
 export type ImportedPart = z.infer<typeof dayRow> & {
   /** Path below raw/. */
   readonly name: string
-  /** Whether they were imported before. */
+  /** Whether it was imported before. */
   readonly known: boolean
   /** Whether another file of the day has usage, so that rows without request_id may count twice. */
   readonly may_double: boolean
   /** Whether it replaces what the source brought for the day before. */
   readonly replaces: boolean
+}
+
+export type Imported = {
+  readonly parts: readonly ImportedPart[]
+  /** Rows that are not generations. */
+  readonly skipped: number
+  /** The apps that the registry lacks, by the first text that names each. */
+  readonly new_apps: readonly string[]
+  /** The first rows, decoded, in a dry run. */
+  readonly first_rows: readonly UsageRow[]
 }
 
 export type ImportOptions = {
@@ -65,7 +88,7 @@ export type ImportOptions = {
 
 /**
  * Writes the rows of the files as one Parquet file per UTC day below `rawFolder`, unless it exists; repeating an interrupted
- * import completes it. The rows stay in the table `staged`.
+ * import completes it.
  * @param connection to any DuckDB with the macros of values.sql.
  * @throws DataError if a file cannot be read or a row has no valid day; then nothing is written.
  */
@@ -73,25 +96,80 @@ export async function importFiles(
   connection: DuckDBConnection,
   inputs: readonly Input[],
   options: ImportOptions,
-): Promise<{ readonly parts: readonly ImportedPart[]; readonly skipped: number }> {
-  const skipped = await stageInputs(connection, inputs, options.map)
+): Promise<Imported> {
+  const { dryRun, map, source, rawFolder } = options
+  await createStagingTable(connection, USAGE_COLUMNS)
+  let skipped = 0
+  for (const input of inputs) skipped += await stageInput(connection, input, map)
   await refuseUnplaced(connection)
-  const fileName = await nameOfParts(inputs, options)
   const days = await readRows(connection, 'import.sql#days', dayRow)
+  const { has_app } = await readRow(connection, 'import.sql#present', presentRow)
+  // An empty column app would mark all rows as without an app.
+  const columns = USAGE_FIELDS.filter((field) => field !== 'app' || has_app || map?.columns.app !== undefined)
+  const fileName = await nameOfParts(inputs, source)
   const parts: ImportedPart[] = []
-  for (const day of days) parts.push(await importDay(connection, fileName, day, options))
-  if (!options.dryRun && options.source === undefined) removeOtherDays(options.rawFolder, fileName, parts)
-  return { parts, skipped }
+  for (const day of days) parts.push(await importDay(connection, { fileName, day, columns }, options))
+  if (!dryRun && source === undefined) removeOtherDays(rawFolder, fileName, parts)
+  const first = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
+  const first_rows = first.map((row) =>
+    Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)),
+  )
+  return { parts, skipped, first_rows, new_apps: await readNewApps(connection, rawFolder) }
 }
 
-/** Name of a day's file: with a source one file per day, otherwise by the content of the imported file. */
-async function nameOfParts(inputs: readonly Input[], { source }: ImportOptions): Promise<string> {
-  if (source !== undefined) return `source-${source}.parquet`
-  const hash = createHash('sha256')
-  for (const { file } of inputs) {
-    await pipeline(createReadStream(file.path), hash, { end: false })
+/**
+ * Appends the rows of a file to the table `staged`, unchanged or mapped.
+ * @returns how many rows are not generations, according to the map.
+ */
+async function stageInput(connection: DuckDBConnection, input: Input, map?: UsageMap): Promise<number> {
+  const { file, isWholeJson } = input
+  let skipped = 0
+  if (map === undefined && !isWholeJson) {
+    await stageFiles(connection, [file], USAGE_COLUMNS)
+    return skipped
   }
-  return `import-${hash.digest('hex').slice(0, HASH_DIGITS)}.parquet`
+  await withAppender(connection, 'staged', async (appender) => {
+    // A mapped file may have any columns.
+    const documents = isWholeJson
+      ? readWholeJson(file)
+      : readDocuments(connection, file, { required: [], optional: [] })
+    for await (const document of documents) {
+      for (const usage of mapDocument(file.name, document, map ?? PLAIN_MAP)) {
+        if (usage === undefined) skipped += 1
+        else appendRow(appender, file.name, { row: document.row }, valuesOf(usage))
+      }
+    }
+  })
+  return skipped
+}
+
+/**
+ * The rows of usage in a document; undefined for one that is not a generation.
+ * @throws DataError with file and row of a document that is none, that the map cannot read, or that has no time.
+ */
+function mapDocument(name: string, { row, value, fault }: Document, map: UsageMap) {
+  const refuse = (reason: string, cause?: unknown) =>
+    new DataError(`${name}, row ${row}${reason}. Nothing of the file is imported`, { cause })
+  if (fault !== undefined) throw refuse(`: ${fault}`)
+  return [...(map.rows?.(value) ?? [value])].map((item) => {
+    let usage: UsageRow | undefined
+    try {
+      usage = mapRow(item, map)
+    } catch (error) {
+      throw refuse(`: ${messageOf(error)}`, error)
+    }
+    if (usage === undefined || typeof usage.ts === 'string') return usage
+    // The likely reason is a file of another producer.
+    const paths = [map.columns.ts].flat().filter((path) => typeof path === 'string')
+    const keys = isRecord(item) ? Object.keys(item).join(', ') : 'none'
+    throw refuse(
+      ` has no time: expected it under ${paths.join(' or ')}; the keys there are ${keys}. Give the right map with --from or --map`,
+    )
+  })
+}
+
+function valuesOf(usage: Readonly<Record<string, string | null | undefined>>) {
+  return allColumns(USAGE_COLUMNS).map((column) => usage[column])
 }
 
 async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
@@ -103,60 +181,59 @@ async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
   )
 }
 
+/** Name of a day's file: with a source one file per day, otherwise by the content of the imported file. */
+async function nameOfParts(inputs: readonly Input[], source: string | undefined): Promise<string> {
+  if (source !== undefined) return `source-${source}.parquet`
+  const hash = createHash('sha256')
+  for (const { file } of inputs) await pipeline(createReadStream(file.path), hash, { end: false })
+  return `import-${hash.digest('hex').slice(0, HASH_DIGITS)}.parquet`
+}
+
+type Part = {
+  readonly fileName: string
+  readonly day: z.infer<typeof dayRow>
+  readonly columns: readonly string[]
+}
+
 async function importDay(
   connection: DuckDBConnection,
-  fileName: string,
-  day: z.infer<typeof dayRow>,
+  { fileName, day, columns }: Part,
   { rawFolder, dryRun, map, source }: ImportOptions,
 ): Promise<ImportedPart> {
   const name = join('usage', `date=${day.day}`, fileName)
   const target = join(rawFolder, name)
   const exists = existsSync(target)
-  const may_double = source === undefined && !exists && hasOtherFiles(dirname(target), fileName)
+  const hasOthers =
+    existsSync(dirname(target)) && readdirSync(dirname(target)).some((other) => !isSkipped(other))
   // Without a map, the same bytes give the same rows.
-  const isSame = source === undefined && map === undefined
-  if (exists && isSame) return { ...day, name, known: true, may_double, replaces: false }
-  const columns = columnsOf(map, await presentColumns(connection))
-  const known = dryRun ? false : await writePart(connection, { target, day: day.day, columns })
-  return { ...day, name, known, may_double, replaces: exists && !known && source !== undefined }
+  const isSame = exists && source === undefined && map === undefined
+  const known = isSame || (!dryRun && (await writePart(connection, target, { day: day.day, columns })))
+  return {
+    ...day,
+    name,
+    known,
+    may_double: source === undefined && !exists && hasOthers,
+    replaces: exists && !known && source !== undefined,
+  }
 }
-
-function hasOtherFiles(folder: string, fileName: string): boolean {
-  if (!existsSync(folder)) return false
-  return readdirSync(folder).some((name) => name !== fileName && !isSkipped(name))
-}
-
-const presentRow = z.object({ has_id: z.boolean(), has_app: z.boolean() })
-
-async function presentColumns(connection: DuckDBConnection): Promise<z.infer<typeof presentRow>> {
-  return await readRow(connection, 'import.sql#present', presentRow)
-}
-
-/** Rows name their app in one of two columns; an empty column app would mark all rows as without an app. */
-function columnsOf(map: UsageMap | undefined, present: z.infer<typeof presentRow>): UsageField[] {
-  const hasApp = map === undefined ? present.has_app : map.columns.app !== undefined
-  const hasId = map === undefined ? present.has_id || !hasApp : map.columns.app_id !== undefined
-  return USAGE_FIELDS.filter((field) => (field === 'app' ? hasApp : field === 'app_id' ? hasId : true))
-}
-
-type Part = { readonly target: string; readonly day: string; readonly columns: readonly UsageField[] }
 
 /**
  * Writes under a temporary name that readers skip and no other import shares. DuckDB's USE_TMP_FILE would use a name that
  * readers do not skip.
  * @returns whether the same file existed.
  */
-async function writePart(connection: DuckDBConnection, { target, day, columns }: Part): Promise<boolean> {
+async function writePart(
+  connection: DuckDBConnection,
+  target: string,
+  { day, columns }: { readonly day: string; readonly columns: readonly string[] },
+): Promise<boolean> {
   const [folder, prefix] = [dirname(target), `.${basename(target)}-`]
   mkdirSync(folder, { recursive: true })
   clearLeft(folder, prefix)
   using aside = ownPath(folder, prefix)
   await connection.run(
-    `COPY (
-       SELECT ${columns.join(', ')}
-       FROM staged
-       WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)}
-     ) TO ${literal(aside.path)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    `COPY (SELECT ${columns.join(', ')} FROM staged WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)})
+     TO ${literal(aside.path)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   )
   if (existsSync(target) && (await readFile(target)).equals(await readFile(aside.path))) return true
   putInPlace(aside.path, target)
@@ -171,47 +248,21 @@ function removeOtherDays(rawFolder: string, fileName: string, parts: readonly Im
   }
 }
 
-const firstRow = z.record(z.enum(USAGE_FIELDS), z.string().nullable())
-const appRow = z.object({ app: z.string() })
-const textRow = z.object({ text: z.string() })
-
-export type Summary = {
-  /** The apps that the registry lacks, by the first text that names each. */
-  readonly new_apps: readonly string[]
-  /** The first rows, decoded, in a dry run. */
-  readonly first_rows: readonly UsageRow[]
-}
-
-/** Computes the summary from the table `staged`, and then replaces that table by the registry. */
-export async function readSummary(
-  connection: DuckDBConnection,
-  { dryRun, rawFolder }: ImportOptions,
-): Promise<Summary> {
-  const apps = await readRows(connection, 'import.sql#apps', appRow)
-  const rows = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
-  const texts = apps.map(({ app }) => app)
-  const new_apps = texts.length === 0 ? [] : await newAmong(connection, texts, rawFolder)
-  return { new_apps, first_rows: rows.map(withoutNulls) }
-}
-
-/** Apps that the registry lacks; all if the registry cannot be read, which the next run reports. */
-async function newAmong(
-  connection: DuckDBConnection,
-  texts: readonly string[],
-  rawFolder: string,
-): Promise<string[]> {
+/**
+ * The apps that the registry lacks; all if it cannot be read, which the next run reports. Replaces the table `staged` by the
+ * registry.
+ */
+async function readNewApps(connection: DuckDBConnection, rawFolder: string): Promise<readonly string[]> {
+  const texts = (await readRows(connection, 'import.sql#apps', textRow)).map(({ text }) => text)
+  if (texts.length === 0) return texts
   try {
     await execute(connection, 'warehouse.sql')
     await stageRegistry(connection, rawFolder)
     await decodeRegistry(connection)
   } catch (error) {
-    if (error instanceof DataError) return [...texts]
+    if (error instanceof DataError) return texts
     throw error
   }
   await nameApps(connection, texts)
   return (await readRows(connection, 'import.sql#new-apps', textRow)).map(({ text }) => text)
-}
-
-function withoutNulls(row: UsageRow): UsageRow {
-  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 }

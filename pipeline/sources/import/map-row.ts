@@ -5,15 +5,10 @@
  */
 import { isRecord, parseExactly } from '../formats/json.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
-import type { ColumnSource, Condition, Read, TimeUnit, UsageField, UsageMap, UsageRow } from './usage-map.ts'
+import type { ColumnSource, Condition, Read, TimeUnit, UsageMap, UsageRow } from './usage-map.ts'
 
-/** Units per second. */
-const PER_SECOND: Record<TimeUnit, bigint> = {
-  s: 1n,
-  ms: 1000n,
-  us: 1_000_000n,
-  ns: 1_000_000_000n,
-}
+/** Decimal digits of a unit below the second. */
+const DIGITS: Record<TimeUnit, number> = { s: 0, ms: 3, us: 6, ns: 9 }
 
 const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
 
@@ -21,8 +16,10 @@ const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
 export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
   const read: Read = (path) => readPath(row, path)
   if (holdsAny(map.skipped, read)) return undefined
-  const usage = usageOf((field) => valueOf(map.columns[field], read))
-  const timed = { ...usage, ts: map.unit === undefined ? (usage.ts ?? null) : timeOf(usage.ts, map.unit) }
+  const usage: UsageRow = Object.fromEntries(
+    USAGE_FIELDS.map((field) => [field, valueOf(map.columns[field], read)]),
+  )
+  const timed = map.unit === undefined ? usage : { ...usage, ts: timeOf(usage.ts, map.unit) }
   return holdsAny(map.failed, read) ? failureOf(timed) : timed
 }
 
@@ -38,13 +35,6 @@ function failureOf(usage: UsageRow): UsageRow {
     reasoning_tokens: null,
     cached_tokens: null,
   }
-}
-
-/** A row of usage with the result of `value` for each column. */
-function usageOf(value: (field: UsageField) => string | null): UsageRow {
-  const usage: Partial<Record<UsageField, string | null>> = {}
-  for (const field of USAGE_FIELDS) usage[field] = value(field)
-  return usage
 }
 
 function valueOf(source: ColumnSource | undefined, read: Read): string | null {
@@ -81,19 +71,15 @@ function holds(condition: Condition, read: Read): boolean {
   return 'is' in condition ? condition.is.includes(value) : !condition.not.includes(value)
 }
 
-/** A number of units since 1970 as ISO 8601, without trailing zeros; any other text unchanged. */
+/** A number of units since 1970 as ISO 8601; any other text unchanged. */
 function timeOf(text: string | null | undefined, unit: TimeUnit): string | null {
   const [, whole, fraction = ''] = WHOLE_OR_DECIMAL.exec(text ?? '') ?? []
   if (whole === undefined) return text ?? null
-  const perSecond = PER_SECOND[unit]
-  const seconds = BigInt(whole) / perSecond
-  const digits = String(perSecond).length - 1
-  const below = `${String(BigInt(whole) % perSecond)
-    .padStart(digits, '0')
-    .slice(0, digits)}${fraction}`
-  const time = new Date(Number(seconds) * 1000)
+  const digits = whole.padStart(DIGITS[unit] + 1, '0')
+  const point = digits.length - DIGITS[unit]
+  const time = new Date(Number(digits.slice(0, point)) * 1000)
   if (Number.isNaN(time.getTime()) || time.getUTCFullYear() > 9999) return text ?? null
-  return `${time.toISOString().slice(0, 19)}.${below.replace(/0+$/, '').padEnd(6, '0')}Z`
+  return `${time.toISOString().slice(0, 19)}.${`${digits.slice(point)}${fraction}`.padEnd(6, '0')}Z`
 }
 
 /** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */

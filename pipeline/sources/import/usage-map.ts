@@ -38,15 +38,15 @@ const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
 export type TimeUnit = (typeof TIME_UNITS)[number]
 
 export type UsageMap = {
-  readonly columns: Readonly<Partial<Record<UsageField, ColumnSource>>>
+  readonly columns: Readonly<Partial<Record<UsageField, ColumnSource | undefined>>>
   /** Set if the time is a number. */
-  readonly unit?: TimeUnit
+  readonly unit?: TimeUnit | undefined
   /** Splits a document into rows; by default a document is one row. */
-  readonly rows?: (document: unknown) => Iterable<unknown>
+  readonly rows?: ((document: unknown) => Iterable<unknown>) | undefined
   /** Rows that meet one of these are not generations, and are left out. */
-  readonly skipped?: readonly Condition[]
+  readonly skipped?: readonly Condition[] | undefined
   /** Rows that meet one of these are failures and count 0 requests. */
-  readonly failed?: readonly Condition[]
+  readonly failed?: readonly Condition[] | undefined
 }
 
 const pathSchema = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)])
@@ -57,13 +57,19 @@ const conditionSchema = z.union([
 ])
 
 /** The form of `--map FILE.json`. */
-const mapFileSchema = z.strictObject({
-  columns: z.partialRecord(z.enum(USAGE_FIELDS), pathSchema),
-  unit: z.enum(TIME_UNITS).optional(),
-  rows: z.string().optional(),
-  leave_out: z.array(conditionSchema).optional(),
-  failed: z.array(conditionSchema).optional(),
-})
+const mapFileSchema = z
+  .strictObject({
+    columns: z.partialRecord(z.enum(USAGE_FIELDS), pathSchema),
+    unit: z.enum(TIME_UNITS).optional(),
+    rows: z.string().optional(),
+    leave_out: z.array(conditionSchema).optional(),
+    failed: z.array(conditionSchema).optional(),
+  })
+  .transform(({ leave_out: skipped, rows, ...rest }): UsageMap => ({
+    ...rest,
+    skipped,
+    rows: rows === undefined ? undefined : rowsAt(rows),
+  }))
 
 const UNIT_ENDING = /^(.*):(s|ms|us|ns)$/
 
@@ -92,7 +98,7 @@ function readPairs(text: string): UsageMap {
     columns[field] = timePath ?? path
     unit ??= TIME_UNITS.find((known) => known === ending)
   }
-  return { columns, ...(unit && { unit }) }
+  return { columns, unit }
 }
 
 function readMapFile(path: string): UsageMap {
@@ -107,16 +113,7 @@ function readMapFile(path: string): UsageMap {
   }
   const map = mapFileSchema.safeParse(content)
   if (!map.success) throw new UsageError(`The map ${path} is wrong:\n${z.prettifyError(map.error)}`)
-  const { columns, unit, rows, leave_out: skipped, failed } = map.data
-  return {
-    columns: Object.fromEntries(
-      Object.entries(columns).flatMap(([field, source]) => (source === undefined ? [] : [[field, source]])),
-    ),
-    ...(unit && { unit }),
-    ...(rows !== undefined && { rows: rowsAt(rows) }),
-    ...(skipped && { skipped }),
-    ...(failed && { failed }),
-  }
+  return map.data
 }
 
 /** The elements of the list at a path of plain keys; a document without it is one row, such as a line of the same export. */
@@ -134,7 +131,8 @@ export function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
  * @throws UsageError if a required column is in neither.
  */
 export function mergeMaps(first: UsageMap, second: UsageMap | undefined): UsageMap {
-  const map = { ...second, ...first, columns: { ...second?.columns, ...first.columns } }
+  const given = Object.fromEntries(Object.entries(first).filter(([, value]) => value !== undefined))
+  const map = { ...second, ...given, columns: { ...second?.columns, ...first.columns } }
   const missing = (['ts', 'prompt_tokens', 'completion_tokens'] as const).filter(
     (field) => map.columns[field] === undefined,
   )
