@@ -3,25 +3,18 @@ import type { Readable } from 'node:stream'
 import type { Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { sendBody } from '../http/respond.ts'
-import { isObject, parseJson, type JsonObject } from '../untrusted/json.ts'
+import { isObject, type JsonObject } from '../untrusted/json.ts'
 import { STATUS_DISCONNECTED, type Attempt, type ChatCall, type Ending } from './call.ts'
-import { ChunkReader, failedChunk, silentChunk } from './chunks.ts'
+import { readChunks, REPLY_CHARACTERS } from './chunks.ts'
 import { openClientStream, type ClientStream } from './client-stream.ts'
-import {
-  isFilteredOut,
-  joinChunks,
-  readCompletion,
-  type Completion,
-  type ReplyIdentity,
-} from './completion.ts'
-import { AttemptFailure, failureOf } from './failures.ts'
+import { Completion, failedChunk, silentChunk, type ReplyIdentity } from './completion.ts'
+import { AttemptFailure } from './failures.ts'
 import type { Fallback, RoutedCall } from './fallback.ts'
-import { asCut, eventsOf, readEvents, readText, type ProviderClient, type ProviderEvent } from './provider.ts'
-import type { ChatRequest } from './request.ts'
-import { identityFor, providerBody } from './upstream-request.ts'
+import { asCut, type ProviderClient } from './provider.ts'
+import { providerBody, type ChatRequest } from './request.ts'
 
-/** Chunks held until the first token; further empty ones are dropped. */
-const HELD_CHUNKS = 64
+/** Chunks without content that are passed on before the first token. */
+const SILENT_CHUNKS = 64
 /** Wait for the end of the body after [DONE], in milliseconds. */
 const ENDING_MS = 1000
 
@@ -35,224 +28,178 @@ interface AnswerOptions {
 }
 
 /** Answers a request from its candidates. */
-export type Answer = (routed: RoutedCall, request: ChatRequest, reply: Reply) => Promise<void>
+type Answer = (routed: RoutedCall, request: ChatRequest, reply: Reply) => Promise<void>
 
-/** Answers in one piece. */
-export function createWholeAnswer({ client, fallback, finish }: AnswerOptions): Answer {
-  return async (routed, request, reply) => {
-    const { call } = routed
-    const [attempt, completion] = await fallback.firstServing(routed, async (one, isLastModel) => {
-      const got = await complete(client, one, { call, request })
-      if (!isLastModel && isFilteredOut(got)) throw new AttemptFailure('filtered')
-      return got
+/** An attempt that serves: its reply is whole, or a stream with its first token. */
+interface Serving {
+  readonly attempt: Attempt
+  readonly reply: ProviderReply
+  /** What was read of it. */
+  readonly chunks: readonly JsonObject[]
+}
+
+export function createAnswer({ client, fallback, finish, silenceMs }: AnswerOptions): Answer {
+  /**
+   * Sends the request of an attempt, and reads the reply: to its end, or a stream up to its first token.
+   * @throws {AttemptFailure} if it is no answer.
+   */
+  async function serve(call: ChatCall, request: ChatRequest, attempt: Attempt): Promise<Serving> {
+    const { provider } = attempt.candidate
+    const { first_token_ms, keep_alive_ms } = provider.timeouts
+    if (request.stream) attempt.expectWithin(first_token_ms, keep_alive_ms)
+    const { status, body } = await client.post(provider, providerBody(request, provider), attempt.signal)
+    attempt.status = status
+    const completion = new Completion(identityFor(call, attempt.candidate), request.body['n'])
+    const reply = new ProviderReply(completion, body, attempt, request.stream ? Infinity : REPLY_CHARACTERS)
+    const chunks: JsonObject[] = []
+    while (!completion.isOver && !(request.stream && completion.isMeaningful))
+      chunks.push(...(await reply.read()))
+    if (completion.failure !== undefined) throw completion.failure
+    return { attempt, reply, chunks }
+  }
+
+  /** The first attempt that serves; content that a filter held back serves only if no other model is left. */
+  async function firstServing(routed: RoutedCall, request: ChatRequest): Promise<Serving> {
+    return await fallback.firstServing(routed, async (attempt, isLastModel) => {
+      const serving = await serve(routed.call, request, attempt)
+      if (isLastModel || !serving.reply.completion.isFilteredOut) return serving
+      serving.reply.cancel()
+      throw new AttemptFailure('filtered')
     })
+  }
+
+  async function answerWhole(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
+    const { call } = routed
+    const { attempt, reply: provided, chunks } = await firstServing(routed, request)
+    const { completion } = provided
     fallback.ended(call, attempt)
     const how = call.isDisconnected
       ? ({ outcome: 'left', status: STATUS_DISCONNECTED } as const)
       : ({ outcome: 'completed', status: 200 } as const)
     await finish(call, { ...how, served: attempt.candidate, usage: completion.usage })
     // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
-    const body = JSON.stringify({ ...completion.body, ...routerMetadata(reply) })
+    const body = JSON.stringify({ ...completion.whole(chunks), ...routerMetadata(reply) })
     sendBody(reply, 200, 'application/json; charset=utf-8', body)
   }
-}
 
-/** Answers as a stream; until its first token another provider can take over. */
-export function createStreamAnswer({ client, fallback, finish, silenceMs }: AnswerOptions): Answer {
-  async function open(routed: RoutedCall, request: ChatRequest, stream: ClientStream) {
+  async function answerStream(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
     const { call } = routed
-    try {
-      return await fallback.firstServing(routed, async (one, isLastModel) => {
-        const opened = await openStream(client, one, { call, request })
-        if (isLastModel || !opened.reader.isFilteredOut) return opened
-        opened.body.destroy()
-        throw new AttemptFailure('filtered')
-      })
-    } catch (error) {
+    const [model = ''] = request.models
+    let identity = identityFor(call, { model, provider: { name: 'none' } })
+    const stream = openClientStream(reply, { silenceMs, silentChunk: () => silentChunk(identity) })
+    const serving = await firstServing(routed, request).catch(async (error: unknown) => {
       stream.stop()
       // As long as nothing was sent, the error can have its own status.
       if (!stream.hasBegun() || !(error instanceof ApiError)) throw error
       await finish(call, { outcome: call.isDisconnected ? 'left' : 'failed', status: 200 })
       const { status: code, message, metadata } = error
-      stream.fail(
-        failedChunk(unservedIdentity(call, request), { code, message, ...(metadata && { metadata }) }),
-      )
-      return undefined
-    }
-  }
-
-  return async (routed, request, reply) => {
-    const { call } = routed
-    let identity = unservedIdentity(call, request)
-    const stream = openClientStream(reply, { silenceMs, silentChunk: () => silentChunk(identity) })
-    const opened = await open(routed, request, stream)
-    if (opened === undefined) return
-    const [attempt, { reader }] = opened
+      stream.fail(failedChunk(identity, { code, message, ...(metadata && { metadata }) }))
+    })
+    if (serving === undefined) return
+    const { attempt, reply: provided } = serving
+    const { completion } = provided
     call.reachedFirstToken()
-    const { model, provider } = identityFor(call.facts, attempt.candidate)
+    const { provider } = attempt.candidate
     // A chunk in silence was sent before any provider gave the reply an id.
-    identity = reader.fixIdentity(stream.hasBegun() ? { ...identity, model, provider } : undefined)
-    const failure = await relay(opened[1], attempt, stream)
+    const sent = { ...identity, model: attempt.candidate.model, provider: provider.name }
+    identity = completion.fixIdentity(stream.hasBegun() ? sent : undefined)
+    await relay(serving, stream)
+    const { failure, usage } = completion
     fallback.ended(call, attempt, failure)
     const status = stream.hasBegun() ? 200 : STATUS_DISCONNECTED
     const outcome = call.isDisconnected ? 'left' : failure === undefined ? 'completed' : 'cut'
-    await finish(call, { outcome, status, served: attempt.candidate, usage: reader.usage, failure })
+    await finish(call, { outcome, status, served: attempt.candidate, usage, failure })
     if (failure !== undefined) return stream.fail(failedChunk(identity, cutError(attempt, failure)))
-    const last = reader.ending(wantsUsageChunk(request)).map((chunk) => reader.identified(chunk))
-    stream.end([...last.slice(0, -1), { ...last.at(-1), ...routerMetadata(reply) }])
+    // As OpenAI's API: usage in a chunk of its own only on request.
+    const { stream_options: options } = request.body
+    const last = completion.ending(isObject(options) && options['include_usage'] === true)
+    Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
+    stream.end(last.map((chunk) => completion.identified(chunk)))
   }
+
+  return async (routed, request, reply) =>
+    await (request.stream ? answerStream : answerWhole)(routed, request, reply)
 }
 
-/** A call and its request. */
-type Asked = Readonly<{ call: ChatCall; request: ChatRequest }>
+/** The reply to one attempt: its body, read within the attempt's deadlines. */
+class ProviderReply {
+  readonly completion: Completion
+  readonly #body: Readable
+  readonly #attempt: Attempt
+  readonly #chunks: ReturnType<typeof readChunks>
+  /** Chunks without content so far. */
+  #silent = 0
 
-/** Sends the request to the provider of the attempt, which has its status from then on. */
-async function post(client: ProviderClient, attempt: Attempt, request: ChatRequest) {
-  const { provider } = attempt.candidate
-  const reply = await client.post(provider, providerBody(request, provider), attempt.signal)
-  attempt.status = reply.status
-  return reply
-}
+  constructor(completion: Completion, body: Readable, attempt: Attempt, eventsAtMost: number) {
+    this.completion = completion
+    this.#body = body
+    this.#attempt = attempt
+    this.#chunks = readChunks(body, eventsAtMost)
+  }
 
-/**
- * Requests a completion; some providers stream without a request for it.
- * @throws {AttemptFailure} if the provider returns none.
- */
-async function complete(
-  client: ProviderClient,
-  attempt: Attempt,
-  { call, request }: Asked,
-): Promise<Completion> {
-  const { status, body } = await post(client, attempt, request)
-  const text = await readText(body, attempt.signal)
-  const identity = identityFor(call.facts, attempt.candidate)
-  const value = parseJson(text)
-  if (value !== undefined && !Array.isArray(value)) return readCompletion(value, identity)
-  const reader = new ChunkReader(identity)
-  const events = eventsOf(text)
-  if (events.length === 0) throw failureOf(status, text)
-  const chunks = events.map((event) => reader.read(event)).filter((chunk) => chunk !== undefined)
-  if (!reader.isWhole) throw new AttemptFailure(reader.isMeaningful ? 'cut' : 'invalidReply')
-  return readCompletion(
-    joinChunks([...chunks, ...reader.ending()].map((chunk) => reader.identified(chunk))),
-    identity,
-  )
-}
-
-/** A stream that serves: its first token has arrived. */
-interface ProviderStream {
-  readonly reader: ChunkReader
-  /** Chunks read so far. */
-  readonly chunks: readonly JsonObject[]
-  /** The following events, grouped by read. */
-  readonly events: AsyncGenerator<readonly ProviderEvent[], void>
-  readonly body: Readable
-}
-
-/**
- * Requests a stream and reads it up to its first token.
- * @throws {AttemptFailure} if no token arrives.
- */
-async function openStream(
-  client: ProviderClient,
-  attempt: Attempt,
-  { call, request }: Asked,
-): Promise<ProviderStream> {
-  const { first_token_ms, keep_alive_ms } = attempt.candidate.provider.timeouts
-  attempt.expectWithin(first_token_ms, keep_alive_ms)
-  const { body } = await post(client, attempt, request)
-  const { n } = request.body
-  const reader = new ChunkReader(identityFor(call.facts, attempt.candidate), typeof n === 'number' ? n : 1)
-  const events = readEvents(body)
-  const chunks: JsonObject[] = []
-  try {
-    while (!reader.isMeaningful) {
-      const next = await events.next()
-      attempt.progressed()
-      for (const event of next.value ?? []) {
-        const chunk = reader.read(event)
-        if (chunk !== undefined && (chunks.length < HELD_CHUNKS || reader.isMeaningful)) chunks.push(chunk)
+  /** Reads once; returns the chunks for the client, those before an error too. Afterwards the completion may be over. */
+  async read(): Promise<readonly JsonObject[]> {
+    const { completion } = this
+    const { restMs } = completion
+    const chunks: JsonObject[] = []
+    try {
+      const { done, value } = await this.#chunks.next()
+      for (const one of value ?? []) {
+        const chunk = completion.read(one)
+        if (chunk === undefined || (!completion.isMeaningful && this.#silent++ >= SILENT_CHUNKS)) continue
+        chunks.push(chunk)
       }
-      // After [DONE] the connection may stay open.
-      const isOver = next.done === true || reader.isDone
-      if (isOver && !reader.isMeaningful) throw new AttemptFailure('cut')
+      if (done === true) completion.end()
+    } catch (error) {
+      completion.end(asCut(error, this.#attempt.signal))
     }
-    expectMore(reader, attempt)
-    return { reader, chunks, events, body }
-  } catch (error) {
-    body.destroy()
-    throw asCut(error, attempt.signal)
+    if (completion.isOver) this.#close()
+    else if (completion.restMs !== restMs) this.expectMore()
+    // After the end of every choice a keep-alive extends nothing.
+    else if (restMs === undefined) this.#attempt.progressed()
+    return chunks
+  }
+
+  /** Sets how long the provider may be silent. */
+  expectMore(): void {
+    const { idle_ms } = this.#attempt.candidate.provider.timeouts
+    this.#attempt.expectWithin(this.completion.restMs ?? idle_ms)
+  }
+
+  cancel(): void {
+    this.#body.destroy()
+  }
+
+  /** After [DONE] the rest of the body is read, so that the connection can be reused. */
+  #close(): void {
+    if (this.#body.readableEnded || this.#body.closed) return
+    if (this.completion.failure !== undefined) return this.cancel()
+    const timer = setTimeout(() => this.cancel(), ENDING_MS)
+    this.#body.on('error', () => undefined).once('close', () => clearTimeout(timer))
+    void this.#chunks.return().then(() => this.#body.resume())
   }
 }
 
-/** Sets how long the provider may be silent. */
-function expectMore(reader: ChunkReader, attempt: Attempt): void {
-  attempt.expectWithin(reader.restMs ?? attempt.candidate.provider.timeouts.idle_ms)
-}
-
-/**
- * Passes a stream on to the client.
- * @returns the failure if the provider did not finish the stream.
- */
-async function relay(
-  stream: ProviderStream,
-  attempt: Attempt,
-  client: ClientStream,
-): Promise<AttemptFailure | undefined> {
-  const { reader, chunks, events, body } = stream
-
-  /** A client that reads slowly must not look like a provider that sends slowly. */
+/** Passes a stream on to the client, to its end. */
+async function relay({ attempt, reply, chunks }: Serving, client: ClientStream): Promise<void> {
+  const { completion } = reply
   async function send(some: readonly JsonObject[]): Promise<void> {
-    const drained = client.send(
-      some.map((chunk) => reader.identified(chunk)),
-      attempt.signal,
-    )
+    const identified = some.map((chunk) => completion.identified(chunk))
+    const drained = client.send(identified, attempt.signal)
     if (drained === undefined) return
+    // A client that reads slowly must not look like a provider that sends slowly.
     attempt.suspend()
     await drained
-    expectMore(reader, attempt)
+    reply.expectMore()
   }
-
-  /** Reads once, and sends the chunks; those before an error too. */
-  async function passOn(some: readonly ProviderEvent[]): Promise<void> {
-    const restMs = reader.restMs
-    const read: JsonObject[] = []
-    try {
-      for (const event of some) {
-        const chunk = reader.read(event)
-        if (chunk !== undefined) read.push(chunk)
-      }
-    } finally {
-      if (reader.restMs !== restMs) expectMore(reader, attempt)
-      // After the end of every choice a keep-alive extends nothing.
-      else if (restMs === undefined) attempt.progressed()
-      await send(read)
-    }
-  }
-
   try {
+    reply.expectMore()
     await send(chunks)
-    while (!reader.isDone) {
-      const next = await events.next()
-      if (next.done === true) break
-      await passOn(next.value)
-    }
+    while (!completion.isOver) await send(await reply.read())
   } catch (error) {
-    body.destroy()
-    // A break after the end of every choice loses nothing of the answer.
-    return reader.isWhole ? undefined : asCut(error, attempt.signal)
+    completion.end(asCut(error, attempt.signal))
+    reply.cancel()
   }
-  void readRest(stream)
-  return reader.isWhole ? undefined : new AttemptFailure('cut')
-}
-
-/** Reads to the end of the body after [DONE], so that the connection can be reused. */
-async function readRest({ events, body }: ProviderStream): Promise<void> {
-  await events.return()
-  if (body.closed) return
-  const timer = setTimeout(() => body.destroy(), ENDING_MS)
-  body.on('error', () => undefined).once('close', () => clearTimeout(timer))
-  body.resume()
 }
 
 /** The attempts, if the caller requests them. */
@@ -261,13 +208,13 @@ function routerMetadata(reply: Reply): JsonObject {
   return metadata === undefined ? {} : { router_metadata: metadata }
 }
 
-/** As OpenAI's API: usage in a chunk of its own only on request. */
-function wantsUsageChunk({ body: { stream_options: options } }: ChatRequest): boolean {
-  return isObject(options) && options['include_usage'] === true
-}
-
-function unservedIdentity({ facts }: ChatCall, { models: [model = ''] }: ChatRequest): ReplyIdentity {
-  return identityFor(facts, { model, provider: { name: 'none' } })
+/** The identity of a reply before its provider gives one. */
+function identityFor(
+  { facts: { requestId, arrivedAt } }: ChatCall,
+  { model, provider }: { readonly model: string; readonly provider: { readonly name: string } },
+): ReplyIdentity {
+  const created = Math.floor(arrivedAt.getTime() / 1000)
+  return { id: `gen-${requestId}`, created, model, provider: provider.name }
 }
 
 function cutError({ candidate }: Attempt, failure: AttemptFailure): JsonObject {

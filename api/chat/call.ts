@@ -137,13 +137,15 @@ export class ChatCall {
     this.#current?.abort(new AttemptFailure('cancelled'))
   }
 
-  began(attempt: Attempt): void {
-    this.#current = attempt
+  /** Begins an attempt; `leftMs` is the remaining time. */
+  begin(candidate: Candidate, leftMs: number): Attempt {
+    this.#current = new Attempt(candidate, leftMs)
+    return this.#current
   }
 
   /** The first meaningful token arrived. */
   reachedFirstToken(): void {
-    this.#firstTokenMs ??= this.elapsedMs
+    this.#firstTokenMs = this.elapsedMs
   }
 
   /** The attempt is over; returns its record. */
@@ -158,7 +160,7 @@ export class ChatCall {
   finish(ending: Ending): UsageRecord | undefined {
     if (this.#isRecorded) return undefined
     this.#isRecorded = true
-    const { served } = ending
+    const { served, usage, outcome, status } = ending
     const { requestId, arrivedAt, caller, app } = this.facts
     return {
       ts: arrivedAt.toISOString(),
@@ -167,14 +169,17 @@ export class ChatCall {
       ...(app.app === null
         ? { app_id: app.id }
         : { app: app.app, app_title: app.title, app_categories: app.categories }),
-      ...tokensOf(ending.usage),
+      prompt_tokens: usage?.promptTokens ?? null,
+      completion_tokens: usage?.completionTokens ?? null,
+      reasoning_tokens: usage?.reasoningTokens ?? null,
+      cached_tokens: usage?.cachedTokens ?? null,
       requests: served === undefined ? 0 : 1,
       model: served?.model ?? null,
       provider: served?.provider.name ?? null,
       account_id: caller.accountId,
       stream: this.isStream,
-      status: ending.status,
-      outcome: ending.outcome,
+      status,
+      outcome,
       usage_missing: this.#usageMissing(ending),
       first_token_ms: this.#firstTokenMs,
       duration_ms: this.elapsedMs,
@@ -189,14 +194,5 @@ export class ChatCall {
     if (failure.kind !== 'cancelled') return `the provider ${failure.message}`
     const end = this.isDisconnected ? 'the client disconnected' : 'the service stopped'
     return `${end}, and the reply was not read to its end`
-  }
-}
-
-function tokensOf(usage: Usage | undefined) {
-  return {
-    prompt_tokens: usage?.promptTokens ?? null,
-    completion_tokens: usage?.completionTokens ?? null,
-    reasoning_tokens: usage?.reasoningTokens ?? null,
-    cached_tokens: usage?.cachedTokens ?? null,
   }
 }

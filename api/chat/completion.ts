@@ -1,13 +1,10 @@
-/**
- * Rewrites a provider's whole reply for strict clients, which fail on raw ones: a required key is missing, or null
- * where only absence is allowed. Its rules for messages and finishes hold for streams too.
- */
+/** The reply of one attempt, read chunk by chunk and rewritten for strict clients: as chunks, or as a whole. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
-import { failureOf, isError } from './failures.ts'
-import { indexOf, ToolCalls } from './tool-calls.ts'
-import { readUsage, usageIn, usageReply, type Usage } from './usage.ts'
-
-const OK = 200
+import { Choice, meaningOf, nativeFinish } from './choice.ts'
+import { DONE, type ProviderChunk } from './chunks.ts'
+import { AttemptFailure, failureOf, isError } from './failures.ts'
+import { indexOf } from './tool-calls.ts'
+import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 /** What identifies a reply and its model. */
 export interface ReplyIdentity {
@@ -18,42 +15,200 @@ export interface ReplyIdentity {
   readonly provider: string
 }
 
-export interface Completion {
-  readonly body: JsonObject
-  readonly usage: Usage | undefined
-}
+const OK = 200
+/** Members that are written anew. */
+const REWRITTEN = ['id', 'object', 'created', 'model', 'choices', 'usage'] as const
+
+/** Milliseconds to wait once every choice is over: for the end, and for the usage if it is not known. */
+const END_MS = 1000
+const USAGE_MS = 4000
 
 /**
- * Reads a completion.
- * @throws {AttemptFailure} if it is an error or no completion.
+ * A reply as far as it was read.
+ * - A token, a tool call or an empty end makes it an answer; a role or a keep-alive does not.
+ * - It is whole once every choice has finished, or with [DONE] after content.
+ * - Some providers set a finish in every chunk, so a finish beside content may not be the end.
+ * - Id and time are those of the first chunk that has them (Azure's first has none), the same in every chunk.
+ * - Usage and finishes are held back for the last chunk.
  */
-export function readCompletion(value: unknown, identity: ReplyIdentity): Completion {
-  if (!isObject(value)) throw failureOf(OK, value)
-  throwIfError(value)
-  const choices = objectsIn(value['choices'])
-  if (choices.every(isEmptyChoice)) throw failureOf(OK, value)
-  const usage = readUsage(usageIn(value))
-  return {
-    body: {
-      ...withoutNulls(value),
-      ...identityOf(value, identity),
+export class Completion {
+  readonly #choices = new Map<number, Choice>()
+  readonly #expected: number
+  #identity: ReplyIdentity
+  #isIdentityFixed = false
+  #usage: JsonObject | undefined
+  /** Members of chunks without choices. */
+  #more: JsonObject = {}
+  #hasContent = false
+  #endedWithContent = false
+  #isDone = false
+  #isEnded = false
+  #failure: AttemptFailure | undefined
+
+  /** `expected`: the requested number of choices. */
+  constructor(identity: ReplyIdentity, expected: unknown) {
+    this.#identity = identity
+    this.#expected = typeof expected === 'number' ? expected : 1
+  }
+
+  /** Reads the next chunk. Returns it for the client, without its identity; undefined if nothing of it is sent yet. */
+  read({ value, isError: isMarked }: ProviderChunk): JsonObject | undefined {
+    // Some send the usage after [DONE].
+    if (this.#isDone && isObject(value)) this.#usage = laterUsage(this.#usage, usageIn(value))
+    if (this.isOver) return undefined
+    if (value === DONE) {
+      this.#isDone = true
+      // A message without a finish is an answer too.
+      if (!this.#areOver) this.#hasContent ||= this.#all.some(({ hasMessage }) => hasMessage)
+      return undefined
+    }
+    this.#failure = isObject(value) && !isMarked ? errorIn(value) : failureOf(OK, value)
+    return isObject(value) && !this.isOver ? this.#readValue(value) : undefined
+  }
+
+  /** The body has ended, or with a `failure` broken. */
+  end(failure?: AttemptFailure): void {
+    this.#isEnded = true
+    this.#failure ??= failure
+  }
+
+  /** Whether it is an answer from here on. */
+  get isMeaningful(): boolean {
+    return this.#hasContent || this.#areOver
+  }
+
+  /** Whether nothing more is read. */
+  get isOver(): boolean {
+    return this.#isDone || this.#isEnded || this.#failure !== undefined
+  }
+
+  /** Why a reply that is over is not whole. A break after the end of every choice loses nothing. */
+  get failure(): AttemptFailure | undefined {
+    const isHalfCalled = this.#all.some(({ isOver, tools }) => !isOver && tools.isHalf)
+    const isWhole = this.#areOver || (this.#isDone && this.#hasContent && !isHalfCalled)
+    if (isWhole || !this.isOver) return undefined
+    return this.#failure ?? new AttemptFailure(this.isMeaningful ? 'cut' : 'invalidReply')
+  }
+
+  /** Milliseconds to wait for the rest once every requested choice is over; undefined before. */
+  get restMs(): number | undefined {
+    if (!this.#areOver || this.#choices.size < this.#expected || this.#endedWithContent) return undefined
+    return this.#usage === undefined ? USAGE_MS : END_MS
+  }
+
+  /** Whether the provider's filter held everything back: another model may be less strict. */
+  get isFilteredOut(): boolean {
+    return !this.#hasContent && this.#areOver && this.#all.every(({ isFiltered }) => isFiltered)
+  }
+
+  get usage(): Usage | undefined {
+    return readUsage(this.#usage)
+  }
+
+  /** Fixes the identity of all chunks: that of chunks already `sent`, otherwise the provider's. Returns it. */
+  fixIdentity(sent?: ReplyIdentity): ReplyIdentity {
+    this.#identity = sent ?? this.#identity
+    this.#isIdentityFixed = true
+    return this.#identity
+  }
+
+  /** A chunk as it is sent. */
+  identified(chunk: JsonObject): JsonObject {
+    return identified(this.#identity, chunk)
+  }
+
+  /** The last chunks: what is left of tool calls, the finishes, and the usage, in a chunk of its own if asked. */
+  ending(separateUsage = false): JsonObject[] {
+    const all = this.#all
+    const calls = all.map((choice) => choice.lastCalls()).filter((part) => part !== undefined)
+    const finish = { ...this.#more, choices: all.map((choice) => choice.ending()) }
+    const usage = usageReply(this.usage)
+    const last = separateUsage ? [finish, { choices: [], usage }] : [{ ...finish, usage }]
+    return calls.length === 0 ? last : [{ choices: calls }, ...last]
+  }
+
+  /** The whole reply from its `chunks`. */
+  whole(chunks: readonly JsonObject[]): JsonObject {
+    const { choices, ...reply } = joined([...chunks, ...this.ending()])
+    return {
+      ...reply,
+      ...this.#identity,
       object: 'chat.completion',
-      choices: choices.map(repairChoice),
       // Required, but nullable.
-      system_fingerprint:
-        typeof value['system_fingerprint'] === 'string' ? value['system_fingerprint'] : null,
-      usage: usageReply(usage),
-    },
-    usage,
+      system_fingerprint: reply['system_fingerprint'] ?? null,
+      choices: objectsIn(choices).map((choice) => {
+        const calls = this.#choice(indexOf(choice) ?? 0).tools.whole()
+        const { content = null, ...message } = isObject(choice['message']) ? choice['message'] : {}
+        const more = calls.length > 0 && { tool_calls: calls }
+        return { ...choice, message: { ...message, content, ...more } }
+      }),
+    }
+  }
+
+  #readValue(value: JsonObject): JsonObject | undefined {
+    if (!this.#isIdentityFixed) this.#identity = identityIn(value, this.#identity)
+    this.#usage = laterUsage(this.#usage, usageIn(value))
+    this.#endedWithContent = false
+    const choices: JsonObject[] = []
+    for (const [position, sent] of objectsIn(value['choices']).entries()) {
+      const choice = this.#choice(indexOf(sent) ?? position)
+      const { part, hasContent } = choice.read(sent)
+      this.#hasContent ||= hasContent
+      this.#endedWithContent ||= hasContent && choice.isOver
+      if (part !== undefined) choices.push(part)
+    }
+    const rest = withoutNulls(value)
+    for (const key of REWRITTEN) delete rest[key]
+    if (choices.length > 0) return { ...rest, choices }
+    this.#more = { ...this.#more, ...rest }
+    return undefined
+  }
+
+  /** The choices in order. */
+  get #all(): readonly Choice[] {
+    return [...this.#choices.values()].toSorted((a, b) => a.index - b.index)
+  }
+
+  get #areOver(): boolean {
+    for (const { isOver } of this.#choices.values()) if (!isOver) return false
+    return this.#choices.size > 0
+  }
+
+  #choice(index: number): Choice {
+    const choice = this.#choices.get(index) ?? new Choice(index)
+    this.#choices.set(index, choice)
+    return choice
   }
 }
 
-/** The value of a completion from the chunks of a stream: texts and lists are appended, other members replaced. */
-export function joinChunks(chunks: readonly JsonObject[]): JsonObject {
+/** The error that a chunk is, or that ended one of its choices. */
+function errorIn(value: JsonObject): AttemptFailure | undefined {
+  for (const choice of objectsIn(value['choices'])) {
+    const native = nativeFinish(choice)
+    if (meaningOf(native) === 'error' || isObject(choice['error']))
+      return failureOf(OK, { code: native, error: value['error'] ?? choice['error'] })
+    // The form of another operation: no client reads it.
+    if (typeof choice['text'] === 'string' && !choice['message'] && !choice['delta'])
+      return failureOf(OK, choice)
+  }
+  return isError(value) ? failureOf(OK, value) : undefined
+}
+
+/** The provider's id and time of a reply; without them those of `otherwise`. */
+function identityIn({ id, created }: JsonObject, otherwise: ReplyIdentity): ReplyIdentity {
+  return {
+    ...otherwise,
+    ...(typeof id === 'string' && id !== '' && { id }),
+    ...(typeof created === 'number' && Number.isInteger(created) && created > 0 && { created }),
+  }
+}
+
+/** All chunks as one value: texts and lists of a choice are appended, other members replaced. */
+function joined(chunks: readonly JsonObject[]): JsonObject {
   const choices = new Map<unknown, Record<string, unknown>>()
-  let reply: JsonObject = {}
+  const reply: Record<string, unknown> = {}
   for (const { choices: parts, ...more } of chunks) {
-    reply = { ...reply, ...more }
+    Object.assign(reply, more)
     for (const { delta, ...rest } of objectsIn(parts)) {
       const choice = choices.get(rest['index'])
       const message = appended(choice?.['message'], delta)
@@ -68,158 +223,24 @@ function appended(message: unknown, delta: unknown): JsonObject {
   for (const [key, added] of Object.entries(isObject(delta) ? delta : {})) {
     const known = both[key]
     if (Array.isArray(known) && Array.isArray(added)) both[key] = [...known, ...added]
-    else if (typeof known === 'string' && typeof added === 'string') both[key] = known + added
+    else if (typeof known === 'string' && typeof added === 'string' && key !== 'role')
+      both[key] = known + added
     else both[key] = added
   }
   return both
 }
 
-/**
- * Throws if a reply or chunk is an error, or if one of its choices ended in a provider failure.
- * @throws {AttemptFailure}
- */
-export function throwIfError(value: JsonObject): void {
-  for (const choice of objectsIn(value['choices'])) {
-    const native = nativeFinish(choice)
-    if (meaningOf(native) === 'error' || isObject(choice['error']))
-      throw failureOf(OK, { code: native, error: value['error'] ?? choice['error'] })
-  }
-  if (isError(value)) throw failureOf(OK, value)
+function identified(identity: ReplyIdentity, chunk: JsonObject): JsonObject {
+  return { ...identity, object: 'chat.completion.chunk', ...chunk }
 }
 
-/** A choice in the form of another operation, such as `text`: no client reads it. */
-function isEmptyChoice(choice: JsonObject): boolean {
-  return !isObject(choice['message']) && !isFilter(nativeFinish(choice))
+/** A chunk that keeps a waiting client connected. */
+export function silentChunk(identity: ReplyIdentity): JsonObject {
+  return identified(identity, { choices: [{ index: 0, delta: {}, finish_reason: null }] })
 }
 
-/** Whether the provider held back all content: another model may be less strict. */
-export function isFilteredOut({ body }: Completion): boolean {
-  return objectsIn(body['choices']).every(
-    ({ finish_reason, message }) =>
-      finish_reason === 'content_filter' &&
-      isObject(message) &&
-      !message['content'] &&
-      !message['tool_calls'] &&
-      !message['function_call'],
-  )
-}
-
-/** The provider's id and time of a reply; without them those of `otherwise`. */
-export function identityOf({ id, created }: JsonObject, otherwise: ReplyIdentity): ReplyIdentity {
-  return {
-    ...otherwise,
-    ...(typeof id === 'string' && id !== '' && { id }),
-    ...(typeof created === 'number' && Number.isInteger(created) && created > 0 && { created }),
-  }
-}
-
-function repairChoice(choice: JsonObject, position: number): JsonObject {
-  const { message: whole, ...rest } = withoutFinish(choice)
-  const { tool_calls: sent, ...message } = plainMessage(isObject(whole) ? whole : {})
-  const tools = new ToolCalls()
-  tools.read(sent)
-  const calls = tools.whole()
-  const old = isObject(message['function_call']) ? 'function_call' : undefined
-  return {
-    ...rest,
-    index: indexOf(choice) ?? position,
-    message: {
-      ...message,
-      role: 'assistant',
-      content: message['content'] ?? null,
-      ...(calls.length > 0 && { tool_calls: calls }),
-    },
-    ...finishMembers(nativeFinish(choice), calls.length > 0 ? 'tool_calls' : old),
-  }
-}
-
-/**
- * A message or delta as strict clients read it.
- * - It has no nulls.
- * - Content in parts, each a text or a thought (Mistral), becomes a text and a reasoning; with other parts, such as
- *   images, it stays a list.
- * - Reasoning stands under both names that clients read.
- */
-export function plainMessage(message: JsonObject): Record<string, unknown> {
-  const plain = withoutNulls(message)
-  const { content, reasoning, reasoning_content } = plain
-  let thought = reasoning || reasoning_content
-  if (Array.isArray(content) && content.every((part) => textIn(part) !== undefined)) {
-    plain['content'] = content.map((part) => (isThought(part) ? '' : textIn(part))).join('')
-    thought ||= content.map((part) => (isThought(part) ? textIn(part) : '')).join('')
-  }
-  if (thought) {
-    plain['reasoning'] ||= thought
-    plain['reasoning_content'] ||= thought
-  }
-  return plain
-}
-
-function isThought(part: unknown): boolean {
-  return isObject(part) && part['type'] === 'thinking'
-}
-
-/** The text of a part of content; undefined for an image and the like. Thoughts are a text or a list of texts. */
-function textIn(part: unknown): string | undefined {
-  if (typeof part === 'string') return part
-  if (!isObject(part)) return undefined
-  if (part['type'] !== 'thinking') return typeof part['text'] === 'string' ? part['text'] : undefined
-  const { thinking } = part
-  return typeof thinking === 'string' ? thinking : objectsIn(thinking).map(textIn).join('')
-}
-
-type Called = 'tool_calls' | 'function_call'
-type Meaning = 'length' | 'content_filter' | 'error'
-
-/** Words of Anthropic, Gemini, Bedrock, Mistral and OpenAI's other API. */
-const LENGTH =
-  'length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
-  'model_context_window_exceeded'
-/** Words of Bedrock, Anthropic, Gemini, Zhipu and Cohere. */
-const FILTER =
-  'content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
-  'blocklist spii sensitive error_toxic'
-/** Words of SGLang, vLLM, Zhipu and DeepSeek. */
-const ERROR = 'error abort network_error engine_error failed timeout insufficient_system_resource'
-
-/** In lower case with underscores. Other words end a choice like `stop`; calls are recognised by their presence. */
-const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
-  ...LENGTH.split(' ').map((word) => [word, 'length'] as const),
-  ...FILTER.split(' ').map((word) => [word, 'content_filter'] as const),
-  ...ERROR.split(' ').map((word) => [word, 'error'] as const),
-])
-
-/** Words for a choice that goes on (Alibaba Model Studio, Gemini). */
-const GOES_ON = ['', 'null', 'finish_reason_unspecified']
-
-function meaningOf(native: string | undefined): Meaning | undefined {
-  return MEANINGS.get(native?.toLowerCase().replaceAll('-', '_') ?? '')
-}
-
-/** The provider's own word for the end of a choice; undefined while it goes on. */
-export function nativeFinish({ finish_reason: snake, finishReason: camel }: JsonObject): string | undefined {
-  const reason = snake ?? camel
-  return typeof reason === 'string' && !GOES_ON.includes(reason.toLowerCase()) ? reason : undefined
-}
-
-/** Whether a word means that a filter held content back. */
-export function isFilter(native: string | undefined): boolean {
-  return meaningOf(native) === 'content_filter'
-}
-
-/**
- * The members for the end of a choice, with the provider's own word if it differs. Agents act on it: they wait for the
- * results of tool calls, or do not. `called`: the finish that a call implies.
- */
-export function finishMembers(native: string | undefined, called: Called | undefined): JsonObject {
-  const known = meaningOf(native)
-  const reason = known === 'length' || known === 'content_filter' ? known : (called ?? 'stop')
-  if (native === undefined || native === reason) return { finish_reason: reason }
-  return { finish_reason: reason, native_finish_reason: native }
-}
-
-/** A choice without nulls, its finish and its usage, which are written anew. */
-export function withoutFinish(choice: JsonObject): JsonObject {
-  const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...rest } = withoutNulls(choice)
-  return rest
+/** The last chunk of a stream that failed. Some clients look for the error in its first key. */
+export function failedChunk(identity: ReplyIdentity, error: JsonObject): JsonObject {
+  const choices = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
+  return { error, ...identified(identity, { choices }) }
 }

@@ -7,40 +7,6 @@ import { OperatorError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
 import { Breaker } from './breaker.ts'
 
-export interface Configuration {
-  /** Available providers by model, in the order of the file. */
-  readonly models: ReadonlyMap<string, readonly Provider[]>
-  readonly details: ReadonlyMap<string, ModelDetails>
-  readonly limits: z.infer<typeof limitsSchema>
-  /** Last change of the file, in seconds of Unix time. */
-  readonly writtenAt: number
-  /** A sentence for each configured provider that cannot be used. */
-  readonly warnings: readonly string[]
-}
-
-/** Headers that the router or the connection sets. */
-const RESERVED_HEADERS =
-  /^(?:accept|accept-encoding|connection|content-length|content-type|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i
-
-const milliseconds = z.int().min(1).max(86_400_000)
-const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
-const headerValue = z.string().regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
-
-const baseUrl = z
-  .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-  .refine((text) => !/[?#]/.test(text), 'must end with its path: a query or fragment has no place in it')
-  .refine((text) => !URL.canParse(text) || new URL(text).username === '', {
-    error: 'must hold no user or password: name the variable of the key in api_key_env',
-  })
-
-const headersSchema = z.record(
-  z
-    .string()
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a header name')
-    .refine((name) => !RESERVED_HEADERS.test(name), 'is set by the service itself'),
-  z.union([headerValue, z.strictObject({ env: variable })]),
-)
-
 /**
  * Hosts that stop generating, and billing, when the connection of a stream closes. Others bill the whole reply, so that
  * its usage is worth reading.
@@ -51,21 +17,29 @@ const CANCELLING = (
   'api.hyperbolic.xyz api.friendli.ai api.cloudflare.com llm.chutes.ai'
 ).split(' ')
 
+/** Headers that the router or the connection sets. */
+const RESERVED_HEADERS =
+  /^(?:accept|accept-encoding|connection|content-length|content-type|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i
+
+const milliseconds = z.int().min(1).max(86_400_000)
 const tokens = z.int().min(1)
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
+const headerValue = z.string().regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not a header name')
+  .refine((name) => !RESERVED_HEADERS.test(name), 'is set by the service itself')
 const price = z
   .string()
   .regex(/^\d+(?:\.\d+)?$/, 'must be US dollars per token as decimal text, such as "0.0000025"')
 
-/** Details of a model, for clients that query its limits and prices. */
-const modelDetailsSchema = z.strictObject({
-  name: z.string().min(1).optional(),
-  description: z.string().optional(),
-  context_length: tokens.optional(),
-  max_completion_tokens: tokens.optional(),
-  pricing: z.object({ prompt: price, completion: price }).catchall(price).optional(),
-})
-
-export type ModelDetails = z.infer<typeof modelDetailsSchema>
+const baseUrl = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+  .regex(/^[^?#]*$/, 'must end with its path: a query or fragment has no place in it')
+  .regex(
+    /^\w+:\/\/[^/@]*(?:\/|$)/,
+    'must hold no user or password: name the variable of the key in api_key_env',
+  )
 
 /** How long a provider may take, in milliseconds. */
 const timeoutsSchema = z.strictObject({
@@ -87,7 +61,7 @@ const providerSchema = z.strictObject({
   api_key_env: variable.optional(),
   /** A file with the key alone; a relative path begins at the folder of the configuration. */
   api_key_file: z.string().min(1).optional(),
-  headers: headersSchema.default({}),
+  headers: z.record(headerName, z.union([headerValue, z.strictObject({ env: variable })])).default({}),
   timeouts: timeoutsSchema.prefault({}),
   /** Whether to request the usage of a stream: some providers reject the option. */
   include_usage: z.boolean().default(true),
@@ -98,15 +72,16 @@ const providerSchema = z.strictObject({
 })
 type ProviderEntry = z.infer<typeof providerSchema>
 
-/** One provider of one model. */
-export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
-  /** Where completions are posted. */
-  readonly url: URL
-  /** Headers of each request, including the key: for this provider alone. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly on_leave: 'cancel' | 'finish'
-  readonly breaker: Breaker
-}
+/** Details of a model, for clients that query its limits and prices. */
+const modelDetailsSchema = z.strictObject({
+  name: z.string().min(1).optional(),
+  description: z.string().optional(),
+  context_length: tokens.optional(),
+  max_completion_tokens: tokens.optional(),
+  pricing: z.object({ prompt: price, completion: price }).catchall(price).optional(),
+})
+
+export type ModelDetails = z.infer<typeof modelDetailsSchema>
 
 const limitsSchema = z.strictObject({
   /** Maximum time of one request with all its attempts, in milliseconds. */
@@ -129,6 +104,27 @@ const fileSchema = z.strictObject({
   ),
   limits: limitsSchema.prefault({}),
 })
+
+/** One provider of one model. */
+export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
+  /** Where completions are posted. */
+  readonly url: URL
+  /** Headers of each request, including the key: for this provider alone. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly on_leave: 'cancel' | 'finish'
+  readonly breaker: Breaker
+}
+
+export interface Configuration {
+  /** Available providers by model, in the order of the file. */
+  readonly models: ReadonlyMap<string, readonly Provider[]>
+  readonly details: ReadonlyMap<string, ModelDetails>
+  readonly limits: z.infer<typeof limitsSchema>
+  /** Last change of the file, in seconds of Unix time. */
+  readonly writtenAt: number
+  /** A sentence for each configured provider that cannot be used. */
+  readonly warnings: readonly string[]
+}
 
 /** The current configuration; an operator can reload the file. */
 export interface Models {
@@ -180,21 +176,20 @@ export async function readConfiguration(
   const { json, writtenAt } = await readJsonFile(path)
   const parsed = fileSchema.safeParse(json)
   if (!parsed.success) throw faulty(path, describe(parsed.error))
-  const { models, limits } = parsed.data
+  const { models: entries, limits } = parsed.data
+  const models = new Map<string, readonly Provider[]>()
   const warnings: string[] = []
-  const usable = Object.entries(models).map(([model, { providers }]) => {
-    const found = providers.map((provider) =>
-      toProvider(model, provider, { environment, folder: dirname(path), warnings }),
-    )
-    return [model, found.filter((provider) => provider !== undefined)] as const
-  })
-  return {
-    models: new Map(usable),
-    details: new Map(Object.entries(models)),
-    limits,
-    writtenAt,
-    warnings,
+  for (const [model, { providers }] of Object.entries(entries)) {
+    const usable: Provider[] = []
+    for (const entry of providers) {
+      const { provider, missing } = readProvider(entry, environment, dirname(path))
+      const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
+      if (missing.length === 0) usable.push(provider)
+      else warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
+    }
+    models.set(model, usable)
   }
+  return { models, details: new Map(Object.entries(entries)), limits, writtenAt, warnings }
 }
 
 /** The file's content and the time of its last change, in seconds of Unix time. */
@@ -222,21 +217,12 @@ function faulty(path: string, reason: string, cause?: unknown): OperatorError {
   return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
 }
 
-/** The text of a file; empty if it cannot be read. */
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-/** The provider as it is called; undefined, with a warning, if a secret is missing. */
-function toProvider(
-  model: string,
+/** The provider as it is called, and the names of missing secrets. */
+function readProvider(
   { base_url, api_key_env, api_key_file, ...entry }: ProviderEntry,
-  { environment, folder, warnings }: { environment: NodeJS.ProcessEnv; folder: string; warnings: string[] },
-): Provider | undefined {
+  environment: NodeJS.ProcessEnv,
+  folder: string,
+): { readonly provider: Provider; readonly missing: readonly string[] } {
   const missing: string[] = []
   const secret = (name: string, text = environment[name]) => {
     const value = text?.trim()
@@ -254,11 +240,15 @@ function toProvider(
   }
   const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
   const cancels = CANCELLING.some((host) => `.${url.hostname}`.endsWith(`.${host}`))
-  const onLeave = cancels ? 'cancel' : 'finish'
-  if (missing.length === 0) {
-    return { ...entry, url, headers, on_leave: entry.on_leave ?? onLeave, breaker: new Breaker() }
+  const onLeave = entry.on_leave ?? (cancels ? 'cancel' : 'finish')
+  return { provider: { ...entry, url, headers, on_leave: onLeave, breaker: new Breaker() }, missing }
+}
+
+/** The text of a file; empty if it cannot be read. */
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
   }
-  const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
-  warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
-  return undefined
 }

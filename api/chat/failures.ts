@@ -106,11 +106,11 @@ export class AttemptFailure extends Error {
   }
 }
 
-/** A row of the table: an error with one of these statuses and one of these words has this meaning. */
+/** A row of the table: an error with one of these statuses, if any, and one of these words has this meaning. */
 interface Meaning {
   readonly kind: FailureKind
-  readonly words: RegExp
   readonly status?: readonly number[]
+  readonly words?: RegExp
 }
 
 const anyOf = (...patterns: readonly string[]): RegExp => new RegExp(patterns.join('|'), 'i')
@@ -205,22 +205,21 @@ const MEANINGS: readonly Meaning[] = [
     ),
   },
   { kind: 'rateLimited', words: anyOf('rate.?limit|too many requests|throttl|resource exhausted') },
+  // Without known words: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic).
+  { kind: 'malformed', status: [400, 415, 422] },
+  { kind: 'timeout', status: [408, 504, 524] },
+  { kind: 'overloaded', status: [498, 503, 529] },
+  { kind: 'tooLarge', status: [413] },
+  { kind: 'rateLimited', status: [429] },
 ]
 
-/** Without known words: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic). Other 4xx are the operator's. */
-const BY_STATUS: ReadonlyMap<number, FailureKind> = new Map([
-  ...[400, 415, 422].map((status) => [status, 'malformed'] as const),
-  ...[408, 504, 524].map((status) => [status, 'timeout'] as const),
-  ...[498, 503, 529].map((status) => [status, 'overloaded'] as const),
-  [413, 'tooLarge'],
-  [429, 'rateLimited'],
-])
-
-function kindOf(status: number, text: string): FailureKind {
-  const known = MEANINGS.find((one) => one.status?.includes(status) !== false && one.words.test(text))
-  if (known !== undefined) return known.kind
-  if (status < 400) return 'invalidReply'
-  return BY_STATUS.get(status) ?? (status < 500 ? 'operator' : 'failed')
+function kindOf(code: number, text: string): FailureKind {
+  const known = MEANINGS.find(
+    ({ status, words }) => status?.includes(code) !== false && words?.test(text) !== false,
+  )
+  // Any other 4xx is the operator's.
+  const otherwise = code < 400 ? 'invalidReply' : code < 500 ? 'operator' : 'failed'
+  return known?.kind ?? otherwise
 }
 
 const CODE_KEYS = new Set(
@@ -254,7 +253,7 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
   const meant = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
   const waitMs = retryAfterMs ?? waitIn(members, message)
   return new AttemptFailure(kindOf(meant, [...words.map((word) => `#${word}`), message].join(' ')), {
-    status: meant,
+    status: meant < 300 ? undefined : meant,
     retryAfterSeconds:
       waitMs === undefined ? undefined : Math.min(Math.ceil(waitMs / 1000), RETRY_SECONDS_AT_MOST),
     code: nameIn(members, 'code'),
@@ -321,24 +320,21 @@ function isErrorStatus(number: number): boolean {
   return Number.isInteger(number) && number >= 400 && number <= 599
 }
 
+const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+
 /**
  * The wait in milliseconds: Gemini has it as a member, others in words, such as "Please try again in 1m2.5s", "retry
  * after 20 seconds" or "please wait 40000 seconds".
  */
 function waitIn(members: Members, message: string): number | undefined {
-  for (const [key, value] of members) {
-    if (key === 'retryDelay' || key === 'retry_after') return millisecondsOf(`${String(value)}s`)
-  }
-  const [, stated] =
-    /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(message) ??
-    []
-  return stated === undefined ? undefined : millisecondsOf(stated)
-}
-
-/** A duration such as `37s`, `1m2.5s`, `450ms` or `20 seconds`; undefined for any other text. */
-function millisecondsOf(text: string): number | undefined {
-  const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
-  const parts = [...text.toLowerCase().matchAll(/([\d.]+) ?(ms|[hms])/g)]
-  const sum = parts.reduce((ms, [, number, unit = '']) => ms + Number(number) * (units[unit] ?? 0), 0)
-  return Number.isFinite(sum) && sum > 0 ? sum : undefined
+  const [, delay] = members.find(([key]) => key === 'retryDelay' || key === 'retry_after') ?? []
+  const stated =
+    /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(
+      message,
+    )?.[1]
+  const parts = String(delay === undefined ? stated : `${String(delay)}s`).toLowerCase()
+  let sum = 0
+  for (const [, number, unit = ''] of parts.matchAll(/([\d.]+) ?(ms|[hms])/g))
+    sum += Number(number) * (UNITS[unit] ?? 0)
+  return sum > 0 && Number.isFinite(sum) ? sum : undefined
 }

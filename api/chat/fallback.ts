@@ -82,9 +82,6 @@ export interface RoutedCall {
   readonly totalMs: number
 }
 
-/** Makes an attempt: resolves once the provider serves, or throws. `isLastModel`: no other model is left. */
-type Serve<Served> = (attempt: Attempt, isLastModel: boolean) => Promise<Served>
-
 interface FailedAttempt {
   readonly failure: AttemptFailure
   readonly record: AttemptRecord
@@ -102,25 +99,24 @@ export class Fallback {
 
   /**
    * The first attempt that serves; the caller ends it with `ended`.
+   * @param serve makes an attempt: resolves once the provider serves, or throws. `isLastModel`: no other model is left.
    * @throws {ApiError} if none does.
    */
   async firstServing<Served>(
     { call, candidates, totalMs }: RoutedCall,
-    serve: Serve<Served>,
-  ): Promise<readonly [Attempt, Served]> {
+    serve: (attempt: Attempt, isLastModel: boolean) => Promise<Served>,
+  ): Promise<Served> {
     const failed: FailedAttempt[] = []
-    for (const [place, candidate] of candidates.entries()) {
+    for (const candidate of candidates) {
       if (call.isDisconnected || call.isCancelled || call.elapsedMs >= totalMs) break
       const last = failed.at(-1)
       if (last !== undefined) this.#metrics.fellBack(last.record)
       candidate.provider.breaker.began(performance.now())
-      const attempt = new Attempt(candidate, totalMs - call.elapsedMs)
-      call.began(attempt)
+      const attempt = call.begin(candidate, totalMs - call.elapsedMs)
       try {
-        const isLastModel = candidates.slice(place).every(({ model }) => model === candidate.model)
-        const served = await serve(attempt, isLastModel)
+        const served = await serve(attempt, candidate.model === candidates.at(-1)?.model)
         candidate.provider.breaker.succeeded()
-        return [attempt, served]
+        return served
       } catch (error) {
         const failure = asFailure(error, attempt.signal)
         failed.push({ failure, record: this.ended(call, attempt, failure) })
@@ -138,18 +134,10 @@ export class Fallback {
     const { code, detail, cause, retryAfterSeconds } = failure.facts
     if (failure.rule.harmless !== true) breaker.failed(performance.now(), retryAfterSeconds)
     const { model, provider, status, duration_ms: ms } = record
+    const facts = { request_id: call.facts.requestId, model, provider, kind: failure.kind, status, code, ms }
+    const shown = detail !== undefined && { detail: redacted(detail, headers) }
     this.#log.warn(
-      {
-        request_id: call.facts.requestId,
-        model,
-        provider,
-        kind: failure.kind,
-        status,
-        code,
-        ms,
-        ...(detail !== undefined && { detail: redacted(detail, headers) }),
-        ...(cause !== undefined && { err: cause }),
-      },
+      { ...facts, ...shown, ...(cause !== undefined && { err: cause }) },
       'provider did not serve',
     )
     return record
@@ -164,20 +152,20 @@ const REFUSALS: readonly ErrorType[] = [
   'invalid_request',
 ]
 
-/**
- * The error for failed attempts (CONTRACT 6): 400 if each rejected the request itself, 429 if all were rate-limited, 408
- * if all timed out or no time was left, otherwise 502. Providers' own 401, 402 and bodies are never passed on.
- */
+const NO_TIME =
+  'No provider was tried: the request took longer than its time limit to arrive; ' +
+  'send it faster, or ask the operator to raise limits.total_ms of the routing configuration'
+
+/** The error for failed attempts (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on. */
 function notServed(attempts: readonly FailedAttempt[]): ApiError {
-  if (attempts.length === 0) return noTimeLeft()
-  const failures = attempts.map(({ failure }) => failure)
-  const status = statusOf(failures)
+  const { status, facts, headers } = meaningOf(attempts.map(({ failure }) => failure))
   const sentences = attempts.map(
     ({ failure, record }) => `${record.provider} (${record.model}) ${failure.message}`,
   )
-  return new ApiError(status, `No provider served the request: ${sentences.join('; ')}`, {
+  const message = `No provider served the request: ${sentences.join('; ')}`
+  return new ApiError(status, attempts.length === 0 ? NO_TIME : message, {
     metadata: {
-      ...(status === 400 ? refusalOf(failures) : { error_type: errorTypeOf(failures) }),
+      ...facts,
       provider_name: attempts.at(-1)?.record.provider ?? null,
       previous_errors: attempts.map(({ failure, record }) => ({
         model: record.model,
@@ -186,50 +174,32 @@ function notServed(attempts: readonly FailedAttempt[]): ApiError {
         error_type: failure.errorType,
       })),
     },
-    headers: retryHeaders(status, failures),
+    headers,
   })
 }
 
-function noTimeLeft(): ApiError {
-  const message =
-    'No provider was tried: the request took longer than its time limit to arrive; ' +
-    'send it faster, or ask the operator to raise limits.total_ms of the routing configuration'
-  const metadata = { error_type: 'timeout', provider_name: null, previous_errors: [] }
-  return new ApiError(408, message, { metadata })
-}
-
-type Failures = readonly AttemptFailure[]
-
-function statusOf(failures: Failures): 400 | 408 | 429 | 502 {
-  if (failures.every(({ rule }) => rule.refusesRequest)) return 400
-  if (failures.every(({ kind }) => kind === 'rateLimited')) return 429
-  return failures.every(({ errorType }) => errorType === 'timeout') ? 408 : 502
-}
-
-/** The type that all failures share, if it is one of these. */
-function errorTypeOf(failures: Failures): ErrorType {
-  const shared = ['rate_limit_exceeded', 'timeout', 'server'] as const
-  const found = shared.find((type) => failures.every(({ errorType }) => errorType === type))
-  return found ?? 'provider_unavailable'
-}
-
-/** The type of the most useful refusal, with the provider's own code and the parameter that it rejects. */
-function refusalOf(failures: Failures) {
-  const byUse = REFUSALS.flatMap((type) => failures.filter(({ errorType }) => errorType === type))
-  const { code, param } = byUse[0]?.facts ?? {}
-  return {
-    error_type: byUse[0]?.errorType,
-    ...(param !== undefined && { param }),
-    ...(code !== undefined && { code }),
+/**
+ * 400 if each provider rejected the request itself, 429 if all were rate-limited, 408 if all timed out or no time was
+ * left, otherwise 502. OpenAI's clients read X-Should-Retry to decide whether to resend a request.
+ */
+function meaningOf(failures: readonly AttemptFailure[]) {
+  const are = (type: ErrorType) => failures.every(({ errorType }) => errorType === type)
+  if (are('timeout')) return { status: 408, facts: { error_type: 'timeout' }, headers: {} }
+  const final = { 'X-Should-Retry': 'false' }
+  if (failures.every(({ rule }) => rule.refusesRequest)) {
+    const byUse = REFUSALS.flatMap((type) => failures.filter(({ errorType }) => errorType === type))
+    const [{ errorType, facts } = {}] = byUse
+    const named = Object.entries({ param: facts?.param, code: facts?.code })
+    const known = Object.fromEntries(named.filter(([, value]) => value !== undefined))
+    return { status: 400, facts: { error_type: errorType, ...known }, headers: final }
   }
-}
-
-/** OpenAI's clients read X-Should-Retry to decide whether to resend a request. */
-function retryHeaders(status: number, failures: Failures): Record<string, string> {
-  const areUsedUp = failures.every(({ kind }) => kind === 'quota')
-  if (status === 400 || areUsedUp) return { 'X-Should-Retry': 'false' }
-  if (status === 408) return {}
-  const delays = failures.map(({ facts }) => facts.retryAfterSeconds).filter((one) => one !== undefined)
-  const seconds = status === 429 && delays.length > 0 ? Math.max(1, Math.min(...delays)) : RETRY_AFTER_SECONDS
-  return { 'Retry-After': String(seconds) }
+  if (are('rate_limit_exceeded')) {
+    const delays = failures.map(({ facts }) => facts.retryAfterSeconds).filter((one) => one !== undefined)
+    const seconds = delays.length > 0 ? Math.max(1, Math.min(...delays)) : RETRY_AFTER_SECONDS
+    const headers = { 'Retry-After': String(seconds) }
+    return { status: 429, facts: { error_type: 'rate_limit_exceeded' }, headers }
+  }
+  const later = { 'Retry-After': String(RETRY_AFTER_SECONDS) }
+  const headers = failures.every(({ kind }) => kind === 'quota') ? final : later
+  return { status: 502, facts: { error_type: are('server') ? 'server' : 'provider_unavailable' }, headers }
 }

@@ -30,21 +30,44 @@ interface Observed {
 /** Keeps the chat metrics in `registry`. */
 export function createChatMetrics(registry: Registry, observed: Observed): ChatMetrics {
   showState(registry, observed)
-  const { requests, tokens, usageMissing, unattributed, attempts, fallbacks } = createCounters(registry)
+  const counter = <Label extends string>(name: string, help: string, ...more: Label[]) =>
+    new Counter({ name, help, labelNames: [...CANDIDATE, ...more], registers: [registry] })
   const histogram = (name: string, help: string) =>
     new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers: [registry] })
-  const firstToken = histogram(
-    'chat_first_token_seconds',
-    'Time from the arrival of a request to its first meaningful token.',
+
+  const requests = counter(
+    'chat_requests_total',
+    'Requests by provider, outcome and the status sent to the caller.',
+    ...(['outcome', 'status', 'stream'] as const),
   )
-  const duration = histogram(
-    'chat_request_duration_seconds',
-    'Time from the arrival of a request to its end.',
+  const unattributed = new Counter({
+    name: 'chat_requests_unattributed_total',
+    help: 'Requests without an app.',
+    registers: [registry],
+  })
+  const tokens = counter('chat_tokens_total', 'Tokens as the serving provider counted them.', 'kind')
+  const missing = counter(
+    'chat_usage_missing_total',
+    'Served requests without tokens reported by the provider.',
   )
-  const attemptDuration = histogram(
-    'chat_attempt_duration_seconds',
-    'Time from the start of an attempt to its end.',
+  const attempts = counter(
+    'chat_attempts_total',
+    'Attempts at a provider, by outcome: served, or the error type.',
+    'outcome',
   )
+  const fallbacks = counter(
+    'chat_fallbacks_total',
+    'How often a request left this provider of this model for the next candidate.',
+  )
+  const [firstToken, duration, attemptDuration] = [
+    histogram(
+      'chat_first_token_seconds',
+      'Time from the arrival of a request to its first meaningful token.',
+    ),
+    histogram('chat_request_duration_seconds', 'Time from the arrival of a request to its end.'),
+    histogram('chat_attempt_duration_seconds', 'Time from the start of an attempt to its end.'),
+  ]
+
   return {
     requestFinished(record) {
       const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
@@ -53,7 +76,7 @@ export function createChatMetrics(registry: Registry, observed: Observed): ChatM
       if (record.app === undefined) unattributed.inc()
       tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
       tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-      if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
+      if (record.requests > 0 && prompt_tokens === null) missing.inc(candidate)
       duration.observe(candidate, record.duration_ms / 1000)
       if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
     },
@@ -62,38 +85,6 @@ export function createChatMetrics(registry: Registry, observed: Observed): ChatM
       attemptDuration.observe({ model, provider }, duration_ms / 1000)
     },
     fellBack: ({ model, provider }) => fallbacks.inc({ model, provider }),
-  }
-}
-
-function createCounters(registry: Registry) {
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Counter({ name, help, labelNames, registers: [registry] })
-  return {
-    requests: counter(
-      'chat_requests_total',
-      'Requests by provider, outcome and the status sent to the caller.',
-      [...CANDIDATE, 'outcome', 'status', 'stream'],
-    ),
-    tokens: counter('chat_tokens_total', 'Tokens as the serving provider counted them.', [
-      ...CANDIDATE,
-      'kind',
-    ]),
-    usageMissing: counter(
-      'chat_usage_missing_total',
-      'Served requests without tokens reported by the provider.',
-      CANDIDATE,
-    ),
-    unattributed: counter('chat_requests_unattributed_total', 'Requests without an app.', []),
-    attempts: counter(
-      'chat_attempts_total',
-      'Attempts at a provider, by outcome: served, or the error type.',
-      [...CANDIDATE, 'outcome'],
-    ),
-    fallbacks: counter(
-      'chat_fallbacks_total',
-      'How often a request left this provider of this model for the next candidate.',
-      CANDIDATE,
-    ),
   }
 }
 
@@ -107,8 +98,8 @@ function showState(registry: Registry, { models, records }: Observed): void {
     collect() {
       breakers.reset()
       for (const [model, providers] of models.current()?.models ?? [])
-        for (const { name, breaker } of providers)
-          breakers.set({ model, provider: name }, breaker.isOpen ? 1 : 0)
+        for (const { name: provider, breaker } of providers)
+          breakers.set({ model, provider }, breaker.isOpen ? 1 : 0)
     },
   })
   const waiting: Gauge = new Gauge({

@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../process/log.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 
@@ -69,8 +70,6 @@ const SYNC_MS = 1000
 const LOG_MS = 1000
 /** Maximum bytes of records that wait in memory; the log has those beyond. */
 const WAITING_BYTES = 64 * 1024 * 1024
-/** The current hour, and earlier ones of requests that take long. */
-const OPEN_FILES = 3
 
 /** A record as it is written. */
 interface Line {
@@ -80,6 +79,7 @@ interface Line {
 }
 
 interface OpenFile {
+  readonly hour: string
   readonly path: string
   readonly handle: FileHandle
   readonly inode: number
@@ -96,16 +96,15 @@ export class UsageRecords {
   readonly #folder: string
   readonly #log: Log
   readonly #enqueue = createSerialQueue()
-  /** By hour. */
-  readonly #files = new Map<string, OpenFile>()
-  /** In the names of files: differs for each process, and after a file was moved away or could not be repaired. */
+  /** The file of the last line; requests that take long reopen an earlier one. */
+  #file: OpenFile | undefined
+  /** In the names of files: differs for each process, and after a file was moved away or could not be written. */
   #suffix = makeSuffix()
   /** The next write: records that arrive during a write share it. */
   #next: { readonly lines: Line[]; readonly written: Promise<void> } | undefined
-  #waiting: Line[] = []
-  #waitingBytes = 0
+  #waiting: readonly Line[] = []
   #isFailing = false
-  #syncFault: string | undefined
+  #isUnsynced = false
   readonly #timers: readonly NodeJS.Timeout[]
 
   constructor(dataDir: string, log: Log) {
@@ -113,7 +112,7 @@ export class UsageRecords {
     this.#log = log
     this.#timers = [
       setInterval(() => void this.#enqueue(() => this.#writeWaiting()), RETRY_MS).unref(),
-      setInterval(() => void this.#syncAll(), SYNC_MS).unref(),
+      setInterval(() => void this.#sync(), SYNC_MS).unref(),
     ]
   }
 
@@ -129,12 +128,12 @@ export class UsageRecords {
     return this.#waiting.length
   }
 
-  /** Tries once more to write what waits, and closes the files. No record may follow. */
+  /** Tries once more to write what waits, and closes the file. No record may follow. */
   async close(): Promise<void> {
     this.#timers.forEach(clearInterval)
     await this.#enqueue(async () => {
       await this.#writeWaiting()
-      await this.#closeAll([...this.#files.keys()])
+      await this.#closeFile()
     })
   }
 
@@ -142,32 +141,26 @@ export class UsageRecords {
     const lines: Line[] = []
     const written = this.#enqueue(async () => {
       this.#next = undefined
-      for (const line of await this.#append(lines)) this.#keep(line)
-      if (this.#isFailing) await this.#logged()
+      const failed = await this.#append(lines)
+      if (failed.length > 0) await this.#keep(failed)
     })
     return { lines, written }
   }
 
-  #keep(line: Line): void {
-    this.#log.error({ usage_record: JSON.parse(line.text) }, NOT_WRITTEN)
-    if (this.#waitingBytes + line.text.length > WAITING_BYTES) return
-    this.#waitingBytes += line.text.length
-    this.#waiting.push(line)
-  }
-
-  /** Resolves once the log has its lines, or after a while if it fails as well. */
-  async #logged(): Promise<void> {
+  /** Hands the lines to the log at once, and lets them wait for another try. */
+  async #keep(lines: readonly Line[]): Promise<void> {
+    for (const { text } of lines) this.#log.error({ usage_record: JSON.parse(text) }, NOT_WRITTEN)
+    let bytes = 0
+    this.#waiting = [...this.#waiting, ...lines].filter(({ text }) => (bytes += text.length) <= WAITING_BYTES)
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, LOG_MS)
     this.#log.flush(() => resolve())
-    await promise
-    clearTimeout(timer)
+    // The log may fail as well.
+    await Promise.race([promise, sleep(LOG_MS, undefined, { ref: false })])
   }
 
   async #writeWaiting(): Promise<void> {
     if (!this.#isFailing) return
-    this.#waiting = [...(await this.#append(this.#waiting))]
-    this.#waitingBytes = this.#waiting.reduce((bytes, { text }) => bytes + text.length, 0)
+    this.#waiting = await this.#append(this.#waiting)
     if (this.#waiting.length > 0) return
     this.#log.info('usage records are written again')
     this.#isFailing = false
@@ -175,86 +168,76 @@ export class UsageRecords {
 
   /** Appends lines, those of each hour in one write; returns those that could not be written. */
   async #append(lines: readonly Line[]): Promise<readonly Line[]> {
-    const left: Line[] = []
+    const failed: Line[] = []
     for (const [hour, own] of Map.groupBy(lines, (line) => line.hour)) {
       try {
         await this.#appendTo(hour, Buffer.from(own.map(({ text }) => text).join('')))
       } catch (error) {
         if (!this.#isFailing) this.#log.error({ err: error }, 'usage records cannot be written; trying again')
         this.#isFailing = true
-        left.push(...own)
+        failed.push(...own)
       }
     }
-    return left
+    return failed
   }
 
   /**
-   * Hands the bytes to the operating system at the end of the hour's file. If that file was moved away, they may be lost
-   * there, and a new file gets them.
+   * Hands the bytes to the operating system at the end of the hour's file.
    * @throws if that failed; then no file has them.
    */
-  async #appendTo(hour: string, bytes: Buffer, isRepeated = false): Promise<void> {
-    const file = this.#files.get(hour) ?? (await this.#open(hour))
+  async #appendTo(hour: string, bytes: Buffer): Promise<void> {
+    const file = await this.#fileOf(hour)
     try {
       // Asynchronous on purpose: requests that end during a write share the next one.
       const { bytesWritten } = await file.handle.write(bytes)
       if (bytesWritten < bytes.length) throw new Error(`${bytesWritten} of ${bytes.length} bytes fitted`)
-      if (!isInPlace(file)) throw new Error(`${file.path} was moved away`)
       file.size += bytes.length
       file.isDirty = true
     } catch (error) {
       // No line may follow half a line.
       await file.handle.truncate(file.size).catch(() => undefined)
       this.#suffix = makeSuffix()
-      await this.#closeAll([hour])
-      if (isRepeated || isInPlace(file)) throw error
-      await this.#appendTo(hour, bytes, true)
+      await this.#closeFile()
+      throw error
     }
   }
 
-  async #open(hour: string): Promise<OpenFile> {
-    await this.#closeAll([...this.#files.keys()].toSorted().slice(0, 1 - OPEN_FILES))
+  /** The open file of an hour; a new one if it was moved away. */
+  async #fileOf(hour: string): Promise<OpenFile> {
+    const known = this.#file
+    const isInPlace = known && statSync(known.path, { throwIfNoEntry: false })?.ino === known.inode
+    if (isInPlace === true && known?.hour === hour) return known
+    if (isInPlace === false) this.#suffix = makeSuffix()
+    await this.#closeFile()
     const folder = join(this.#folder, `date=${hour.slice(0, 10)}`)
     const path = join(folder, `chat-${hour.replaceAll('-', '')}Z-${this.#suffix}.ndjson`)
     await mkdir(folder, { recursive: true })
     const handle = await open(path, 'a')
     const { ino: inode, size } = await handle.stat()
-    const file = { path, handle, inode, size, isDirty: false }
-    this.#files.set(hour, file)
-    return file
+    this.#file = { hour, path, handle, inode, size, isDirty: false }
+    return this.#file
   }
 
   /** Makes written lines survive a power cut. */
-  async #syncAll(): Promise<void> {
-    for (const file of this.#files.values()) await this.#sync(file)
-  }
-
-  async #sync(file: OpenFile): Promise<void> {
-    if (!file.isDirty) return
+  async #sync(): Promise<void> {
+    const file = this.#file
+    if (file?.isDirty !== true) return
     file.isDirty = false
     try {
       await file.handle.datasync()
+      this.#isUnsynced = false
     } catch (error) {
-      const fault = String(error)
-      if (fault !== this.#syncFault)
-        this.#log.error({ err: error }, 'usage records may not survive a power cut')
-      this.#syncFault = fault
+      if (!this.#isUnsynced) this.#log.error({ err: error }, 'usage records may not survive a power cut')
+      this.#isUnsynced = true
     }
   }
 
-  async #closeAll(hours: readonly string[]): Promise<void> {
-    for (const hour of hours) {
-      const file = this.#files.get(hour)
-      this.#files.delete(hour)
-      if (file === undefined) continue
-      await this.#sync(file)
-      await file.handle.close().catch(() => undefined)
-    }
+  async #closeFile(): Promise<void> {
+    const file = this.#file
+    await this.#sync()
+    this.#file = undefined
+    await file?.handle.close().catch(() => undefined)
   }
-}
-
-function isInPlace({ path, inode }: OpenFile): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.ino === inode
 }
 
 function makeSuffix(): string {

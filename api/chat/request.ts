@@ -1,10 +1,11 @@
-/** Validates chat requests (CONTRACT 6) before any provider is called. */
+/** Chat requests: as callers send them, and as providers receive them (CONTRACT 6). */
 import { z } from 'zod'
 import { ApiError } from '../http/errors.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
 import { jsonSchema } from '../openapi/schema.ts'
 import { longList } from '../untrusted/long-lists.ts'
 import { shorten } from '../untrusted/shorten.ts'
+import type { Provider } from './configuration.ts'
 
 /** A valid chat request. */
 export interface ChatRequest {
@@ -153,6 +154,20 @@ export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRe
     preferences: provider ?? {},
     body: isObject(passedOn) ? passedOn : parsed.data,
   }
+}
+
+/** Fields for a router, or fields that are written anew: some providers reject unknown fields. */
+const NOT_PASSED_ON = 'models route provider plugins transforms session_id usage stream_options'.split(' ')
+
+/** The body for one provider as JSON text: its model name, no router fields, and a stream's usage requested. */
+export function providerBody({ body, stream }: ChatRequest, provider: Provider): string {
+  const passedOn: Record<string, unknown> = { ...body }
+  for (const field of [...NOT_PASSED_ON, ...provider.drop]) delete passedOn[field]
+  const sent = isObject(body['stream_options']) ? body['stream_options'] : {}
+  const { include_usage: _usage, ...options } = sent
+  if (provider.include_usage) Object.assign(options, { include_usage: true })
+  if (stream && Object.keys(options).length > 0) passedOn['stream_options'] = options
+  return JSON.stringify({ ...passedOn, model: provider.model, stream })
 }
 
 export function invalidRequest(message: string): ApiError {

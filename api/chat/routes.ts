@@ -10,43 +10,7 @@ import { CHAT_OPERATIONS } from './operations.ts'
 import type { Chat } from './service.ts'
 
 export function chatRoutes(chat: Chat): Route[] {
-  return [
-    {
-      method: 'POST',
-      path: COMPLETIONS_PATH,
-      access: 'inference',
-      slow: true,
-      typedErrors: true,
-      operation: CHAT_OPERATIONS.completions,
-      handle: chat.complete,
-    },
-    {
-      method: 'GET',
-      path: MODELS_PATH,
-      access: 'open',
-      operation: CHAT_OPERATIONS.models,
-      handle: (_request, reply) => sendJson(reply, 200, listModels(chat.models.current())),
-    },
-    {
-      method: 'GET',
-      path: `${MODELS_PATH}/:author/:slug`,
-      access: 'open',
-      operation: CHAT_OPERATIONS.model,
-      handle: showModel(chat),
-    },
-    // Clients encode the slash in a name (openai.models.retrieve).
-    {
-      method: 'GET',
-      path: `${MODELS_PATH}/:id`,
-      access: 'open',
-      operation: CHAT_OPERATIONS.modelByName,
-      handle: showModel(chat),
-    },
-  ]
-}
-
-function showModel(chat: Chat): Handler {
-  return ({ params }, reply) => {
+  const showModel: Handler = ({ params }, reply) => {
     const id = [params['author'], params['slug'], params['id']].filter((one) => one !== undefined).join('/')
     const model = findModel(id, chat.models.current())
     if (model === undefined) {
@@ -54,4 +18,26 @@ function showModel(chat: Chat): Handler {
     }
     sendJson(reply, 200, model)
   }
+  const open = { method: 'GET', access: 'open' } as const
+  const { completions, models, model, modelByName } = CHAT_OPERATIONS
+  return [
+    {
+      method: 'POST',
+      path: COMPLETIONS_PATH,
+      access: 'inference',
+      slow: true,
+      typedErrors: true,
+      operation: completions,
+      handle: chat.complete,
+    },
+    {
+      ...open,
+      path: MODELS_PATH,
+      operation: models,
+      handle: (_request, reply) => sendJson(reply, 200, listModels(chat.models.current())),
+    },
+    { ...open, path: `${MODELS_PATH}/:author/:slug`, operation: model, handle: showModel },
+    // Clients encode the slash in a name (openai.models.retrieve).
+    { ...open, path: `${MODELS_PATH}/:id`, operation: modelByName, handle: showModel },
+  ]
 }

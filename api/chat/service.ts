@@ -5,7 +5,7 @@ import type { Settings } from '../config.ts'
 import type { Clock, Handler, Reply } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
-import { createStreamAnswer, createWholeAnswer } from './answer.ts'
+import { createAnswer } from './answer.ts'
 import { namedApp } from './app.ts'
 import { ChatCall, STATUS_DISCONNECTED, type Ending } from './call.ts'
 import { openModels, type Models } from './configuration.ts'
@@ -69,8 +69,8 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
   const metrics = createChatMetrics(options.metrics, { models, records })
   const client = createProviderClient(environment)
   const calls = createCallsInProgress(limits)
-  const answering = { client, fallback: new Fallback(metrics, log), finish, silenceMs: limits.silenceMs }
-  const [whole, stream] = [createWholeAnswer(answering), createStreamAnswer(answering)]
+  const fallback = new Fallback(metrics, log)
+  const answer = createAnswer({ client, fallback, finish, silenceMs: limits.silenceMs })
   const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
   /** Writes the usage record of a call, counts its tokens, and ends it. */
@@ -98,7 +98,7 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
         const configuration = models.current()
         const candidates = candidatesFor(chatRequest, configuration)
         const routed = { call, candidates, totalMs: configuration?.limits.total_ms ?? 0 }
-        await (chatRequest.stream ? stream : whole)(routed, chatRequest, reply)
+        await answer(routed, chatRequest, reply)
       } catch (error) {
         const refused = { outcome: 'failed', status: statusOf(error) } as const
         const left = { outcome: 'left', status: STATUS_DISCONNECTED } as const

@@ -253,7 +253,7 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     whole({ content: null, tool_calls: TWO }, null),
     [part({ tool_calls: [call(named('read_file', '{"a":'))] })],
     { calls: AB, finish: 'tool_calls' },
-    { cut: 'read_file' },
+    { status: 502, type: 'provider_unavailable', backup: true },
   ),
 }
 

@@ -1,0 +1,170 @@
+/**
+ * One choice of a reply, rewritten for strict clients, which fail on raw ones: a required key is missing, or null where
+ * only absence is allowed.
+ */
+import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
+import { ToolCalls } from './tool-calls.ts'
+
+type Meaning = 'length' | 'content_filter' | 'error'
+
+/** Words of Anthropic, Gemini, Bedrock, Mistral and OpenAI's other API. */
+const LENGTH =
+  'length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
+  'model_context_window_exceeded'
+/** Words of Bedrock, Anthropic, Gemini, Zhipu and Cohere. */
+const FILTER =
+  'content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
+  'blocklist spii sensitive error_toxic'
+/** Words of SGLang, vLLM, Zhipu and DeepSeek. */
+const ERROR = 'error abort network_error engine_error failed timeout insufficient_system_resource'
+
+/** In lower case with underscores. Other words end a choice like `stop`; calls are recognised by their presence. */
+const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
+  ...LENGTH.split(' ').map((word) => [word, 'length'] as const),
+  ...FILTER.split(' ').map((word) => [word, 'content_filter'] as const),
+  ...ERROR.split(' ').map((word) => [word, 'error'] as const),
+])
+
+/** Words for a choice that goes on (Alibaba Model Studio, Gemini). */
+const GOES_ON = ['', 'null', 'finish_reason_unspecified']
+
+/** The provider's own word for the end of a choice; undefined while it goes on. */
+export function nativeFinish({ finish_reason: snake, finishReason: camel }: JsonObject): string | undefined {
+  const reason = snake ?? camel
+  return typeof reason === 'string' && !GOES_ON.includes(reason.toLowerCase()) ? reason : undefined
+}
+
+/** What the provider's word means, if it is more than `stop`. */
+export function meaningOf(native: string | undefined): Meaning | undefined {
+  return MEANINGS.get(native?.toLowerCase().replaceAll('-', '_') ?? '')
+}
+
+/** A choice as far as it was read: a `message` is the whole of it, a `delta` a part. */
+export class Choice {
+  readonly tools = new ToolCalls()
+  readonly index: number
+  #hasBegun = false
+  #hasMessage = false
+  /** The provider's word for its end. */
+  #native: string | undefined
+  #hasFunctionCall = false
+  /** Members beside its finish. */
+  #more: JsonObject = {}
+
+  constructor(index: number) {
+    this.index = index
+  }
+
+  /** Whether the provider said that it is over. */
+  get isOver(): boolean {
+    return this.#native !== undefined
+  }
+
+  get hasMessage(): boolean {
+    return this.#hasMessage
+  }
+
+  get isFiltered(): boolean {
+    return meaningOf(this.#native) === 'content_filter'
+  }
+
+  /**
+   * Reads the next part.
+   * @returns what is sent of it, if anything, and whether it holds content: a tool call is content even while its first
+   *   part waits.
+   */
+  read(choice: JsonObject): { readonly part: JsonObject | undefined; readonly hasContent: boolean } {
+    const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(choice)
+    const { delta: sent, message: whole = sent, ...rest } = members
+    this.#native = nativeFinish(choice) ?? this.#native
+    this.#hasMessage ||= isObject(members['message'])
+    const {
+      tool_calls: calls,
+      role: _role,
+      ...delta
+    }: Record<string, unknown> = plainMessage(isObject(whole) ? whole : {})
+    const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
+    const parts = this.tools.read(calls)
+    if (parts.length > 0) delta['tool_calls'] = parts
+    this.#hasFunctionCall ||= isObject(delta['function_call'])
+    const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
+    if (isEmpty && this.isOver) this.#more = { ...this.#more, ...rest }
+    // A role alone is sent and keeps a client waiting; a tool call with nothing to send is waited for.
+    if (isEmpty && (this.isOver || hasContent)) return { part: undefined, hasContent }
+    return { part: { ...rest, ...this.#begin(delta) }, hasContent }
+  }
+
+  /** The rest of its tool calls; undefined if there is none. No part may follow. */
+  lastCalls(): JsonObject | undefined {
+    const parts = this.tools.finish()
+    return parts.length === 0 ? undefined : this.#begin({ tool_calls: parts })
+  }
+
+  /**
+   * The last part, with the finish. Agents act on it: they wait for the results of tool calls, or do not. The provider's
+   * own word is beside it if it differs.
+   */
+  ending(): JsonObject {
+    const called = this.tools.isEmpty ? (this.#hasFunctionCall ? 'function_call' : 'stop') : 'tool_calls'
+    const known = meaningOf(this.#native)
+    const finish = known === 'length' || known === 'content_filter' ? known : called
+    return {
+      ...this.#more,
+      index: this.index,
+      delta: this.#hasBegun ? {} : { role: 'assistant', content: '' },
+      finish_reason: finish,
+      ...(this.#native !== undefined && this.#native !== finish && { native_finish_reason: this.#native }),
+    }
+  }
+
+  /** A part with this delta. Clients that assemble a message need its role once. */
+  #begin(delta: JsonObject): JsonObject {
+    const first = this.#hasBegun ? {} : { role: 'assistant' }
+    this.#hasBegun = true
+    return { index: this.index, delta: { ...first, ...delta }, finish_reason: null }
+  }
+}
+
+/** Only empty texts and empty lists. */
+function isEmptyDelta(delta: JsonObject): boolean {
+  for (const key in delta) {
+    const value = delta[key]
+    if (value !== '' && !(Array.isArray(value) && value.length === 0)) return false
+  }
+  return true
+}
+
+/**
+ * A message or delta as strict clients read it.
+ * - It has no nulls.
+ * - Content in parts, each a text or a thought (Mistral), becomes a text and a reasoning; with other parts, such as
+ *   images, it stays a list.
+ * - Reasoning stands under both names that clients read.
+ */
+function plainMessage(message: JsonObject): Record<string, unknown> {
+  const plain = withoutNulls(message)
+  const { content, reasoning, reasoning_content } = plain
+  let thought = reasoning || reasoning_content
+  if (Array.isArray(content) && content.every((part) => textIn(part) !== undefined)) {
+    plain['content'] = content.map((part) => (isThought(part) ? '' : textIn(part))).join('')
+    thought ||= content.map((part) => (isThought(part) ? textIn(part) : '')).join('')
+  }
+  if (thought) {
+    plain['reasoning'] ||= thought
+    plain['reasoning_content'] ||= thought
+  }
+  return plain
+}
+
+function isThought(part: unknown): boolean {
+  return isObject(part) && part['type'] === 'thinking'
+}
+
+/** The text of a part of content; undefined for an image and the like. Thoughts are a text or a list of texts. */
+function textIn(part: unknown): string | undefined {
+  if (typeof part === 'string') return part
+  if (!isObject(part)) return undefined
+  if (part['type'] !== 'thinking') return typeof part['text'] === 'string' ? part['text'] : undefined
+  const { thinking } = part
+  return typeof thinking === 'string' ? thinking : objectsIn(thinking).map(textIn).join('')
+}
