@@ -6,7 +6,7 @@ import { sendBody } from '../http/respond.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
 import { STATUS_DISCONNECTED, type Attempt, type ChatCall, type Ending } from './call.ts'
 import { readChunks, REPLY_CHARACTERS } from './chunks.ts'
-import { openClientStream, type ClientStream } from './client-stream.ts'
+import { ClientStream } from './client-stream.ts'
 import { Completion, failedChunk, silentChunk, type ReplyIdentity } from './completion.ts'
 import { AttemptFailure } from './failures.ts'
 import type { Fallback, RoutedCall } from './fallback.ts'
@@ -27,9 +27,6 @@ interface AnswerOptions {
   readonly silenceMs: number
 }
 
-/** Answers a request from its candidates. */
-type Answer = (routed: RoutedCall, request: ChatRequest, reply: Reply) => Promise<void>
-
 /** An attempt that serves: its reply is whole, or a stream with its first token. */
 interface Serving {
   readonly attempt: Attempt
@@ -38,16 +35,31 @@ interface Serving {
   readonly chunks: readonly JsonObject[]
 }
 
-export function createAnswer({ client, fallback, finish, silenceMs }: AnswerOptions): Answer {
+export class Answers {
+  readonly #options: AnswerOptions
+
+  constructor(options: AnswerOptions) {
+    this.#options = options
+  }
+
+  /** Answers a request from its candidates. */
+  async answer(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
+    await (request.stream ? this.#stream(routed, request, reply) : this.#whole(routed, request, reply))
+  }
+
   /**
    * Sends the request of an attempt, and reads the reply: to its end, or a stream up to its first token.
    * @throws {AttemptFailure} if it is no answer.
    */
-  async function serve(call: ChatCall, request: ChatRequest, attempt: Attempt): Promise<Serving> {
+  async #serve(call: ChatCall, request: ChatRequest, attempt: Attempt): Promise<Serving> {
     const { provider } = attempt.candidate
     const { first_token_ms, keep_alive_ms } = provider.timeouts
     if (request.stream) attempt.expectWithin(first_token_ms, keep_alive_ms)
-    const { status, body } = await client.post(provider, providerBody(request, provider), attempt.signal)
+    const { status, body } = await this.#options.client.post(
+      provider,
+      providerBody(request, provider),
+      attempt.signal,
+    )
     attempt.status = status
     const completion = new Completion(identityFor(call, attempt.candidate), request.body['n'])
     const reply = new ProviderReply(completion, body, attempt, request.stream ? Infinity : REPLY_CHARACTERS)
@@ -59,18 +71,19 @@ export function createAnswer({ client, fallback, finish, silenceMs }: AnswerOpti
   }
 
   /** The first attempt that serves; content that a filter held back serves only if no other model is left. */
-  async function firstServing(routed: RoutedCall, request: ChatRequest): Promise<Serving> {
-    return await fallback.firstServing(routed, async (attempt, isLastModel) => {
-      const serving = await serve(routed.call, request, attempt)
+  async #firstServing(routed: RoutedCall, request: ChatRequest): Promise<Serving> {
+    return await this.#options.fallback.firstServing(routed, async (attempt, isLastModel) => {
+      const serving = await this.#serve(routed.call, request, attempt)
       if (isLastModel || !serving.reply.completion.isFilteredOut) return serving
       serving.reply.cancel()
       throw new AttemptFailure('filtered')
     })
   }
 
-  async function answerWhole(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
+  async #whole(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
     const { call } = routed
-    const { attempt, reply: provided, chunks } = await firstServing(routed, request)
+    const { fallback, finish } = this.#options
+    const { attempt, reply: provided, chunks } = await this.#firstServing(routed, request)
     const { completion } = provided
     fallback.ended(call, attempt)
     const how = call.isDisconnected
@@ -82,15 +95,16 @@ export function createAnswer({ client, fallback, finish, silenceMs }: AnswerOpti
     sendBody(reply, 200, 'application/json; charset=utf-8', body)
   }
 
-  async function answerStream(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
+  async #stream(routed: RoutedCall, request: ChatRequest, reply: Reply): Promise<void> {
     const { call } = routed
+    const { fallback, finish, silenceMs } = this.#options
     const [model = ''] = request.models
     let identity = identityFor(call, { model, provider: { name: 'none' } })
-    const stream = openClientStream(reply, { silenceMs, silentChunk: () => silentChunk(identity) })
-    const serving = await firstServing(routed, request).catch(async (error: unknown) => {
+    const stream = new ClientStream(reply, silenceMs, () => silentChunk(identity))
+    const serving = await this.#firstServing(routed, request).catch(async (error: unknown) => {
       stream.stop()
       // As long as nothing was sent, the error can have its own status.
-      if (!stream.hasBegun() || !(error instanceof ApiError)) throw error
+      if (!stream.hasBegun || !(error instanceof ApiError)) throw error
       await finish(call, { outcome: call.isDisconnected ? 'left' : 'failed', status: 200 })
       const { status: code, message, metadata } = error
       stream.fail(failedChunk(identity, { code, message, ...(metadata && { metadata }) }))
@@ -102,11 +116,11 @@ export function createAnswer({ client, fallback, finish, silenceMs }: AnswerOpti
     const { provider } = attempt.candidate
     // A chunk in silence was sent before any provider gave the reply an id.
     const sent = { ...identity, model: attempt.candidate.model, provider: provider.name }
-    identity = completion.fixIdentity(stream.hasBegun() ? sent : undefined)
+    identity = completion.fixIdentity(stream.hasBegun ? sent : undefined)
     await relay(serving, stream)
     const { failure, usage } = completion
     fallback.ended(call, attempt, failure)
-    const status = stream.hasBegun() ? 200 : STATUS_DISCONNECTED
+    const status = stream.hasBegun ? 200 : STATUS_DISCONNECTED
     const outcome = call.isDisconnected ? 'left' : failure === undefined ? 'completed' : 'cut'
     await finish(call, { outcome, status, served: attempt.candidate, usage, failure })
     if (failure !== undefined) return stream.fail(failedChunk(identity, cutError(attempt, failure)))
@@ -116,9 +130,6 @@ export function createAnswer({ client, fallback, finish, silenceMs }: AnswerOpti
     Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
     stream.end(last.map((chunk) => completion.identified(chunk)))
   }
-
-  return async (routed, request, reply) =>
-    await (request.stream ? answerStream : answerWhole)(routed, request, reply)
 }
 
 /** The reply to one attempt: its body, read within the attempt's deadlines. */

@@ -2,6 +2,7 @@
  * Reads from the headers of a request which app sent it (CONTRACT 6). Nothing is verified: anybody may claim anything.
  * The id follows from the address or title alone; only the nightly run registers apps.
  */
+import { isUtf8 } from 'node:buffer'
 import { appNamed, cleanName, identityOfAddress, NAMED } from '../../pipeline/contract/app-identity.ts'
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 
@@ -20,14 +21,11 @@ export interface NamedApp {
 /** Header lines by lower-case name. */
 type RequestHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
-const ADDRESS_HEADER = 'http-referer'
+const ADDRESS_HEADER = /^http-referer$/
 const IS_ADDRESS = /^\s*https?:\/\//i
 // With or without a service prefix in the middle.
 const TITLE_HEADER = /^x-(?:.+-)?title$/i
 const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/i
-
-// These characters have the same bytes in UTF-8 and Latin-1.
-const PLAIN = /^[\x20-\x7E]*$/
 
 const UNNAMED: NamedApp = {
   id: UNATTRIBUTED_APP_ID,
@@ -40,36 +38,32 @@ const UNNAMED: NamedApp = {
 /** The app that the headers name. An address that many apps share, such as localhost, counts by the title. */
 export function namedApp(headers: RequestHeaders): NamedApp {
   const [address = ''] = linesOf(headers, ADDRESS_HEADER)
-  const title = linesIn(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
+  const title = linesOf(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
   const identity = identityOfAddress(address, title && cleanName(title))
   if (identity === undefined || !IS_ADDRESS.test(address)) return UNNAMED
   const isShared = identity.startsWith(NAMED)
   const app = isShared ? (title ?? '') : address
-  const foundBy = isShared ? 'title' : 'address'
-  const categories = linesIn(headers, CATEGORIES_HEADER).join(',')
-  // The nightly run computes the same id from the same text.
-  const id = appNamed(app)?.app_id ?? UNATTRIBUTED_APP_ID
-  return { id, app, title: title ?? null, categories: categories || null, foundBy }
+  return {
+    // The nightly run computes the same id from the same text.
+    id: appNamed(app)?.app_id ?? UNATTRIBUTED_APP_ID,
+    app,
+    title: title ?? null,
+    categories: linesOf(headers, CATEGORIES_HEADER).join(',') || null,
+    foundBy: isShared ? 'title' : 'address',
+  }
 }
 
 /** The lines of all headers with such a name, the shortest name first. */
-function linesIn(headers: RequestHeaders, name: RegExp): readonly string[] {
+function linesOf(headers: RequestHeaders, name: RegExp): readonly string[] {
   return Object.keys(headers)
     .filter((key) => name.test(key))
     .toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))
-    .flatMap((key) => linesOf(headers, key))
-}
-
-function linesOf(headers: RequestHeaders, name: string): readonly string[] {
-  return (headers[name] ?? []).map(decode)
+    .flatMap((key) => headers[key] ?? [])
+    .map(decode)
 }
 
 /** Reads bytes as UTF-8 if they are valid, otherwise as Latin-1, the encoding of HTTP. */
 function decode(text: string): string {
-  if (PLAIN.test(text)) return text
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'))
-  } catch {
-    return text
-  }
+  const bytes = Buffer.from(text, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : text
 }

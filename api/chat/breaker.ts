@@ -4,17 +4,16 @@
  * monotonic clock.
  */
 
-/** Failures in a row that open it. */
+/** It opens after so many failures in a row, or when half of its last attempts failed. */
 const IN_A_ROW = 3
-/** It also opens when half of its last attempts failed. */
 const REMEMBERED = 10
 /** How long it stays open by default, and at most if the provider names a time. */
 const OPEN_MS = 30_000
 const OPEN_MS_AT_MOST = 300_000
 
 export class Breaker {
-  /** The last attempts, the newest last: whether they failed. */
-  #failures: boolean[] = []
+  /** Whether the last attempts failed, the newest last. */
+  #failures: readonly boolean[] = []
   /** Undefined while closed. After that time, one request at a time probes whether it may close. */
   #openUntil: number | undefined
 
@@ -35,24 +34,18 @@ export class Breaker {
   /** The provider serves: its first token arrived. */
   succeeded(): void {
     this.#openUntil = undefined
-    this.#remember(false)
+    this.#failures = [...this.#failures, false].slice(-REMEMBERED)
   }
 
   /** An attempt failed; `retryAfterSeconds` is the provider's own value. */
   failed(now: number, retryAfterSeconds?: number): void {
-    this.#remember(true)
-    const latest = this.#failures.slice(-IN_A_ROW)
-    const isFailing =
-      this.isOpen ||
-      (latest.length === IN_A_ROW && latest.every(Boolean)) ||
-      this.#failures.filter(Boolean).length >= REMEMBERED / 2
-    if (!isFailing && retryAfterSeconds === undefined) return
+    const failures = [...this.#failures, true].slice(-REMEMBERED)
+    const hasFailedInARow = failures.length >= IN_A_ROW && !failures.slice(-IN_A_ROW).includes(false)
+    const isFailing = hasFailedInARow || failures.filter(Boolean).length >= REMEMBERED / 2
+    this.#failures = failures
+    if (!isFailing && !this.isOpen && retryAfterSeconds === undefined) return
     const ms = Math.min((retryAfterSeconds ?? 0) * 1000, OPEN_MS_AT_MOST) || OPEN_MS
     this.#openUntil = Math.max(this.#openUntil ?? 0, now + ms)
     this.#failures = []
-  }
-
-  #remember(failed: boolean): void {
-    this.#failures = [...this.#failures, failed].slice(-REMEMBERED)
   }
 }

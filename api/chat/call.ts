@@ -169,10 +169,7 @@ export class ChatCall {
       ...(app.app === null
         ? { app_id: app.id }
         : { app: app.app, app_title: app.title, app_categories: app.categories }),
-      prompt_tokens: usage?.promptTokens ?? null,
-      completion_tokens: usage?.completionTokens ?? null,
-      reasoning_tokens: usage?.reasoningTokens ?? null,
-      cached_tokens: usage?.cachedTokens ?? null,
+      ...tokensOf(usage),
       requests: served === undefined ? 0 : 1,
       model: served?.model ?? null,
       provider: served?.provider.name ?? null,
@@ -194,5 +191,14 @@ export class ChatCall {
     if (failure.kind !== 'cancelled') return `the provider ${failure.message}`
     const end = this.isDisconnected ? 'the client disconnected' : 'the service stopped'
     return `${end}, and the reply was not read to its end`
+  }
+}
+
+function tokensOf(usage: Usage | undefined) {
+  return {
+    prompt_tokens: usage?.promptTokens ?? null,
+    completion_tokens: usage?.completionTokens ?? null,
+    reasoning_tokens: usage?.reasoningTokens ?? null,
+    cached_tokens: usage?.cachedTokens ?? null,
   }
 }

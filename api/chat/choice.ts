@@ -78,20 +78,21 @@ export class Choice {
     const { delta: sent, message: whole = sent, ...rest } = members
     this.#native = nativeFinish(choice) ?? this.#native
     this.#hasMessage ||= isObject(members['message'])
-    const {
-      tool_calls: calls,
-      role: _role,
-      ...delta
-    }: Record<string, unknown> = plainMessage(isObject(whole) ? whole : {})
-    const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
-    const parts = this.tools.read(calls)
-    if (parts.length > 0) delta['tool_calls'] = parts
-    this.#hasFunctionCall ||= isObject(delta['function_call'])
+    const { delta, hasContent } = this.#readDelta(isObject(whole) ? whole : {})
     const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
     if (isEmpty && this.isOver) this.#more = { ...this.#more, ...rest }
     // A role alone is sent and keeps a client waiting; a tool call with nothing to send is waited for.
     if (isEmpty && (this.isOver || hasContent)) return { part: undefined, hasContent }
     return { part: { ...rest, ...this.#begin(delta) }, hasContent }
+  }
+
+  #readDelta(sent: JsonObject): { readonly delta: JsonObject; readonly hasContent: boolean } {
+    const { tool_calls: calls, role: _role, ...delta }: Record<string, unknown> = plainMessage(sent)
+    const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
+    this.#hasFunctionCall ||= isObject(delta['function_call'])
+    const parts = this.tools.read(calls)
+    if (parts.length > 0) delta['tool_calls'] = parts
+    return { delta, hasContent }
   }
 
   /** The rest of its tool calls; undefined if there is none. No part may follow. */

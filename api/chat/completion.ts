@@ -36,7 +36,8 @@ export class Completion {
   readonly #expected: number
   #identity: ReplyIdentity
   #isIdentityFixed = false
-  #usage: JsonObject | undefined
+  /** Empty until a provider reports it. */
+  #usage: JsonObject = {}
   /** Members of chunks without choices. */
   #more: JsonObject = {}
   #hasContent = false
@@ -54,7 +55,7 @@ export class Completion {
   /** Reads the next chunk. Returns it for the client, without its identity; undefined if nothing of it is sent yet. */
   read({ value, isError: isMarked }: ProviderChunk): JsonObject | undefined {
     // Some send the usage after [DONE].
-    if (this.#isDone && isObject(value)) this.#usage = laterUsage(this.#usage, usageIn(value))
+    if (this.#isDone && isObject(value)) this.#noteUsage(value)
     if (this.isOver) return undefined
     if (value === DONE) {
       this.#isDone = true
@@ -93,7 +94,7 @@ export class Completion {
   /** Milliseconds to wait for the rest once every requested choice is over; undefined before. */
   get restMs(): number | undefined {
     if (!this.#areOver || this.#choices.size < this.#expected || this.#endedWithContent) return undefined
-    return this.#usage === undefined ? USAGE_MS : END_MS
+    return this.usage === undefined ? USAGE_MS : END_MS
   }
 
   /** Whether the provider's filter held everything back: another model may be less strict. */
@@ -147,7 +148,7 @@ export class Completion {
 
   #readValue(value: JsonObject): JsonObject | undefined {
     if (!this.#isIdentityFixed) this.#identity = identityIn(value, this.#identity)
-    this.#usage = laterUsage(this.#usage, usageIn(value))
+    this.#noteUsage(value)
     this.#endedWithContent = false
     const choices: JsonObject[] = []
     for (const [position, sent] of objectsIn(value['choices']).entries()) {
@@ -162,6 +163,11 @@ export class Completion {
     if (choices.length > 0) return { ...rest, choices }
     this.#more = { ...this.#more, ...rest }
     return undefined
+  }
+
+  #noteUsage(value: JsonObject): void {
+    const usage = usageIn(value)
+    if (usage !== undefined) this.#usage = laterUsage(this.#usage, usage)
   }
 
   /** The choices in order. */

@@ -126,23 +126,14 @@ export interface Configuration {
   readonly warnings: readonly string[]
 }
 
-/** The current configuration; an operator can reload the file. */
-export interface Models {
-  /** Undefined without MODELS_FILE. */
-  current(): Configuration | undefined
-  /** Reads the file again. If it is invalid, the current configuration stays, and the log has the reason. */
-  reload(): Promise<void>
-}
+/** The current configuration, which an operator can reload. */
+export type Models = Awaited<ReturnType<typeof openModels>>
 
 /**
  * Opens the configuration at `path`.
  * @throws {OperatorError} if it is invalid.
  */
-export async function openModels(
-  path: string | undefined,
-  environment: NodeJS.ProcessEnv,
-  log: Log,
-): Promise<Models> {
+export async function openModels(path: string | undefined, environment: NodeJS.ProcessEnv, log: Log) {
   async function read(): Promise<Configuration | undefined> {
     if (path === undefined) return undefined
     const configuration = await readConfiguration(path, environment)
@@ -153,8 +144,10 @@ export async function openModels(
 
   let configuration = await read()
   return {
+    /** Undefined without MODELS_FILE. */
     current: () => configuration,
-    async reload() {
+    /** Reads the file again. If it is invalid, the current configuration stays, and the log has the reason. */
+    async reload(): Promise<void> {
       try {
         configuration = await read()
       } catch (error) {

@@ -332,9 +332,9 @@ function waitIn(members: Members, message: string): number | undefined {
     /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(
       message,
     )?.[1]
-  const parts = String(delay === undefined ? stated : `${String(delay)}s`).toLowerCase()
+  const text = typeof delay === 'string' || typeof delay === 'number' ? `${delay}s` : (stated ?? '')
   let sum = 0
-  for (const [, number, unit = ''] of parts.matchAll(/([\d.]+) ?(ms|[hms])/g))
+  for (const [, number, unit = ''] of text.toLowerCase().matchAll(/([\d.]+) ?(ms|[hms])/g))
     sum += Number(number) * (UNITS[unit] ?? 0)
   return sum > 0 && Number.isFinite(sum) ? sum : undefined
 }

@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import { MODELS_PATH } from '../paths.ts'
 import type { Log } from '../process/log.ts'
 import { shorten } from '../untrusted/shorten.ts'
-import { Attempt, type Candidate, type ChatCall } from './call.ts'
+import type { Attempt, Candidate, ChatCall } from './call.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import { redacted, type AttemptFailure, type ErrorType } from './failures.ts'
 import type { ChatMetrics } from './metrics.ts'
@@ -16,6 +16,15 @@ const OPERATOR_SECONDS = 60
 /** Delays clients that retry by themselves, some for an hour. */
 const RETRY_AFTER_SECONDS = 5
 
+interface Routing {
+  readonly candidates: readonly Candidate[]
+  /** Maximum time of all attempts, in milliseconds. */
+  readonly totalMs: number
+}
+
+/** A request with its candidates. */
+export type RoutedCall = Routing & { readonly call: ChatCall }
+
 /**
  * The providers of the requested models, model after model. Models that are not configured are skipped.
  * @throws {ApiError} 400 if no model is configured or the preferences exclude every provider, 503 without an available
@@ -24,7 +33,7 @@ const RETRY_AFTER_SECONDS = 5
 export function candidatesFor(
   { models: names, fallbacks, preferences }: ChatRequest,
   configuration: Configuration | undefined,
-): readonly Candidate[] {
+): Routing {
   if (configuration === undefined) {
     throw unavailable('No models are configured: set MODELS_FILE to a routing configuration and start again')
   }
@@ -45,7 +54,7 @@ export function candidatesFor(
   const candidates = available.flatMap(([model, providers]) =>
     preferred(providers, preferences).map((provider) => ({ model, provider })),
   )
-  if (candidates.length > 0) return candidates
+  if (candidates.length > 0) return { candidates, totalMs: limits.total_ms }
   const left = [...new Set(all.map(({ name }) => name))].join(', ')
   throw invalidRequest(`provider: its preferences exclude every provider of the model; available: ${left}`)
 }
@@ -72,14 +81,6 @@ function unavailable(message: string): ApiError {
     metadata: { error_type: 'provider_unavailable' },
     headers: { 'Retry-After': String(OPERATOR_SECONDS) },
   })
-}
-
-/** A request with its candidates. */
-export interface RoutedCall {
-  readonly call: ChatCall
-  readonly candidates: readonly Candidate[]
-  /** Maximum time of all attempts, in milliseconds. */
-  readonly totalMs: number
 }
 
 interface FailedAttempt {

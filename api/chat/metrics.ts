@@ -11,80 +11,87 @@ const NONE = 'none'
 /** Upper bounds in seconds: from a cached first token to a long reasoning call. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
-/** Receives events of the chat route. */
-export interface ChatMetrics {
-  /** A request is over. */
-  requestFinished(record: UsageRecord): void
-  /** An attempt is over. */
-  attemptFinished(record: AttemptRecord): void
-  /** A request moved on from this candidate to the next one. */
-  fellBack(from: AttemptRecord): void
-}
-
 /** What the gauges show with each scrape. */
 interface Observed {
   readonly models: Pick<Models, 'current'>
   readonly records: { readonly waiting: number }
 }
 
+/** Receives the events of the chat route. */
+export type ChatMetrics = ReturnType<typeof createChatMetrics>
+
 /** Keeps the chat metrics in `registry`. */
-export function createChatMetrics(registry: Registry, observed: Observed): ChatMetrics {
+export function createChatMetrics(registry: Registry, observed: Observed) {
   showState(registry, observed)
-  const counter = <Label extends string>(name: string, help: string, ...more: Label[]) =>
-    new Counter({ name, help, labelNames: [...CANDIDATE, ...more], registers: [registry] })
+  const { requests, unattributed, tokens, usageMissing, attempts, fallbacks } = createCounters(registry)
   const histogram = (name: string, help: string) =>
     new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers: [registry] })
-
-  const requests = counter(
-    'chat_requests_total',
-    'Requests by provider, outcome and the status sent to the caller.',
-    ...(['outcome', 'status', 'stream'] as const),
+  const firstToken = histogram(
+    'chat_first_token_seconds',
+    'Time from the arrival of a request to its first meaningful token.',
   )
-  const unattributed = new Counter({
-    name: 'chat_requests_unattributed_total',
-    help: 'Requests without an app.',
-    registers: [registry],
-  })
-  const tokens = counter('chat_tokens_total', 'Tokens as the serving provider counted them.', 'kind')
-  const missing = counter(
-    'chat_usage_missing_total',
-    'Served requests without tokens reported by the provider.',
+  const duration = histogram(
+    'chat_request_duration_seconds',
+    'Time from the arrival of a request to its end.',
   )
-  const attempts = counter(
-    'chat_attempts_total',
-    'Attempts at a provider, by outcome: served, or the error type.',
-    'outcome',
+  const attemptDuration = histogram(
+    'chat_attempt_duration_seconds',
+    'Time from the start of an attempt to its end.',
   )
-  const fallbacks = counter(
-    'chat_fallbacks_total',
-    'How often a request left this provider of this model for the next candidate.',
-  )
-  const [firstToken, duration, attemptDuration] = [
-    histogram(
-      'chat_first_token_seconds',
-      'Time from the arrival of a request to its first meaningful token.',
-    ),
-    histogram('chat_request_duration_seconds', 'Time from the arrival of a request to its end.'),
-    histogram('chat_attempt_duration_seconds', 'Time from the start of an attempt to its end.'),
-  ]
-
   return {
-    requestFinished(record) {
+    /** A request is over. */
+    requestFinished(record: UsageRecord): void {
       const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
       const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
       requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
       if (record.app === undefined) unattributed.inc()
       tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
       tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-      if (record.requests > 0 && prompt_tokens === null) missing.inc(candidate)
+      if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
       duration.observe(candidate, record.duration_ms / 1000)
       if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
     },
-    attemptFinished({ model, provider, error_type, duration_ms }) {
+    /** An attempt is over. */
+    attemptFinished({ model, provider, error_type, duration_ms }: AttemptRecord): void {
       attempts.inc({ model, provider, outcome: error_type ?? 'served' })
       attemptDuration.observe({ model, provider }, duration_ms / 1000)
     },
-    fellBack: ({ model, provider }) => fallbacks.inc({ model, provider }),
+    /** A request moved on from this candidate to the next one. */
+    fellBack({ model, provider }: AttemptRecord): void {
+      fallbacks.inc({ model, provider })
+    },
+  }
+}
+
+function createCounters(registry: Registry) {
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] })
+  return {
+    requests: counter(
+      'chat_requests_total',
+      'Requests by provider, outcome and the status sent to the caller.',
+      [...CANDIDATE, 'outcome', 'status', 'stream'],
+    ),
+    unattributed: counter('chat_requests_unattributed_total', 'Requests without an app.', []),
+    tokens: counter('chat_tokens_total', 'Tokens as the serving provider counted them.', [
+      ...CANDIDATE,
+      'kind',
+    ]),
+    usageMissing: counter(
+      'chat_usage_missing_total',
+      'Served requests without tokens reported by the provider.',
+      CANDIDATE,
+    ),
+    attempts: counter(
+      'chat_attempts_total',
+      'Attempts at a provider, by outcome: served, or the error type.',
+      [...CANDIDATE, 'outcome'],
+    ),
+    fallbacks: counter(
+      'chat_fallbacks_total',
+      'How often a request left this provider of this model for the next candidate.',
+      CANDIDATE,
+    ),
   }
 }
 

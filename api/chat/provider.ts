@@ -2,8 +2,10 @@
  * The client that posts completions to providers. A request carries its provider's headers and none of the caller's.
  * Redirects are not followed. Of the reply, only status, body, coding and retry times are read.
  */
+import { once } from 'node:events'
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
+import type { Socket } from 'node:net'
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createUnzip } from 'node:zlib'
 import { retryAfterMs } from '../http/headers.ts'
@@ -18,44 +20,48 @@ const CONNECT_MS = 10_000
 /** A kept-alive connection that breaks later is not stale: the provider had the request and worked on it. */
 const STALE_MS = 1000
 
-export interface ProviderClient {
+/** Connections to providers, which are kept open between requests. */
+export class ProviderClient {
+  readonly #plain: http.Agent
+  readonly #secure: https.Agent
+
+  /** `environment` holds HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+  constructor(environment: NodeJS.ProcessEnv) {
+    this.#plain = new http.Agent({ keepAlive: true, proxyEnv: environment })
+    this.#secure = new https.Agent({ keepAlive: true, proxyEnv: environment })
+  }
+
   /**
    * Posts `body`, the text of a JSON object. If the provider was just closing the kept-alive connection, it is posted
    * again. The body of the reply is decoded.
    * @throws {AttemptFailure} without a successful reply.
    */
-  post(provider: Provider, body: string, signal: AbortSignal): Promise<{ status: number; body: Readable }>
-  /** Closes all connections at once. */
-  close(): void
-}
-
-/** @param environment holds HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
-export function createProviderClient(environment: NodeJS.ProcessEnv): ProviderClient {
-  const options = { keepAlive: true, proxyEnv: environment }
-  const plain = new http.Agent(options)
-  const secure = new https.Agent(options)
-
-  function begin({ url, headers: own }: Provider): ClientRequest {
-    const headers = {
-      // Some firewalls reject requests without it.
-      'user-agent': 'app-rankings-chat',
-      ...own,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      // Otherwise a provider may choose any coding, and some proxies do.
-      'accept-encoding': 'identity',
-    }
-    return url.protocol === 'https:'
-      ? https.request(url, { method: 'POST', agent: secure, headers })
-      : http.request(url, { method: 'POST', agent: plain, headers })
+  async post(
+    provider: Provider,
+    body: string,
+    signal: AbortSignal,
+  ): Promise<{ status: number; body: Readable }> {
+    const reply = await this.#send(provider, body, signal)
+    const { statusCode: status = 0, headers } = reply
+    const decodedBody = decoded(reply, headers['content-encoding'])
+    if (status >= 200 && status < 300) return { status, body: decodedBody }
+    const text = await errorText(decodedBody)
+    throw failureOf(status, parseJson(text) ?? text, waitMs(headers))
   }
 
-  async function send(provider: Provider, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+  /** Closes all connections at once. */
+  close(): void {
+    this.#plain.destroy()
+    this.#secure.destroy()
+  }
+
+  async #send(provider: Provider, body: string, signal: AbortSignal): Promise<IncomingMessage> {
     for (;;) {
-      const request = begin(provider)
+      const request = this.#begin(provider, signal)
       const began = performance.now()
       try {
-        return await replyTo(request, body, signal)
+        const [reply] = await once(request.end(body), 'response')
+        return reply
       } catch (error) {
         const isReset = ['ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')
         const isStale = request.reusedSocket && performance.now() - began < STALE_MS && isReset
@@ -65,42 +71,29 @@ export function createProviderClient(environment: NodeJS.ProcessEnv): ProviderCl
     }
   }
 
-  return {
-    async post(provider, body, signal) {
-      const reply = await send(provider, body, signal)
-      const { statusCode: status = 0, headers } = reply
-      const decodedBody = decoded(reply, headers['content-encoding'])
-      if (status >= 200 && status < 300) return { status, body: decodedBody }
-      const text = await errorText(decodedBody)
-      throw failureOf(status, parseJson(text) ?? text, waitMs(headers))
-    },
-    close() {
-      plain.destroy()
-      secure.destroy()
-    },
+  #begin({ url, headers: own }: Provider, signal: AbortSignal): ClientRequest {
+    const headers = {
+      // Some firewalls reject requests without it.
+      'user-agent': 'app-rankings-chat',
+      ...own,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      // Otherwise a provider may choose any coding, and some proxies do.
+      'accept-encoding': 'identity',
+    }
+    const isSecure = url.protocol === 'https:'
+    const options = { method: 'POST', agent: isSecure ? this.#secure : this.#plain, headers, signal }
+    const request = isSecure ? https.request(url, options) : http.request(url, options)
+    // An error after the response is one of its body.
+    return request.on('error', () => undefined).once('socket', limitConnecting)
   }
 }
 
-/** Sends the request; an abort also ends a reply that has begun. */
-async function replyTo(request: ClientRequest, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  let reply: IncomingMessage | undefined
-  const abort = () => (reply ?? request).destroy(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  request.on('error', reject)
-  request.once('response', (response) => {
-    reply = response
-    resolve(response)
-  })
-  request.once('socket', (socket) => {
-    if (!socket.connecting) return
-    const late = () => request.destroy(new Error(`No connection within ${CONNECT_MS / 1000} s`))
-    const timer = setTimeout(late, CONNECT_MS)
-    socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
-  })
-  if (signal.aborted) abort()
-  else request.end(body)
-  return await promise
+function limitConnecting(this: ClientRequest, socket: Socket): void {
+  if (!socket.connecting) return
+  const late = () => this.destroy(new Error(`No connection within ${CONNECT_MS / 1000} s`))
+  const timer = setTimeout(late, CONNECT_MS)
+  socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
 }
 
 /** The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. */

@@ -68,11 +68,9 @@ const toolSchema = z
   })
 
 const names = longList(z.string().min(1)).nullish()
-/** Preferences that restrict nothing: they are accepted, and have no effect. */
-const WISHES = ['sort', 'preferred_min_throughput', 'preferred_max_latency']
 
 const preferencesSchema = z
-  .looseObject({
+  .object({
     order: names.describe('Tried first, in this order.'),
     only: names.describe('No others are tried.'),
     ignore: names,
@@ -80,16 +78,12 @@ const preferencesSchema = z
       .boolean()
       .nullish()
       .describe('Whether others are tried after those of `order`, or after the first provider of a model.'),
+    // These restrict nothing, and have no effect.
+    sort: z.unknown(),
+    preferred_min_throughput: z.unknown(),
+    preferred_max_latency: z.unknown(),
   })
-  .superRefine(
-    ({ order: _order, only: _only, ignore: _ignore, allow_fallbacks: _allow, ...others }, context) => {
-      for (const [name, value] of Object.entries(others)) {
-        if (WISHES.includes(name) || restrictsNothing(value)) continue
-        const message = 'This service cannot keep such a restriction; leave it out'
-        context.addIssue({ code: 'custom', path: [name], message })
-      }
-    },
-  )
+  .catchall(z.unknown().refine(restrictsNothing, 'This service cannot keep such a restriction; leave it out'))
 
 /** The caller's choice among the providers of a model, by their names. */
 export type Preferences = Partial<z.infer<typeof preferencesSchema>>
@@ -163,8 +157,8 @@ const NOT_PASSED_ON = 'models route provider plugins transforms session_id usage
 export function providerBody({ body, stream }: ChatRequest, provider: Provider): string {
   const passedOn: Record<string, unknown> = { ...body }
   for (const field of [...NOT_PASSED_ON, ...provider.drop]) delete passedOn[field]
-  const sent = isObject(body['stream_options']) ? body['stream_options'] : {}
-  const { include_usage: _usage, ...options } = sent
+  const asked = isObject(body['stream_options']) ? body['stream_options'] : {}
+  const { include_usage: _usage, ...options } = asked
   if (provider.include_usage) Object.assign(options, { include_usage: true })
   if (stream && Object.keys(options).length > 0) passedOn['stream_options'] = options
   return JSON.stringify({ ...passedOn, model: provider.model, stream })

@@ -5,13 +5,13 @@ import type { Settings } from '../config.ts'
 import type { Clock, Handler, Reply } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
-import { createAnswer } from './answer.ts'
+import { Answers } from './answer.ts'
 import { namedApp } from './app.ts'
 import { ChatCall, STATUS_DISCONNECTED, type Ending } from './call.ts'
-import { openModels, type Models } from './configuration.ts'
+import { openModels } from './configuration.ts'
 import { candidatesFor, Fallback } from './fallback.ts'
 import { createChatMetrics } from './metrics.ts'
-import { createProviderClient } from './provider.ts'
+import { ProviderClient } from './provider.ts'
 import { UsageRecords } from './records.ts'
 import { readChatRequest } from './request.ts'
 
@@ -30,17 +30,8 @@ export interface ChatLimits {
 /** The default limits. Some clients give up after five seconds of silence. */
 export const CHAT_LIMITS: ChatLimits = { silenceMs: 4000, drainMs: 30_000, drains: 200, stopMs: 5000 }
 
-export interface Chat {
-  readonly models: Models
-  /** Answers a request, and writes its usage record. */
-  readonly complete: Handler
-  /** Number of usage records that are not yet in a file, since the disk is full or failing. */
-  recordsWaiting(): number
-  /** Ends calls in progress; callers that wait receive an error. */
-  cancel(): void
-  /** Ends calls in progress, writes their records, and closes everything. No request may follow. */
-  close(): Promise<void>
-}
+/** The chat service. */
+export type Chat = Awaited<ReturnType<typeof openChat>>
 
 interface ChatOptions {
   readonly settings: Settings
@@ -48,7 +39,7 @@ interface ChatOptions {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Registry
-  /** Holds the providers' keys. */
+  /** Has the providers' keys, and proxies. */
   readonly environment: NodeJS.ProcessEnv
   readonly limits: ChatLimits
 }
@@ -62,15 +53,15 @@ const METADATA_HEADER = 'x-router-metadata'
  * Opens the chat service.
  * @throws {OperatorError} if the routing configuration is invalid.
  */
-export async function openChat(options: ChatOptions): Promise<Chat> {
+export async function openChat(options: ChatOptions) {
   const { settings, keyLimits, clock, log, environment, limits } = options
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const records = new UsageRecords(settings.DATA_DIR, log)
   const metrics = createChatMetrics(options.metrics, { models, records })
-  const client = createProviderClient(environment)
+  const client = new ProviderClient(environment)
   const calls = createCallsInProgress(limits)
   const fallback = new Fallback(metrics, log)
-  const answer = createAnswer({ client, fallback, finish, silenceMs: limits.silenceMs })
+  const answers = new Answers({ client, fallback, finish, silenceMs: limits.silenceMs })
   const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
   /** Writes the usage record of a call, counts its tokens, and ends it. */
@@ -86,7 +77,8 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
 
   return {
     models,
-    async complete(request, reply) {
+    /** Answers a request, and writes its usage record. */
+    complete: (async (request, reply) => {
       const call = beginCall(request.headersDistinct, reply, clock())
       calls.began(call, reply)
       try {
@@ -95,20 +87,20 @@ export async function openChat(options: ChatOptions): Promise<Chat> {
         const body = await readJson(request, reply)
         const chatRequest = readChatRequest(body, unroundedBody(request))
         call.isStream = chatRequest.stream
-        const configuration = models.current()
-        const candidates = candidatesFor(chatRequest, configuration)
-        const routed = { call, candidates, totalMs: configuration?.limits.total_ms ?? 0 }
-        await answer(routed, chatRequest, reply)
+        await answers.answer({ call, ...candidatesFor(chatRequest, models.current()) }, chatRequest, reply)
       } catch (error) {
         const refused = { outcome: 'failed', status: statusOf(error) } as const
         const left = { outcome: 'left', status: STATUS_DISCONNECTED } as const
         await finish(call, call.isDisconnected ? left : refused)
         throw error
       }
-    },
+    }) satisfies Handler,
+    /** Number of usage records that are not yet in a file, since the disk is full or failing. */
     recordsWaiting: () => records.waiting,
-    cancel: () => calls.cancel(),
-    async close() {
+    /** Ends calls in progress; callers that wait receive an error. */
+    cancel: calls.cancel,
+    /** Ends calls in progress, writes their records, and closes everything. No request may follow. */
+    async close(): Promise<void> {
       await calls.close()
       client.close()
       await records.close()
@@ -139,21 +131,18 @@ function statusOf(error: unknown): number {
 function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
   const calls = new Set<ChatCall>()
   const draining = new Map<ChatCall, NodeJS.Timeout>()
-  let whenEmpty: (() => void) | undefined
+  const { promise: empty, resolve: isEmpty } = Promise.withResolvers<void>()
+  let isClosing = false
 
   function disconnected(call: ChatCall): void {
     if (!calls.has(call)) return
     call.isDisconnected = true
     if (!call.finishesAlone || draining.size >= drains) return call.cancel()
-    draining.set(
-      call,
-      setTimeout(() => call.cancel(), drainMs),
-    )
+    const timer = setTimeout(() => call.cancel(), drainMs)
+    draining.set(call, timer)
   }
 
-  function cancel(): void {
-    for (const call of calls) call.cancel()
-  }
+  const cancel = () => calls.forEach((call) => call.cancel())
 
   return {
     cancel,
@@ -170,15 +159,14 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
       calls.delete(call)
       clearTimeout(draining.get(call))
       draining.delete(call)
-      if (calls.size === 0) whenEmpty?.()
+      if (isClosing && calls.size === 0) isEmpty()
     },
     /** Resolves when no call is in progress; after `stopMs` it cancels the rest. */
     async close(): Promise<void> {
+      isClosing = true
       if (calls.size === 0) return
-      const { promise, resolve } = Promise.withResolvers<void>()
-      whenEmpty = resolve
       const timer = setTimeout(cancel, stopMs)
-      await promise
+      await empty
       clearTimeout(timer)
     },
   }

@@ -1,18 +1,14 @@
 /** Tokens as a provider counted them. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
-// As OpenAI names them, then Anthropic, then Gemini.
-const PROMPT = ['prompt_tokens', 'promptTokenCount']
-const COMPLETION = ['completion_tokens', 'output_tokens', 'candidatesTokenCount']
-const TOTAL = ['total_tokens', 'totalTokenCount']
-const REASONING = ['reasoning_tokens', 'thoughtsTokenCount']
-// Moonshot, DeepSeek, Anthropic, Gemini.
-const CACHED = [
-  'cached_tokens',
-  'prompt_cache_hit_tokens',
-  'cache_read_input_tokens',
-  'cachedContentTokenCount',
-]
+/** Names of the counts: OpenAI's, then those of Anthropic, Moonshot, DeepSeek and Gemini. */
+const NAMES = {
+  prompt: ['prompt_tokens', 'promptTokenCount'],
+  completion: ['completion_tokens', 'output_tokens', 'candidatesTokenCount'],
+  total: ['total_tokens', 'totalTokenCount'],
+  reasoning: ['reasoning_tokens', 'thoughtsTokenCount'],
+  cached: ['cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens', 'cachedContentTokenCount'],
+} as const
 
 /** The usage of a reply; `reported` holds what the provider reported beyond the totals. */
 export interface Usage {
@@ -30,25 +26,24 @@ export interface Usage {
  * - Without usage, the counts among the times of llama.cpp, which count cached tokens apart.
  */
 export function usageIn(reply: JsonObject): JsonObject | undefined {
-  for (const holder of [reply, reply['x_groq'], ...objectsIn(reply['choices'])]) {
-    if (!isObject(holder)) continue
+  for (const holder of objectsIn([reply, reply['x_groq'], ...objectsIn(reply['choices'])])) {
     const reported = holder['usage'] ?? holder['usageMetadata']
     const usage: unknown = Array.isArray(reported) ? reported[0] : reported
     if (isObject(usage)) return usage
   }
   const { timings } = reply
   if (!isObject(timings)) return undefined
-  const [read, cached] = [tokens(timings['prompt_n']), tokens(timings['cache_n'])]
-  const prompt = read === undefined ? undefined : read + (cached ?? 0)
-  return { prompt_tokens: prompt, completion_tokens: timings['predicted_n'], cached_tokens: cached }
+  const { prompt_n: read, cache_n: cached, predicted_n: completion } = timings
+  const prompt = tokens(read)
+  return {
+    prompt_tokens: prompt === undefined ? undefined : prompt + (tokens(cached) ?? 0),
+    completion_tokens: completion,
+    cached_tokens: cached,
+  }
 }
 
 /** Merges two usages of one stream: the later one counts, but a zero or null does not. */
-export function laterUsage(
-  earlier: JsonObject | undefined,
-  later: JsonObject | undefined,
-): JsonObject | undefined {
-  if (earlier === undefined || later === undefined) return later ?? earlier
+export function laterUsage(earlier: JsonObject, later: JsonObject): JsonObject {
   const both: Record<string, unknown> = { ...earlier }
   for (const key in later) {
     const value = later[key]
@@ -63,21 +58,20 @@ export function laterUsage(
  * - `input_tokens` without a total (Anthropic) lack what the cache read and wrote.
  * - Reasoning that is in the total alone (xAI, Gemini) is part of the completion.
  */
-export function readUsage(reported: JsonObject | undefined): Usage | undefined {
-  if (reported === undefined) return undefined
-  const total = firstOf(reported, TOTAL)
-  const sentPrompt = firstOf(reported, PROMPT) ?? inputIn(reported, total)
-  const sentCompletion = firstOf(reported, COMPLETION)
+export function readUsage(reported: JsonObject): Usage | undefined {
+  const total = count(reported, 'total')
+  const sentPrompt = count(reported, 'prompt') ?? inputIn(reported, total)
+  const sentCompletion = count(reported, 'completion')
   const prompt = sentPrompt ?? difference(total, sentCompletion)
   const completion = sentCompletion ?? difference(total, sentPrompt)
   if (prompt === undefined || completion === undefined) return undefined
-  const reasoning = partIn(reported, 'completion_tokens_details', REASONING)
+  const reasoning = partIn(reported, 'completion_tokens_details', 'reasoning')
   const isBeyond = reasoning !== null && difference(total, prompt + completion) === reasoning
   return {
     promptTokens: prompt,
     completionTokens: isBeyond ? completion + reasoning : completion,
     reasoningTokens: reasoning,
-    cachedTokens: partIn(reported, 'prompt_tokens_details', CACHED),
+    cachedTokens: partIn(reported, 'prompt_tokens_details', 'cached'),
     reported,
   }
 }
@@ -91,25 +85,25 @@ export function usageReply(usage: Usage | undefined): JsonObject {
   for (const key in reply) if (isObject(reply[key])) reply[key] = withoutNulls(reply[key])
   reply['prompt_tokens'] = promptTokens
   reply['completion_tokens'] = completionTokens
-  reply['total_tokens'] = Math.max(firstOf(reported, TOTAL) ?? 0, promptTokens + completionTokens)
+  reply['total_tokens'] = Math.max(count(reported, 'total') ?? 0, promptTokens + completionTokens)
   return reply
 }
 
 function inputIn(reported: JsonObject, total: number | undefined): number | undefined {
   const input = tokens(reported['input_tokens'])
   if (input === undefined || total !== undefined) return input
-  const [read, written] = [reported['cache_read_input_tokens'], reported['cache_creation_input_tokens']]
+  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = reported
   return input + (tokens(read) ?? 0) + (tokens(written) ?? 0)
 }
 
 /** A part of a count, among its details or beside it. */
-function partIn(reported: JsonObject, group: string, keys: readonly string[]): number | null {
+function partIn(reported: JsonObject, group: string, name: keyof typeof NAMES): number | null {
   const details = reported[group]
-  return firstOf(isObject(details) ? details : {}, keys) ?? firstOf(reported, keys) ?? null
+  return (isObject(details) ? count(details, name) : undefined) ?? count(reported, name) ?? null
 }
 
-function firstOf(reported: JsonObject, keys: readonly string[]): number | undefined {
-  return keys.map((key) => tokens(reported[key])).find((count) => count !== undefined)
+function count(reported: JsonObject, name: keyof typeof NAMES): number | undefined {
+  return NAMES[name].map((key) => tokens(reported[key])).find((number) => number !== undefined)
 }
 
 function difference(whole: number | undefined, part: number | undefined): number | undefined {
@@ -118,8 +112,8 @@ function difference(whole: number | undefined, part: number | undefined): number
 
 /** Some providers send text, and some that estimate send fractions. */
 function tokens(value: unknown): number | undefined {
-  const count = typeof value === 'string' && /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
-  if (typeof count !== 'number' || !(count >= 0)) return undefined
-  const whole = Math.round(count)
+  const number = typeof value === 'string' && /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
+  if (typeof number !== 'number' || !(number >= 0)) return undefined
+  const whole = Math.round(number)
   return Number.isSafeInteger(whole) ? whole : undefined
 }
