@@ -11,7 +11,7 @@ import type { RequestStore } from './store/request-store.ts'
 
 interface ReadinessDependencies {
   readonly store: RequestStore
-  readonly snapshots: Pick<Snapshots, 'current'>
+  readonly snapshots: Pick<Snapshots, 'current' | 'fault'>
   readonly chat: Pick<Chat, 'recordsWaiting'>
   /** Milliseconds for a load balancer to poll once more when the service stops. */
   readonly unreadyMs: number
@@ -32,12 +32,7 @@ const RETRY_AFTER_SECONDS = 5
 /** A client that polled within this time counts as a load balancer. */
 const WATCHED_MS = 30_000
 
-export function createReadiness({
-  store,
-  snapshots: { current },
-  chat,
-  unreadyMs,
-}: ReadinessDependencies): Readiness {
+export function createReadiness({ store, snapshots, chat, unreadyMs }: ReadinessDependencies): Readiness {
   let isStopping = false
   let polledAt = Number.NEGATIVE_INFINITY
   const { promise: polled, resolve: markPolled } = Promise.withResolvers<void>()
@@ -52,9 +47,9 @@ export function createReadiness({
       const reasons = [
         ...(isStopping ? ['the service is stopping'] : []),
         ...(storeAnswers ? [] : ['the store does not answer']),
-        ...(current.facts() === undefined ? ['no snapshot is open'] : []),
+        ...(snapshots.current() === undefined ? ['no snapshot is open'] : []),
       ]
-      const fault = current.fault()
+      const fault = snapshots.fault()
       const waiting = chat.recordsWaiting()
       const degraded = [
         ...(fault === undefined ? [] : [`${fault.thing} ${fault.message}`]),

@@ -7,11 +7,11 @@ import type { Clock } from './http/call.ts'
 import type { Route } from './http/route.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
-import { openCatalogue } from './datasets/snapshots/catalogue.ts'
+import { Catalogue } from './datasets/snapshots/catalogue.ts'
 import { openSnapshots, type Snapshots } from './datasets/snapshots/current.ts'
-import { createDatasetMetrics } from './datasets/metrics.ts'
-import { usualRankings } from './datasets/rankings.ts'
+import { RANKINGS } from './datasets/rankings.ts'
 import { createBodies, type Bodies } from './datasets/reply.ts'
+import { measureDataset } from './datasets/status.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http/server.ts'
 import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
@@ -132,27 +132,22 @@ async function openDataset(
   { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT: port }: Settings,
   { log, metrics, clock, schedule, bodies, opened }: SnapshotOptions,
 ): Promise<{ snapshots: Snapshots; views: Views }> {
-  const catalogue = openCatalogue(dataDir, log)
+  const catalogue = new Catalogue(dataDir, log)
   const views = createViews({ catalogue, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })
-  const opens = createDatasetMetrics(metrics, {
-    facts: () => snapshots.current.facts(),
-    isDegraded: () => snapshots.current.fault() !== undefined,
-    faults: () => catalogue.faults().length,
-  })
   const snapshots = await openSnapshots({
     dataDir,
     memory,
     catalogue,
     log,
     async prepare(snapshot) {
-      await bodies.warm(snapshot, usualRankings(snapshot))
-      // The most frequent views.
+      // The most frequent requests and views.
+      await bodies.warm(snapshot, RANKINGS, [{}, { sort: 'trending' }])
       for (const given of [{}, { sort: 'trending' }]) {
         await views.warm(snapshot, listView('apps'), PAGES.apps, given)
       }
     },
-    onOpen: () => opens.inc(),
   })
+  measureDataset(metrics, snapshots)
   opened.defer(() => snapshots.close())
   return { snapshots, views }
 }

@@ -24,7 +24,7 @@ export interface Table {
 /** Rows with what describes them: `meta` in JSON, `metadata` inside Parquet and Arrow. */
 interface DescribedTable extends Table {
   readonly meta: object
-  readonly metadata: Readonly<Record<string, string>>
+  readonly metadata: Readonly<Record<string, string | number>>
 }
 
 /** Every format by its name, in order of preference. */
@@ -143,7 +143,7 @@ function encodeParquet(table: DescribedTable): Buffer {
   const bytes = parquetWriteBuffer({
     columnData: columns.map(([name, type]) => ({ name, data: PARQUET_TYPES[type].data(table, name) })),
     schema: [{ name: 'root', num_children: columns.length }, ...elements],
-    kvMetadata: Object.entries(table.metadata).map(([key, value]) => ({ key, value })),
+    kvMetadata: Object.entries(table.metadata).map(([key, value]) => ({ key, value: String(value) })),
     createdBy: 'app-rankings',
   })
   return Buffer.from(bytes)
@@ -160,7 +160,7 @@ function encodeArrow(table: DescribedTable): Buffer {
   const columns = Object.entries(table.columns)
   const vectors = columns.map(([name, type]) => [name, ARROW_VECTORS[type](table, name)])
   const made = new ArrowTable(Object.fromEntries(vectors))
-  for (const [key, value] of Object.entries(table.metadata)) made.schema.metadata.set(key, value)
+  for (const [key, value] of Object.entries(table.metadata)) made.schema.metadata.set(key, String(value))
   return Buffer.from(tableToIPC(made, 'stream'))
 }
 

@@ -16,19 +16,16 @@ import {
   type Subcategory,
 } from '../../pipeline/contract/taxonomy.ts'
 import {
-  badRequest,
-  invalid,
+  invalidParameter,
   oneOf,
-  readParameters,
   wholeNumber,
-  type Fault,
   type ParameterTable,
   type Values,
 } from '../http/query-parameters.ts'
 import { RANKINGS_PATH } from '../paths.ts'
 import { FORMAT_NAMES } from './formats.ts'
-import type { Rows, RowsQuery } from './reply.ts'
-import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
+import type { RowsOperation } from './reply.ts'
+import type { Snapshot } from './snapshots/facts.ts'
 import { daysOf, DEFAULT_WINDOW_DAYS, resolveWindow, type DateWindow } from './window.ts'
 
 const MAX_LIMIT = 100
@@ -85,49 +82,6 @@ export const PARAMETERS = {
   format: oneOf(FORMAT_NAMES, 'Format of the reply; without it `Accept` decides.'),
 } as const satisfies ParameterTable
 
-/** The parameters as sent, validated one by one and against each other. */
-export type Parameters = Values<typeof PARAMETERS>
-
-/**
- * Reads the query string (the part after `?`, still encoded).
- * @throws {ApiError} 400 that lists every fault.
- */
-export function parseParameters(text: string): Parameters {
-  const { values, faults } = readParameters(PARAMETERS, text)
-  const parameters: Parameters = values
-  faults.push(...contradictions(parameters))
-  if (faults.length > 0) throw badRequest(faults)
-  return parameters
-}
-
-/** Reads the query string of a request for a ranking. */
-export function parseRankings(text: string): RowsQuery {
-  const parameters = parseParameters(text)
-  return {
-    asOf: parameters.as_of,
-    format: parameters.format,
-    resolve: ({ dataThrough }) => rankingOf(resolveQuery(parameters, dataThrough)),
-  }
-}
-
-/** Faults of parameters that are valid alone, but not together. */
-export function contradictions(parameters: Parameters): Fault[] {
-  const { category, subcategory } = parameters
-  const inside = category === undefined ? SUBCATEGORIES : subcategoriesOf(category)
-  if (subcategory === undefined || inside.includes(subcategory)) return reversedDates(parameters)
-  const allowed = `with category ${category} one of ${inside.join(', ')}`
-  return [invalid('subcategory', subcategory, allowed), ...reversedDates(parameters)]
-}
-
-/** The fault of dates in the wrong order. */
-export function reversedDates({
-  start_date,
-  end_date,
-}: Pick<Parameters, 'start_date' | 'end_date'>): Fault[] {
-  if (start_date === undefined || end_date === undefined || start_date <= end_date) return []
-  return [invalid('start_date', start_date, `a date not after end_date, ${end_date}`)]
-}
-
 /** A query with defaults and clamps applied: equal requests give equal queries. */
 export type RankingsQuery = DateWindow & {
   readonly sort: Sort
@@ -140,13 +94,21 @@ export type RankingsQuery = DateWindow & {
 /**
  * Applies the rules of CONTRACT 4.1 to valid parameters.
  * @param parameters may give the window in days, as the page does.
- * @throws {ApiError} 400 if the window would start after its end.
+ * @throws {ApiError} 400 if the window would start after its end, or the subcategory is not in the category.
  */
 export function resolveQuery(
-  parameters: Parameters & { readonly days?: number | undefined },
+  parameters: Values<typeof PARAMETERS> & { readonly days?: number | undefined },
   dataThrough: string,
 ): RankingsQuery {
   const { category, subcategory, sort, limit, offset } = parameters
+  const inside = category === undefined ? SUBCATEGORIES : subcategoriesOf(category)
+  if (subcategory !== undefined && !inside.includes(subcategory)) {
+    throw invalidParameter(
+      'subcategory',
+      subcategory,
+      `with category ${category} one of ${inside.join(', ')}`,
+    )
+  }
   return {
     ...resolveWindow(parameters, dataThrough),
     sort: sort ?? PARAMETERS.sort.default,
@@ -158,32 +120,28 @@ export function resolveQuery(
   }
 }
 
-/** The most frequent requests: each sort without other parameters. */
-export function usualRankings({ dataThrough }: SnapshotFacts): Rows[] {
-  return SORTS.map((sort) => rankingOf(resolveQuery({ sort }, dataThrough)))
-}
-
-function rankingOf(query: RankingsQuery): Rows {
-  const { sort, category, subcategory, start, end, limit, offset } = query
-  return {
-    path: RANKINGS_PATH,
-    key: [sort, subcategory ?? category ?? 'all', start, end, limit, offset].join('.'),
-    parameters: [
-      ['sort', sort],
-      ...(category === null ? [] : ([['category', category]] as const)),
-      ...(subcategory === null ? [] : ([['subcategory', subcategory]] as const)),
-      ['start_date', start],
-      ['end_date', end],
-      ['limit', String(limit)],
-      ['offset', String(offset)],
-    ],
-    window: { start, end },
-    page: { limit, offset, maxOffset: MAX_OFFSET },
-    columns: RANKING_COLUMNS,
-    metadata: { sort, category: category ?? '', subcategory: subcategory ?? '' },
-    read: (snapshot) => readRanking(snapshot, query),
-  }
-}
+export const RANKINGS = {
+  path: RANKINGS_PATH,
+  parameters: PARAMETERS,
+  columns: RANKING_COLUMNS,
+  resolve(given, { dataThrough }) {
+    const query = resolveQuery(given, dataThrough)
+    const { sort, category, subcategory, start, end, limit, offset } = query
+    return {
+      parameters: {
+        sort,
+        ...(category !== null && { category }),
+        ...(subcategory !== null && { subcategory }),
+        start_date: start,
+        end_date: end,
+        limit,
+        offset,
+      },
+      maxOffset: MAX_OFFSET,
+      read: (snapshot) => readRanking(snapshot, query),
+    }
+  },
+} satisfies RowsOperation
 
 /** The measure that orders each ranking. */
 const MEASURES = { popular: 'total_tokens', trending: 'excess_tokens' } as const

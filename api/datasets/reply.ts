@@ -1,10 +1,10 @@
-/** Answers requests for rows of the dataset (CONTRACT 4): limits, 304, HEAD, formats, `as_of`, cache. */
-import type { Request } from 'express'
+/** Answers requests for rows of the dataset (CONTRACT 4): limits, 304, HEAD, formats, `as_of`, links, cache. */
+import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
+import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/rate-limiter.ts'
 import type { Handler, Headers } from '../http/call.ts'
-import { ApiError } from '../http/errors.ts'
 import {
   createBodyCache,
   encodedTag,
@@ -13,36 +13,39 @@ import {
   ENCODINGS,
   preferredEncoding,
 } from '../http/encodings.ts'
+import { ApiError } from '../http/errors.ts'
 import { isNotModified } from '../http/headers.ts'
+import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
 import { queryString, sendBody } from '../http/respond.ts'
 import { DATASETS_PATH } from '../paths.ts'
 import { attachmentHeader, chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
-import { linkField, type Page } from './links.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
-import type { DateWindow } from './window.ts'
 
-/** A query string for rows, before a snapshot is chosen. */
-export interface RowsQuery {
-  readonly asOf: string | undefined
-  readonly format: Format | undefined
-  /** @throws {ApiError} 400 if the window would start after its end. */
-  readonly resolve: (snapshot: SnapshotFacts) => Rows
+/** Values of parameters by name, as sent. */
+type Given = Readonly<Record<string, unknown>>
+
+/** An operation that returns rows. */
+export interface RowsOperation {
+  readonly path: string
+  readonly parameters: ParameterTable
+  readonly columns: Columns
+  /** @throws {ApiError} 400 for parameters that are valid alone, but not together or not with this snapshot. */
+  readonly resolve: (given: Given, snapshot: SnapshotFacts) => Rows
 }
 
-/** Requested rows, with defaults and clamps applied: equal requests give equal ones. */
-export interface Rows {
-  /** The path of the operation. */
-  readonly path: string
-  /** Unique per request, in characters that an entity tag allows. */
-  readonly key: string
-  /** Every parameter written out, except snapshot and format. */
-  readonly parameters: readonly (readonly [name: string, value: string])[]
-  readonly window: DateWindow
-  readonly page?: Page
-  readonly columns: Columns
-  /** Additional metadata of a file. */
-  readonly metadata: Readonly<Record<string, string>>
+/** Requested rows, with defaults and clamps applied. */
+interface Rows {
+  /** Every parameter written out, except snapshot and format: equal requests have equal ones. */
+  readonly parameters: {
+    readonly start_date: string
+    readonly end_date: string
+    readonly limit?: number
+    readonly offset?: number
+    readonly [name: string]: string | number
+  }
+  /** The largest allowed offset, if there are pages. */
+  readonly maxOffset?: number
   /**
    * Reads them, and their total over all pages in the unit of limit and offset, if there are pages.
    * @throws {ApiError} 400 if the snapshot lacks the requested apps.
@@ -50,15 +53,15 @@ export interface Rows {
   readonly read: (snapshot: Snapshot) => Promise<{ readonly rows: Table['rows']; readonly total?: number }>
 }
 
-/** What a request gets, known before the count and the query: format, coding, tag. */
+/** What a request gets, known before the count and the query. */
 interface Representation {
   readonly snapshot: Snapshot
+  readonly operation: RowsOperation
   readonly rows: Rows
   readonly format: Format
   readonly encoding: Encoding
-  /** Its name without the coding, unique over snapshots, rows and formats. */
+  /** Unique over snapshots, operations, parameters and formats, in characters that an entity tag allows. */
   readonly name: string
-  readonly etag: string
 }
 
 /** The bytes of a representation, and the headers that depend on the rows. */
@@ -71,14 +74,14 @@ interface Made {
 export interface Bodies {
   /** The body of a representation; its snapshot must stay open meanwhile. */
   get(representation: Representation): Promise<Made>
-  /** Makes bodies in advance. */
-  warm(snapshot: Snapshot, rows: readonly Rows[]): Promise<void>
+  /** Makes the bodies of frequent requests in advance. */
+  warm(snapshot: Snapshot, operation: RowsOperation, frequent: readonly Given[]): Promise<void>
 }
 
 /** Bytes of all cached bodies together. */
 const CACHE_BYTES = 64 * 1024 * 1024
 
-/** Query strings whose result is cached: programs repeat the same request. */
+/** Query strings whose values are cached: programs repeat the same request. */
 const CACHED_QUERIES = 500
 
 // A pinned reply never changes, but its snapshot may be retracted: caches must revalidate.
@@ -91,9 +94,12 @@ export function createBodies(): Bodies {
     keep(representation.name, representation.encoding, () => makeBody(representation))
   return {
     get,
-    async warm(snapshot, requested) {
-      for (const rows of requested) {
-        for (const encoding of ENCODINGS) await get(represent({ snapshot, rows, format: 'json', encoding }))
+    async warm(snapshot, operation, frequent) {
+      for (const given of frequent) {
+        const rows = operation.resolve(given, snapshot)
+        for (const encoding of ENCODINGS) {
+          await get(represent({ snapshot, operation, rows, format: 'json', encoding }))
+        }
       }
     },
   }
@@ -105,30 +111,32 @@ export interface ReplyDependencies {
   readonly applyLimits: ApplyLimits
 }
 
-/**
- * Answers from the current snapshot, or from the one in `as_of`, and applies the limits to each request.
- * @param parse reads a query string, still encoded, and throws a 400 that lists every fault.
- */
+/** Answers from the current snapshot, or from the one in `as_of`, and applies the limits to each request. */
 export function replyRows(
   { snapshots, bodies, applyLimits }: ReplyDependencies,
-  parse: (query: string) => RowsQuery,
+  operation: RowsOperation,
 ): Handler {
-  const queries = new LRUCache<string, RowsQuery>({ max: CACHED_QUERIES, memoMethod: parse })
+  const queries = new LRUCache<string, Given>({
+    max: CACHED_QUERIES,
+    memoMethod: (query) => readParameters(operation.parameters, query),
+  })
   return async (request, reply) => {
     using held = new DisposableStack()
     let found: Representation | undefined
     let refusal: unknown
     try {
-      const query = queries.memo(queryString(request))
-      const snapshot = held.use(await snapshots.take(query.asOf, 'clients'))
-      found = represent({ snapshot, rows: query.resolve(snapshot), ...negotiate(request, query) })
+      const given = queries.memo(queryString(request))
+      const { as_of, format: named }: { as_of?: string; format?: Format } = given
+      const snapshot = held.use(await snapshots.take(as_of, 'clients'))
+      const rows = operation.resolve(given, snapshot)
+      const format = chooseFormat(request, named)
+      const encoding = FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request)
+      found = represent({ snapshot, operation, rows, format, encoding })
     } catch (error) {
       refusal = error
     }
     const isHead = request.method === 'HEAD'
-    const isUnchanged =
-      found !== undefined &&
-      isNotModified(request.headers, { etag: found.etag, lastModified: new Date(found.snapshot.asOf) })
+    const isUnchanged = found !== undefined && isNotModified(request.headers, validatorsOf(found))
     // A 304, a HEAD and a request before the first snapshot do not count (CONTRACT 4.5). A 503 from overload does: it
     // is counted before the query.
     const isFree = isHead || isUnchanged || (refusal instanceof ApiError && refusal.status === 503)
@@ -140,34 +148,42 @@ export function replyRows(
     const { contentType } = FORMATS[found.format]
     // A HEAD is free, so it must not cost a query: it has no Content-Length, and no links to pages.
     if (isHead) return void reply.set({ 'Content-Type': contentType, Link: linkField(found) }).end()
-    const { headers, body } = await bodies.get(found)
-    sendBody(reply.set(headers), 200, contentType, body)
+    const { headers: ofRows, body } = await bodies.get(found)
+    sendBody(reply.set(ofRows), 200, contentType, body)
   }
 }
 
-/** @throws {ApiError} 406 if there is no format that the client accepts. */
-function negotiate(
-  request: Request,
-  { format: named }: RowsQuery,
-): Pick<Representation, 'format' | 'encoding'> {
-  const format = chooseFormat(request, named)
-  return { format, encoding: FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request) }
+/** The dataset and all parameters, in the words of the request. */
+function wordsOf({ path }: RowsOperation, { parameters }: Pick<Rows, 'parameters'>): readonly string[] {
+  const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
+  return [dataset, ...Object.values(parameters).map((value) => String(value).replaceAll(',', '-'))]
 }
 
-function represent(chosen: Omit<Representation, 'name' | 'etag'>): Representation {
-  const name = `${chosen.snapshot.id}.${chosen.rows.key}.${chosen.format}`
-  return { ...chosen, name, etag: encodedTag(name, chosen.encoding) }
+/** Characters of the longest name that an entity tag has as it is: a list of many apps is longer. */
+const LONGEST_NAME = 100
+
+function represent(chosen: Omit<Representation, 'name'>): Representation {
+  const { snapshot, operation, rows, format } = chosen
+  const name = [snapshot.id, ...wordsOf(operation, rows), format].join('.')
+  if (name.length <= LONGEST_NAME) return { ...chosen, name }
+  return { ...chosen, name: createHash('sha256').update(name).digest('base64url') }
+}
+
+function validatorsOf({ snapshot, name, encoding }: Representation) {
+  return { etag: encodedTag(name, encoding), lastModified: new Date(snapshot.asOf) }
 }
 
 /** The headers of a representation, whether sent, unchanged or for HEAD. */
-function headersOf({ snapshot, rows, format, encoding, etag }: Representation): Headers {
+function headersOf(representation: Representation): Headers {
+  const { etag, lastModified } = validatorsOf(representation)
+  const { operation, rows, format, encoding } = representation
   return {
     ETag: etag,
-    'Last-Modified': new Date(snapshot.asOf).toUTCString(),
+    'Last-Modified': lastModified.toUTCString(),
     'Cache-Control': CACHE_CONTROL,
     Vary: 'Accept, Accept-Encoding, Authorization',
     ...encodingHeader(encoding),
-    ...(format === 'json' ? {} : attachmentHeader(fileName(rows, format))),
+    ...(format === 'json' ? {} : attachmentHeader(fileName(operation, rows, format))),
   }
 }
 
@@ -175,29 +191,68 @@ function headersOf({ snapshot, rows, format, encoding, etag }: Representation): 
 const LONGEST_WORD = 40
 
 /** A descriptive file name: the dataset, the request, the window. */
-function fileName({ path, metadata, window }: Rows, format: Format): string {
-  const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
-  const short = Object.values(metadata).filter((word) => word !== '' && word.length <= LONGEST_WORD)
-  const words = [dataset, ...short, window.start, window.end]
-  return `${words.join('_').replaceAll(' ', '-')}.${format}`
+function fileName(
+  operation: RowsOperation,
+  { parameters: { limit: _limit, offset: _offset, ...named } }: Rows,
+  format: Format,
+) {
+  const words = wordsOf(operation, { parameters: named }).filter((word) => word.length <= LONGEST_WORD)
+  return `${words.join('_')}.${format}`
 }
 
 async function makeBody(representation: Representation): Promise<Made> {
-  const { snapshot, rows: requested, format } = representation
+  const { snapshot, operation, rows: requested, format } = representation
   const { rows, total } = await requested.read(snapshot)
-  const { columns, metadata, window } = requested
-  const meta = {
-    as_of: snapshot.asOf,
-    start_date: window.start,
-    end_date: window.end,
-    version: DATASET_VERSION,
-  }
+  const { parameters } = requested
+  const { start_date, end_date } = parameters
+  const meta = { as_of: snapshot.asOf, start_date, end_date, version: DATASET_VERSION }
   const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
+  const metadata = { ...meta, ...parameters, ...licence }
   return {
-    body: FORMATS[format].encode({ columns, rows, meta, metadata: { ...meta, ...metadata, ...licence } }),
+    body: FORMATS[format].encode({ columns: operation.columns, rows, meta, metadata }),
     headers: {
       Link: linkField(representation, total),
       ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
     },
+  }
+}
+
+/**
+ * The `Link` field (RFC 8288). Page links pin the snapshot, so that a swap between two pages loses and repeats nothing.
+ * @param total the total over all pages; without it there are no links to pages.
+ */
+function linkField({ snapshot, operation, rows, format }: Representation, total = 0): string {
+  const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
+  const pages = Object.entries(pagesAround(rows, total)).map(([relation, page]) => {
+    const named = { as_of: snapshot.id, ...rows.parameters, ...page, ...(format !== 'json' && { format }) }
+    const query = new URLSearchParams(Object.entries(named).map(([name, value]) => [name, String(value)]))
+    return [relation, `${operation.path}?${query.toString().replaceAll('%2C', ',')}`]
+  })
+  return [
+    ...pages,
+    ['license', LICENCE.url],
+    ['describedby', `${folder}/${CROISSANT_FILE}`],
+    ['cite-as', folder],
+    ['latest-version', `${SNAPSHOTS_PATH}/latest`],
+  ]
+    .map(([relation, target]) => `<${target}>; rel="${relation}"`)
+    .join(', ')
+}
+
+/** The pages that exist around this one, by their relation: none is empty. */
+function pagesAround({ parameters: { limit = 0, offset = 0 }, maxOffset }: Rows, total: number): object {
+  if (maxOffset === undefined || total === 0) return {}
+  // The last page that `next` reaches, or before this one if this one is beyond the end.
+  const furthest = Math.min(maxOffset, total - 1)
+  const last = Math.max(0, offset + limit * Math.floor((furthest - offset) / limit))
+  return {
+    // Shorter at the beginning of the list, so that no row comes twice.
+    ...(offset > 0 &&
+      (last < offset
+        ? { prev: { offset: last } }
+        : { prev: { limit: Math.min(limit, offset), offset: Math.max(0, offset - limit) } })),
+    ...(last > offset && { next: { offset: offset + limit } }),
+    // A list of one page ends with it.
+    ...(offset + last > 0 && { last: { offset: last } }),
   }
 }

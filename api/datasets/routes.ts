@@ -1,17 +1,198 @@
-/** The routes of the dataset (CONTRACT 4). */
-import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
-import type { Clock } from '../http/call.ts'
+/** The routes of the dataset (CONTRACT 4), each with its description for the OpenAPI document. */
+import { z } from 'zod'
+import {
+  modelRowSchema,
+  OTHER_MODELS,
+  rankingMetaSchema,
+  rankingRowSchema,
+  seriesRowSchema,
+} from '../../pipeline/contract/dataset.ts'
+import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
+import type { Clock, Handler } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
-import { MODEL_RANKING_PATH, RANKINGS_PATH, SERIES_PATH, STATUS_PATH } from '../paths.ts'
+import { BINARY, ENVELOPE, type Operation, type ReplyDescription } from '../openapi/operation.ts'
+import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { parseModels } from './models.ts'
-import { DATASET_OPERATIONS as OPERATIONS } from './operations.ts'
-import { parseRankings } from './rankings.ts'
-import { replyRows, type ReplyDependencies } from './reply.ts'
-import { parseSeries } from './series.ts'
-import { snapshotFile } from './snapshots/files.ts'
-import { listSnapshots, showSnapshot } from './snapshots/list.ts'
-import { datasetStatus } from './status.ts'
+import { FORMATS } from './formats.ts'
+import { MODELS } from './models.ts'
+import { RANKINGS } from './rankings.ts'
+import { replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
+import { SERIES } from './series.ts'
+import { snapshotEntrySchema } from './snapshots/catalogue.ts'
+import { LIST_PARAMETERS, listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
+import { datasetStatus, statusSchema } from './status.ts'
+
+const META = rankingMetaSchema.meta({ id: 'RankingMeta' })
+const SNAPSHOT = snapshotEntrySchema.meta({ id: 'Snapshot' })
+const LIST = z
+  .strictObject({
+    data: z.array(SNAPSHOT),
+    total_count: z.int().nonnegative(),
+    retracted: z.array(retractionSchema.meta({ id: 'Retraction' })),
+  })
+  .meta({ id: 'SnapshotList' })
+
+const json = (schema: z.ZodType) => ({ 'application/json': schema })
+
+const META_EXAMPLE = {
+  as_of: '2026-11-20T02:00:00Z',
+  start_date: '2026-10-21',
+  end_date: '2026-11-19',
+  version: 'v1',
+}
+
+const INVALID: ReplyDescription = {
+  description: 'Invalid parameters; `error.metadata.parameters` lists each with its allowed values.',
+  content: ENVELOPE,
+}
+const GONE: ReplyDescription = {
+  description:
+    'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
+  content: ENVELOPE,
+}
+const UNKNOWN: ReplyDescription = {
+  description: 'There is no such snapshot, or no such file in it.',
+  content: ENVELOPE,
+}
+const TO_THE_NEWEST: ReplyDescription = {
+  description: 'From `latest` to the newest.',
+  headers: ['Location', 'Cache-Control'],
+}
+const UNCHANGED: ReplyDescription = {
+  description: 'Unchanged since the sent tag.',
+  headers: ['ETag', 'Cache-Control', 'Link'],
+}
+
+const PARQUET = 'application/vnd.apache.parquet'
+const FILE_TYPES = [
+  'application/octet-stream',
+  PARQUET,
+  'text/csv',
+  'application/ld+json',
+  'text/markdown',
+  'text/plain',
+]
+
+const id = z
+  .string()
+  .meta({ description: 'Identifier of a snapshot, or `latest`.', examples: ['20261120T020000Z', 'latest'] })
+const fileName = (...examples: string[]) => z.string().meta({ description: 'Name of the file.', examples })
+
+interface RowsDescription extends Pick<Operation, 'id' | 'summary' | 'description'> {
+  readonly rows: RowsOperation
+  /** The name of a row. */
+  readonly name: string
+  readonly row: z.ZodType
+  readonly example: object
+}
+
+const ROWS: readonly RowsDescription[] = [
+  {
+    rows: RANKINGS,
+    id: 'getAppRankings',
+    summary: 'The top public apps by token usage inside a date window',
+    description:
+      'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
+    name: 'AppRanking',
+    row: rankingRowSchema,
+    example: {
+      app_id: 123,
+      app_name: 'Example',
+      rank: 1,
+      total_requests: 456,
+      total_tokens: '789',
+    },
+  },
+  {
+    rows: SERIES,
+    id: 'getAppSeries',
+    summary: 'The usage of up to ten apps by day',
+    description:
+      'A row for each day and app, also without usage: `coverage` shows whether the day is missing. Longer windows come in pages of days.',
+    name: 'AppDay',
+    row: seriesRowSchema,
+    example: {
+      day: '2026-11-19',
+      app_id: 123,
+      app_name: 'Example',
+      requests: 4,
+      prompt_tokens: '50',
+      completion_tokens: '6',
+      total_tokens: '56',
+      coverage: 'complete',
+    },
+  },
+  {
+    rows: MODELS,
+    id: 'getRankingsDaily',
+    summary: 'The models with the most tokens of each day',
+    description: `Per UTC day the 50 public models with the most tokens, as \`author/slug\`, and last a row \`${OTHER_MODELS}\` for all other usage of the public apps. A model's share of a day is its tokens divided by the sum of the day's rows.`,
+    name: 'ModelDay',
+    row: modelRowSchema,
+    example: { date: '2026-11-19', model_permaslug: 'acme/large', total_tokens: '789' },
+  },
+]
+
+/** The operations without rows. */
+const OPERATIONS = {
+  list: {
+    id: 'listSnapshots',
+    summary: 'The snapshots, newest first',
+    query: LIST_PARAMETERS,
+    replies: {
+      '200': {
+        description: 'Days, row counts and files of each; its monthly files are at its `url`.',
+        headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
+        content: json(LIST),
+      },
+      '304': UNCHANGED,
+      '400': INVALID,
+    },
+  },
+  one: {
+    id: 'getSnapshot',
+    summary: 'One snapshot',
+    path: { id },
+    replies: {
+      '200': {
+        description: 'Its days, row counts and files.',
+        headers: ['ETag', 'Cache-Control', 'Link'],
+        content: json(z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' })),
+      },
+      '302': TO_THE_NEWEST,
+      '304': UNCHANGED,
+      '404': UNKNOWN,
+      '410': GONE,
+    },
+  },
+  file: {
+    id: 'getSnapshotFile',
+    summary: 'A file of a snapshot, whole or in ranges of bytes',
+    path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
+    replies: fileReplies(FILE_TYPES),
+  },
+  month: {
+    id: 'getSnapshotMonth',
+    summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
+    path: {
+      id,
+      table: z.enum(MONTHLY_TABLES).describe('Name of the table.'),
+      file: fileName('month=2026-08.parquet'),
+    },
+    replies: fileReplies([PARQUET]),
+  },
+  status: {
+    id: 'getStatus',
+    summary: 'How fresh the dataset is',
+    replies: {
+      '200': {
+        description: 'Times, days missing, next run.',
+        content: json(statusSchema.meta({ id: 'Status' })),
+      },
+    },
+  },
+} satisfies Readonly<Record<string, Omit<Operation, 'tag'>>>
 
 interface DatasetDependencies extends ReplyDependencies {
   readonly clock: Clock
@@ -20,35 +201,96 @@ interface DatasetDependencies extends ReplyDependencies {
 
 export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDependencies): readonly Route[] {
   const { snapshots } = dependencies
-  // Rows need a key and share its limits.
-  const rows = { method: 'GET', access: 'any', limited: true } as const
-  const open = { method: 'GET', access: 'open' } as const
-  const one = `${SNAPSHOTS_PATH}/:id`
   const file = snapshotFile(snapshots)
-  const status = datasetStatus(snapshots, { schedule, clock })
   return [
-    {
-      ...rows,
-      path: RANKINGS_PATH,
-      operation: OPERATIONS.rankings,
-      handle: replyRows(dependencies, parseRankings),
-    },
-    {
-      ...rows,
-      path: SERIES_PATH,
-      operation: OPERATIONS.series,
-      handle: replyRows(dependencies, parseSeries),
-    },
-    {
-      ...rows,
-      path: MODEL_RANKING_PATH,
-      operation: OPERATIONS.models,
-      handle: replyRows(dependencies, parseModels),
-    },
-    { ...open, path: SNAPSHOTS_PATH, operation: OPERATIONS.snapshots, handle: listSnapshots(snapshots) },
-    { ...open, path: one, operation: OPERATIONS.snapshot, handle: showSnapshot(snapshots) },
-    { ...open, path: `${one}/:file`, operation: OPERATIONS.file, handle: file },
-    { ...open, path: `${one}/:table/:file`, operation: OPERATIONS.month, handle: file },
-    { ...open, path: STATUS_PATH, operation: OPERATIONS.status, handle: status },
+    ...ROWS.map((described) => rowsRoute(dependencies, described)),
+    openRoute(SNAPSHOTS_PATH, listSnapshots(snapshots), OPERATIONS.list),
+    openRoute(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), OPERATIONS.one),
+    openRoute(`${SNAPSHOTS_PATH}/:id/:file`, file, OPERATIONS.file),
+    openRoute(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, OPERATIONS.month),
+    openRoute(STATUS_PATH, datasetStatus(snapshots, { schedule, clock }), OPERATIONS.status),
   ]
+}
+
+function openRoute(path: string, handle: Handler, operation: Omit<Operation, 'tag'>): Route {
+  return { method: 'GET', access: 'open', path, handle, operation: { tag: 'dataset', ...operation } }
+}
+
+/** A route of rows: it needs a key of any kind, and all share the key's limits. */
+function rowsRoute(
+  dependencies: ReplyDependencies,
+  { rows, name, row, example, ...described }: RowsDescription,
+): Route {
+  const { path, parameters: query } = rows
+  return {
+    method: 'GET',
+    access: 'any',
+    limited: true,
+    path,
+    handle: replyRows(dependencies, rows),
+    operation: { tag: 'dataset', ...described, query, replies: rowsReplies(name, row, example) },
+  }
+}
+
+/** The replies of an operation that returns rows; `name` is that of a row. */
+function rowsReplies(name: string, row: z.ZodType, example: object): Operation['replies'] {
+  const body = z.strictObject({ data: z.array(row.meta({ id: name })), meta: META })
+  const cached = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary'] as const
+  return {
+    '200': {
+      description: 'The rows, the same ones with the same columns in the same order in every format.',
+      headers: [...cached, 'Content-Disposition', 'Link', 'X-Total-Count'],
+      content: {
+        [FORMATS.json.mediaType]: body.meta({ id: `${name}List` }),
+        [FORMATS.csv.mediaType]: z.string(),
+        [FORMATS.parquet.mediaType]: BINARY,
+        [FORMATS.arrow.mediaType]: BINARY,
+      },
+      example: { data: [example], meta: META_EXAMPLE },
+    },
+    '304': { description: 'Unchanged since the sent tag or time.', headers: cached },
+    '400': INVALID,
+    '406': {
+      description: 'None of the types in `Accept` exists; `error.metadata.available` lists the types.',
+      content: ENVELOPE,
+    },
+    '410': GONE,
+    '503': {
+      description:
+        'No snapshot has been published yet, the published one cannot be opened, or there are too many requests at once.',
+      headers: ['Retry-After'],
+      content: ENVELOPE,
+    },
+  }
+}
+
+/** Replies for a file of these types, whole or in byte ranges: for clients every type is bytes. */
+function fileReplies(types: readonly string[]): Operation['replies'] {
+  const headers = ['ETag', 'Last-Modified', 'Cache-Control', 'Repr-Digest', 'Link'] as const
+  const content = Object.fromEntries(types.map((type) => [type, BINARY]))
+  return {
+    '200': {
+      description: 'The file, which never changes.',
+      headers: [...headers, 'Accept-Ranges'],
+      content,
+    },
+    '206': {
+      description: 'The requested range.',
+      headers: [...headers, 'Accept-Ranges', 'Content-Range'],
+      content,
+    },
+    '302': TO_THE_NEWEST,
+    '304': { description: 'Unchanged.', headers },
+    '404': UNKNOWN,
+    '410': GONE,
+    '412': {
+      description: 'The file is not what `If-Match` or `If-Unmodified-Since` names.',
+      content: ENVELOPE,
+    },
+    '416': {
+      description: 'The range is outside the file.',
+      headers: ['Content-Range'],
+      content: ENVELOPE,
+    },
+  }
 }

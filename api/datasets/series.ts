@@ -1,20 +1,17 @@
 /** GET /datasets/app-rankings/daily (CONTRACT 4.6): the usage of some apps by day. */
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { addDays } from '../../pipeline/contract/calendar.ts'
 import { SERIES_COLUMNS, seriesRowSchema, type SeriesRow } from '../../pipeline/contract/dataset.ts'
 import {
   asInteger,
-  badRequest,
-  invalid,
-  readParameters,
+  invalidParameter,
   wholeNumber,
   type ParameterTable,
   type Values,
 } from '../http/query-parameters.ts'
 import { SERIES_PATH } from '../paths.ts'
-import { PARAMETERS, reversedDates } from './rankings.ts'
-import type { Rows, RowsQuery } from './reply.ts'
+import { PARAMETERS } from './rankings.ts'
+import type { RowsOperation } from './reply.ts'
 import type { Snapshot } from './snapshots/facts.ts'
 import { daysOf, resolveWindow, type DateWindow } from './window.ts'
 
@@ -32,7 +29,7 @@ const idSchema = z
   .refine((id) => id <= MAX_ID)
 
 /** Every parameter with its check; limit and offset count days. */
-export const SERIES_PARAMETERS = {
+const SERIES_PARAMETERS = {
   app_id: {
     schema: z
       .array(asInteger(idSchema, { minimum: 0 }))
@@ -51,64 +48,34 @@ export const SERIES_PARAMETERS = {
   format: PARAMETERS.format,
 } as const satisfies ParameterTable
 
-/**
- * Reads the query string of a request for a series (the part after `?`, still encoded).
- * @throws {ApiError} 400 that lists every fault.
- */
-export function parseSeries(text: string): RowsQuery {
-  const { values, faults } = readParameters(SERIES_PARAMETERS, text)
-  const parameters: Values<typeof SERIES_PARAMETERS> = values
-  faults.push(...reversedDates(parameters))
-  if (faults.length > 0) throw badRequest(faults)
-  const { limit = SERIES_PARAMETERS.limit.default, offset = SERIES_PARAMETERS.offset.default } = parameters
-  // The same apps in another order are the same request.
-  const apps = [...new Set(parameters.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
-  return {
-    asOf: parameters.as_of,
-    format: parameters.format,
-    resolve: ({ dataThrough }) => seriesOf({ apps, limit, offset }, resolveWindow(parameters, dataThrough)),
-  }
-}
-
-interface SeriesPage {
-  readonly apps: readonly bigint[]
-  /** Days of the page. */
-  readonly limit: number
-  /** Days of the window before it. */
-  readonly offset: number
-}
-
-function seriesOf({ apps, limit, offset }: SeriesPage, window: DateWindow): Rows {
-  const total = daysOf(window)
-  const page = {
-    start: addDays(window.start, offset),
-    end: addDays(window.start, Math.min(offset + limit, total) - 1),
-  }
-  // Headers stay small, whatever the number of apps.
-  const digest = createHash('sha256').update(apps.join(' ')).digest('base64url').slice(0, 16)
-  return {
-    path: SERIES_PATH,
-    key: ['daily', digest, window.start, window.end, limit, offset].join('.'),
-    parameters: [
-      ['app_id', apps.join(',')],
-      ['start_date', window.start],
-      ['end_date', window.end],
-      ['limit', String(limit)],
-      ['offset', String(offset)],
-    ],
-    window,
-    page: { limit, offset, maxOffset: total },
-    columns: SERIES_COLUMNS,
-    metadata: { app_ids: apps.join(' ') },
-    read: async (snapshot) => ({ rows: await readSeries(snapshot, apps, page), total }),
-  }
-}
+export const SERIES = {
+  path: SERIES_PATH,
+  parameters: SERIES_PARAMETERS,
+  columns: SERIES_COLUMNS,
+  resolve(given, { dataThrough }) {
+    const sent: Values<typeof SERIES_PARAMETERS> = given
+    const { limit = SERIES_PARAMETERS.limit.default, offset = SERIES_PARAMETERS.offset.default } = sent
+    const { start, end } = resolveWindow(sent, dataThrough)
+    const total = daysOf({ start, end })
+    const page = {
+      start: addDays(start, offset),
+      end: addDays(start, Math.min(offset + limit, total) - 1),
+    }
+    // The same apps in another order are the same request.
+    const apps = [...new Set(sent.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
+    return {
+      parameters: { app_id: apps.join(','), start_date: start, end_date: end, limit, offset },
+      maxOffset: total,
+      read: async (snapshot) => ({ rows: await readSeries(snapshot, apps, page), total }),
+    }
+  },
+} satisfies RowsOperation
 
 const APPS = `
   SELECT app_id FROM apps WHERE list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)`
 
 // A row for each day, so that days without usage differ from days without data.
-const SERIES = `
+const DAYS = `
   SELECT
     CAST(c.day AS VARCHAR) AS day, a.app_id, a.app_name, coalesce(d.requests, 0) AS requests,
     CAST(coalesce(d.prompt_tokens, 0) AS VARCHAR) AS prompt_tokens,
@@ -127,7 +94,7 @@ const SERIES = `
   ORDER BY c.day, a.app_id`
 
 const appsSchema = z.array(z.object({ app_id: z.bigint() }))
-const seriesSchema = z.array(seriesRowSchema)
+const daysSchema = z.array(seriesRowSchema)
 
 /**
  * The rows of each day of the window, by day and app.
@@ -139,10 +106,10 @@ async function readSeries(
   { start, end }: DateWindow,
 ): Promise<readonly SeriesRow[]> {
   const apps = ids.join(',')
-  const known = new Set(appsSchema.parse(await query(APPS, { apps })).map(({ app_id }) => app_id))
-  const unknown = ids.filter((id) => !known.has(id))
+  const known = appsSchema.parse(await query(APPS, { apps })).map(({ app_id }) => app_id)
+  const unknown = ids.filter((id) => !known.includes(id))
   if (unknown.length > 0) {
-    throw badRequest([invalid('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)])
+    throw invalidParameter('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)
   }
-  return seriesSchema.parse(await query(SERIES, { apps, start, end }))
+  return daysSchema.parse(await query(DAYS, { apps, start, end }))
 }

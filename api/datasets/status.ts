@@ -1,4 +1,5 @@
-/** GET /status (CONTRACT 4.6): the freshness of the dataset; no key needed. */
+/** The freshness of the dataset (CONTRACT 4.6): GET /status, which needs no key, and metrics. */
+import { Gauge, type Registry } from 'prom-client'
 import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
@@ -59,19 +60,21 @@ interface StatusDependencies {
 export function datasetStatus(snapshots: Snapshots, { schedule, clock }: StatusDependencies): Handler {
   return (_request, reply) => {
     const now = clock()
-    const facts: Partial<SnapshotFacts> = snapshots.current.facts() ?? {}
-    const { asOf = null, firstDay = null, dataThrough = null, coverage = null } = facts
-    const { daysMissing = [], daysPartial = [] } = facts
+    const facts: Partial<SnapshotFacts> = snapshots.current() ?? {}
+    const { retractions, faults } = snapshots.catalogue.read()
     const nextRun = schedule.next(now)
+    const { lastRun, unreadable } = lastRunOf(snapshots.dataDir)
     const data: Status['data'] = {
       version: VERSION,
-      as_of: asOf,
-      first_day: firstDay,
-      data_through: dataThrough,
-      coverage,
-      days_missing: [...daysMissing],
-      days_partial: [...daysPartial],
-      ...describeRecords(snapshots),
+      as_of: facts.asOf ?? null,
+      first_day: facts.firstDay ?? null,
+      data_through: facts.dataThrough ?? null,
+      coverage: facts.coverage ?? null,
+      days_missing: facts.daysMissing ?? [],
+      days_partial: facts.daysPartial ?? [],
+      retracted: [...retractions],
+      last_run: lastRun && { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
+      faults: [snapshots.fault() ?? [], ...faults, ...unreadable].flat(),
       next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
       stale: isStale(facts.dataThrough, schedule, now),
     }
@@ -79,22 +82,11 @@ export function datasetStatus(snapshots: Snapshots, { schedule, clock }: StatusD
   }
 }
 
-function describeRecords({
-  dataDir,
-  catalogue,
-  current,
-}: Snapshots): Pick<Status['data'], 'retracted' | 'last_run' | 'faults'> {
-  const faults = [current.fault() ?? [], ...catalogue.faults()].flat()
-  let lastRun: ReturnType<typeof readLastRun>
+function lastRunOf(dataDir: string) {
   try {
-    lastRun = readLastRun(dataDir)
+    return { lastRun: readLastRun(dataDir) ?? null, unreadable: [] }
   } catch {
-    faults.push({ thing: LAST_RUN_FILE, message: UNREADABLE })
-  }
-  return {
-    retracted: [...catalogue.retractions()],
-    last_run: lastRun === undefined ? null : { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
-    faults,
+    return { lastRun: null, unreadable: [{ thing: LAST_RUN_FILE, message: UNREADABLE }] }
   }
 }
 
@@ -107,4 +99,47 @@ export function isStale(dataThrough: string | undefined, schedule: CronSchedule,
 
 function lastDue(schedule: CronSchedule, now: Date): Date | undefined {
   return schedule.last(new Date(now.getTime() - GRACE_MS))
+}
+
+const secondsOf = (time: string | undefined) => (time === undefined ? 0 : Date.parse(time) / 1000)
+
+/** The metrics with their values. */
+const GAUGES: readonly (readonly [name: string, help: string, value: (snapshots: Snapshots) => number])[] = [
+  [
+    'dataset_snapshot_timestamp_seconds',
+    'Time the served snapshot was computed (as_of), Unix time; 0 without a snapshot.',
+    (snapshots) => secondsOf(snapshots.current()?.asOf),
+  ],
+  [
+    'dataset_data_through_timestamp_seconds',
+    'Start of the last completed UTC day in the dataset, Unix time; 0 without a snapshot.',
+    (snapshots) => secondsOf(snapshots.current()?.dataThrough),
+  ],
+  [
+    'dataset_days_missing',
+    'Days inside the dataset without delivered usage.',
+    (snapshots) => snapshots.current()?.daysMissing.length ?? 0,
+  ],
+  [
+    'dataset_degraded',
+    '1 while the newest snapshot cannot be served, else 0.',
+    (snapshots) => Number(snapshots.fault() !== undefined),
+  ],
+  [
+    'dataset_faults',
+    'Damaged published files and unreadable records; /status lists them.',
+    ({ catalogue }) => catalogue.read().faults.length,
+  ],
+]
+
+/** Keeps the metrics of the dataset in `registry`. */
+export function measureDataset(registry: Registry, snapshots: Snapshots): void {
+  for (const [name, help, value] of GAUGES) {
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect: () => gauge.set(value(snapshots)),
+    })
+  }
 }

@@ -1,7 +1,8 @@
+/** Windows of days (CONTRACT 4.1). */
 import { addDays, daysBetween, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { badRequest, invalid } from '../http/query-parameters.ts'
+import { invalidParameter } from '../http/query-parameters.ts'
 
-/** Days of the default window, both ends included (CONTRACT 4.1). */
+/** Days of the default window, both ends included. */
 export const DEFAULT_WINDOW_DAYS = 30
 
 /** A date window, both days included, `YYYY-MM-DD` in UTC. */
@@ -18,9 +19,9 @@ interface RequestedWindow {
 }
 
 /**
- * Resolves the requested window (CONTRACT 4.1): the end is clamped back to `dataThrough`, the last completed day, and
- * the start forward to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql), but a 304 and a HEAD
- * must not cost a query.
+ * Resolves the requested window: the end is clamped back to `dataThrough`, the last completed day, and the start forward
+ * to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql), but a 304 and a HEAD must not cost a
+ * query.
  * @throws {ApiError} 400 if the window would start after its end.
  */
 export function resolveWindow(
@@ -31,7 +32,7 @@ export function resolveWindow(
   const end = end_date === undefined || end_date > dataThrough ? dataThrough : end_date
   const wanted = start_date ?? windowUpTo(end, days).start
   const start = wanted < FLOOR_DATE ? FLOOR_DATE : wanted
-  if (start > end) throw badRequest([invalid('start_date', start, `a date not after the end, ${end}`)])
+  if (start > end) throw invalidParameter('start_date', start, `a date not after the end, ${end}`)
   return { start, end }
 }
 

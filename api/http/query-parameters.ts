@@ -26,7 +26,7 @@ export type Values<Table extends ParameterTable> = {
 }
 
 /** One fault of one parameter, for the metadata of the 400. */
-export interface Fault {
+interface Fault {
   readonly parameter: string
   readonly problem: 'unknown' | 'repeated' | 'empty' | 'invalid' | 'missing'
   /** The value as sent, shortened; all values of a repeated parameter. */
@@ -65,11 +65,12 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
   return { schema: z.enum(words).describe(description), allowed: `one of ${words.join(', ')}` }
 }
 
-/** Reads the query string (the part after `?`, still encoded). */
-export function readParameters(
-  table: ParameterTable,
-  query: string,
-): { readonly values: Readonly<Record<string, unknown>>; readonly faults: Fault[] } {
+/**
+ * Reads the query string (the part after `?`, still encoded).
+ * @returns the sent parameters, without defaults: `Values` of the table.
+ * @throws {ApiError} 400 that lists every fault.
+ */
+export function readParameters(table: ParameterTable, query: string): Readonly<Record<string, unknown>> {
   const faults: Fault[] = []
   const values: Record<string, unknown> = {}
   const sent = groupByName(query)
@@ -82,7 +83,8 @@ export function readParameters(
     if (required === true && !sent.has(name))
       faults.push({ parameter: name, problem: 'missing', sent: '', allowed })
   }
-  return { values, faults }
+  if (faults.length > 0) throw badRequest(faults)
+  return values
 }
 
 /** The values by name, in order; URLSearchParams would scan all parameters for each name. */
@@ -97,16 +99,19 @@ function groupByName(query: string): ReadonlyMap<string, readonly string[]> {
   return groups
 }
 
-/** The 400 for these faults: the parameter, its sent value and its allowed values. */
-export function badRequest(faults: readonly Fault[]): ApiError {
+/** The 400 for an invalid value: the parameter, its sent value and its allowed values. */
+export function invalidParameter(parameter: string, sent: string, allowed: string): ApiError {
+  return badRequest([invalid(parameter, sent, allowed)])
+}
+
+function badRequest(faults: readonly Fault[]): ApiError {
   const shown = faults.slice(0, SHOWN_FAULTS)
   const sentences = shown.map(describe)
   if (faults.length > shown.length) sentences.push(`${faults.length - shown.length} more faults`)
   return new ApiError(400, sentences.join('. '), { metadata: { parameters: shown } })
 }
 
-/** The fault of an invalid value. */
-export function invalid(parameter: string, sent: string, allowed: string): Fault {
+function invalid(parameter: string, sent: string, allowed: string): Fault {
   return { parameter, problem: 'invalid', sent: shorten(sent), allowed }
 }
 

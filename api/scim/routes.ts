@@ -4,13 +4,7 @@ import { z } from 'zod'
 import type { Caller, Handler, Reply } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
-import {
-  badRequest,
-  readParameters,
-  wholeNumber,
-  type ParameterTable,
-  type Values,
-} from '../http/query-parameters.ts'
+import { readParameters, wholeNumber, type ParameterTable, type Values } from '../http/query-parameters.ts'
 import { queryString, sendJson } from '../http/respond.ts'
 import { ENVELOPE, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
@@ -187,9 +181,7 @@ function sendJob(response: Reply, status: number, job: Job): void {
 }
 
 function pageOf(request: Request): PageWanted {
-  const { values, faults } = readParameters(PAGE, queryString(request))
-  if (faults.length > 0) throw badRequest(faults)
-  const { limit, offset }: Values<typeof PAGE> = values
+  const { limit, offset }: Values<typeof PAGE> = readParameters(PAGE, queryString(request))
   return { limit: limit ?? PAGE.limit.default, offset: offset ?? 0 }
 }
 

@@ -6,7 +6,7 @@ import { MAX_OFFSET } from '../datasets/rankings.ts'
 import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
-import { badRequest, invalid } from '../http/query-parameters.ts'
+import { invalidParameter } from '../http/query-parameters.ts'
 import { jsonText } from '../http/respond.ts'
 import {
   type List,
@@ -182,7 +182,7 @@ export async function readList(snapshot: Snapshot, list: List): Promise<ListData
   const data = dataSchema.parse(row)
   const unknown = drawn.filter((id) => !data.items.some((item) => item.id === id))
   if (unknown.length > 0) {
-    throw badRequest([invalid(subject, unknown.join(','), `public ${subject} of this snapshot`)])
+    throw invalidParameter(subject, unknown.join(','), `public ${subject} of this snapshot`)
   }
   const next = offset + limit
   return { ...data, isCompared, hasNext: next <= MAX_OFFSET && next < data.ranks }

@@ -1,9 +1,9 @@
 /** The parameters of the lists, `/` and `/models`, and of their files (CONTRACT 4.6): the API's, and a few for people. */
 import { z } from 'zod'
 import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
-import { contradictions, PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
+import { PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
-import { badRequest, invalid, oneOf, type Values } from '../http/query-parameters.ts'
+import { invalidParameter, oneOf, type Values } from '../http/query-parameters.ts'
 
 /** What a list ranks. */
 export type Subject = 'apps' | 'models'
@@ -73,12 +73,10 @@ export function resolveList(subject: Subject, given: ListParameters, { dataThrou
   const { category: either, subcategory, sort: order = 'popular', q: name = '', ...rest } = given
   const group = CATEGORIES.find((each) => each === either)
   const tag = subcategory ?? SUBCATEGORIES.find((each) => each === either)
-  const parameters = { ...rest, ...(group && { category: group }), ...(tag && { subcategory: tag }) }
-  const faults = contradictions(parameters)
   if (given.days !== undefined && given.start_date !== undefined) {
-    faults.push(invalid('days', String(given.days), days.allowed))
+    throw invalidParameter('days', String(given.days), days.allowed)
   }
-  if (faults.length > 0) throw badRequest(faults)
+  const parameters = { ...rest, ...(group && { category: group }), ...(tag && { subcategory: tag }) }
   const { sort: _sort, ...query } = resolveQuery(parameters, dataThrough)
   const chosen = given[subject]
   return {

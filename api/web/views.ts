@@ -1,6 +1,6 @@
 /** Views of a snapshot for people, as bytes: rendered once for concurrent requests, then cached (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
-import type { SnapshotCatalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import type { Catalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { isStale } from '../datasets/status.ts'
@@ -14,7 +14,7 @@ import {
   preferredEncoding,
 } from '../http/encodings.ts'
 import { isNotModified } from '../http/headers.ts'
-import { badRequest, readParameters, type ParameterTable } from '../http/query-parameters.ts'
+import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
 import { queryString, sendBody } from '../http/respond.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { CONTENT_SECURITY_POLICY, HTML } from './html.ts'
@@ -55,7 +55,7 @@ export interface Views {
 }
 
 interface ViewDependencies {
-  readonly catalogue: SnapshotCatalogue
+  readonly catalogue: Catalogue
   readonly schedule: CronSchedule
   readonly clock: Clock
   readonly origin: string
@@ -75,7 +75,7 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
 
   async function get(view: View, address: Address, encoding: Encoding, signal?: AbortSignal) {
     const { snapshot, isCurrent, path, given, id = '' } = address
-    const entries = catalogue.list()
+    const entries = catalogue.read().entries.filter(({ state }) => state === 'retained')
     const stale = isStale(snapshot.dataThrough, schedule, clock())
     // The newest snapshot and their number stand for the list of snapshots.
     const key = [path, snapshot.id, given, isCurrent, stale, entries[0]?.id, entries.length]
@@ -94,7 +94,7 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
       const signal = clientDisconnected(reply)
       const { as_of }: { as_of?: string } = given
       using snapshot = await snapshots.take(as_of, 'pages', signal)
-      const isCurrent = snapshots.current.facts()?.id === snapshot.id
+      const isCurrent = snapshots.current()?.id === snapshot.id
       const encoding = preferredEncoding(request)
       const address = {
         snapshot,
@@ -121,7 +121,5 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
 /** Reads a query string; empty values are what forms send for fields that are not filled in. */
 function readFilled(table: ParameterTable, query: string): Given {
   const filled = [...new URLSearchParams(query)].filter(([, value]) => value !== '')
-  const { values, faults } = readParameters(table, new URLSearchParams(filled).toString())
-  if (faults.length > 0) throw badRequest(faults)
-  return values
+  return readParameters(table, new URLSearchParams(filled).toString())
 }

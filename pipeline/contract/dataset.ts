@@ -11,7 +11,6 @@ export type Sort = (typeof SORTS)[number]
 
 /** Values of coverage's column status. */
 export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] as const
-export type CoverageStatus = (typeof COVERAGE_STATUSES)[number]
 
 /** app_id of requests that name no app: they are counted but never ranked, and no app may be registered under it. */
 export const UNATTRIBUTED_APP_ID = 0

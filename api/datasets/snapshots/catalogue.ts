@@ -12,8 +12,9 @@ import {
 import {
   readRecord,
   recordPath,
-  retractionIn,
+  sizeFault,
   snapshotRecordSchema,
+  type PublishedFile,
   type Retraction,
   type SnapshotRecord,
 } from '../../../pipeline/contract/snapshot-record.ts'
@@ -53,34 +54,14 @@ export const snapshotEntrySchema = snapshotRecordSchema
   })
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 
-export interface SnapshotCatalogue {
-  /** All retained snapshots, newest first. */
-  list(): readonly SnapshotEntry[]
-  /** All recorded snapshots ever published, newest first, with their state. */
-  listAll(): readonly SnapshotEntry[]
-  /** The withdrawn snapshots, newest first. */
-  retractions(): readonly Retraction[]
-  /** Identifiers of the snapshots on disk that are not retracted, newest first; also those without a record. */
-  ids(): readonly string[]
-  isRetained(id: string): boolean
-  /** The entry of the snapshot with this identifier; undefined for any other text. */
-  find(id: string): SnapshotEntry | undefined
-  /**
-   * The retained snapshot with this identifier and all its files; undefined for any other text.
-   * @throws if its record cannot be read.
-   */
-  describe(id: string): SnapshotEntry | undefined
-  /** The records that cannot be read; they are left out. */
-  faults(): readonly Fault[]
-}
-
-/** What the folders hold at one time. */
+/** What the folders hold at one time; lists are newest first. */
 interface Contents {
-  /** Newest first. */
+  /** Identifiers of the snapshots on disk that are not retracted; also of one without a record. */
   readonly ids: readonly string[]
-  /** Newest first. */
-  readonly entries: ReadonlyMap<string, SnapshotEntry>
+  /** All recorded snapshots ever published, without their monthly files, which would be most of the list. */
+  readonly entries: readonly SnapshotEntry[]
   readonly retractions: readonly Retraction[]
+  /** The records that are missing or cannot be read: they are left out. */
   readonly faults: readonly Fault[]
 }
 
@@ -88,77 +69,86 @@ interface Contents {
 const RECENT_MS = 1000
 
 /** The catalogue of the snapshots under `dataDir`. */
-export function openCatalogue(dataDir: string, log: Log): SnapshotCatalogue {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER)
-  const readContents = contentsReader(folder, log)
-  let last: { readonly changedAt: number; readonly contents: Contents } | undefined
+export class Catalogue {
+  readonly #folder: string
+  readonly #records: string
+  readonly #summaryOf: (id: string) => SnapshotRecord | undefined
+  readonly #logFault: ReturnType<typeof faultLog>
+  #last: { readonly changedAt: number; readonly until: number; readonly contents: Contents } | undefined
 
-  function contents(): Contents {
-    const changedAt = Math.max(changeOf(folder), changeOf(join(folder, RECORDS_FOLDER)))
-    if (last?.changedAt === changedAt) return last.contents
-    const found = readContents()
-    const isSettled = found.faults.length === 0 && Date.now() - changedAt > RECENT_MS
-    last = isSettled ? { changedAt, contents: found } : undefined
-    return found
+  constructor(dataDir: string, log: Log) {
+    this.#folder = join(dataDir, SNAPSHOTS_FOLDER)
+    this.#records = join(this.#folder, RECORDS_FOLDER)
+    this.#summaryOf = summaryReader(this.#folder)
+    this.#logFault = faultLog(log)
   }
 
-  return {
-    list: () => [...contents().entries.values()].filter(({ state }) => state === 'retained'),
-    listAll: () => [...contents().entries.values()],
-    retractions: () => contents().retractions,
-    ids: () => contents().ids,
-    isRetained: (id) => contents().ids.includes(id),
-    find: (id) => contents().entries.get(id),
-    describe(id) {
-      const record = contents().ids.includes(id) ? readRecord(folder, id) : undefined
-      return record && entryOf(record, true)
-    },
-    faults: () => contents().faults,
-  }
-}
-
-/** Reads what is on disk. Unreadable records are left out, and logged once each. */
-function contentsReader(folder: string, log: Log): () => Contents {
-  const summaryOf = summaryReader(folder)
-  const logged = new Set<string>()
-
-  function faultOf(id: string, error: unknown): Fault {
-    const words = `${id} ${String(error)}`
-    if (!logged.has(words)) log.error({ snapshot: id, err: error }, `record ${UNREADABLE}`)
-    logged.add(words)
-    return { thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE }
+  /** What the folders hold; they are read again if they changed. */
+  read(): Contents {
+    const now = Date.now()
+    const changedAt = Math.max(changeOf(this.#folder), changeOf(this.#records))
+    if (this.#last?.changedAt === changedAt && now < this.#last.until) return this.#last.contents
+    const contents = this.#readFolders()
+    // A repaired file need not change its folder.
+    const until = contents.faults.length === 0 ? Infinity : now + RECENT_MS
+    this.#last = now - changedAt > RECENT_MS ? { changedAt, until, contents } : undefined
+    return contents
   }
 
-  return () => {
-    const onDisk = new Set(identifiersIn(folder))
-    const known = onDisk.union(new Set(identifiersIn(join(folder, RECORDS_FOLDER))))
-    const retracted = new Set<string>()
-    const entries = new Map<string, SnapshotEntry>()
-    const retractions: Retraction[] = []
+  /**
+   * The retained snapshot with this identifier and all its files; undefined for any other text.
+   * @throws if its record cannot be read.
+   */
+  describe(id: string): SnapshotEntry | undefined {
+    const record = this.read().ids.includes(id) ? readRecord(this.#folder, id) : undefined
+    return record && entryOf(record, true)
+  }
+
+  #readFolders(): Contents {
+    const onDisk = new Set(identifiersIn(this.#folder))
+    const entries: SnapshotEntry[] = []
     const faults: Fault[] = []
-    for (const id of newestFirst(known)) {
+    for (const id of newestFirst(onDisk.union(new Set(identifiersIn(this.#records))))) {
       try {
-        const record = summaryOf(id)
-        if (record === undefined) {
+        const record = this.#summaryOf(id)
+        if (record !== undefined) entries.push(entryOf(record, onDisk.has(id)))
+        else {
           const message = 'has no record and is left out of the list'
           faults.push({ thing: `${SNAPSHOTS_FOLDER}/${id}`, message })
-          continue
         }
-        const retraction = retractionIn(record)
-        if (retraction !== undefined) {
-          retracted.add(id)
-          retractions.push(retraction)
-        }
-        entries.set(id, entryOf(record, onDisk.has(id) && retraction === undefined))
       } catch (error) {
-        faults.push(faultOf(id, error))
+        this.#logFault(id, error, `record ${UNREADABLE}`)
+        faults.push({ thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE })
       }
     }
+    const retractions = entries.flatMap(({ id, as_of, reason, retracted_at }) =>
+      reason === undefined || retracted_at === undefined ? [] : [{ id, as_of, reason, retracted_at }],
+    )
+    const retracted = new Set(retractions.map(({ id }) => id))
     return { ids: newestFirst(onDisk.difference(retracted)), entries, retractions, faults }
   }
 }
 
-/** Reads records without their monthly files, which would be most of the list; again only if the file was replaced. */
+/** Logs faults that return at every look, each once. */
+export function faultLog(log: Log): (id: string, error: unknown, message: string) => void {
+  const logged = new Set<string>()
+  return (id, error, message) => {
+    const words = `${id} ${message} ${String(error)}`
+    if (!logged.has(words)) log.error({ snapshot: id, err: error }, message)
+    logged.add(words)
+  }
+}
+
+/** @throws if a file of a snapshot is not the published one; the log has the remedy. */
+export function refuseDamaged(folder: string, id: string, file: PublishedFile): void {
+  const fault = sizeFault(join(folder, id), file)
+  if (fault === undefined) return
+  throw new Error(
+    `The published file ${id}/${file.name} ${fault}. Restore it from a backup; npm run nightly -- verify ${id} checks it`,
+  )
+}
+
+/** Reads records without their monthly files; again only if the file was replaced. */
 function summaryReader(folder: string): (id: string) => SnapshotRecord | undefined {
   const known = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
   return (id) => {
@@ -191,23 +181,26 @@ function identifiersIn(folder: string): readonly string[] {
 }
 
 function entryOf(
-  { retracted, pruned_at, input_fingerprint: _ofTheRun, ...record }: SnapshotRecord,
-  isRetained: boolean,
+  { retracted, pruned_at, input_fingerprint: _ofTheRun, files, ...record }: SnapshotRecord,
+  isOnDisk: boolean,
 ): SnapshotEntry {
   const url = `${SNAPSHOTS_PATH}/${record.id}`
-  const files = record.files.map(({ name, bytes, sha256 }) => ({
-    name,
-    bytes,
-    sha256,
-    media_type: mediaTypeOf(name),
-    url: `${url}/${name}`,
-  }))
-  const shared = { ...record, url, files }
-  // An interrupted prune has recorded its day, but the snapshot is still here.
-  if (isRetained) return { ...shared, state: 'retained' }
-  const pruned = pruned_at === undefined ? shared : { ...shared, pruned_at }
-  if (retracted === undefined) return { ...pruned, state: 'pruned' }
-  return { ...pruned, state: 'retracted', retracted_at: retracted.at, reason: retracted.reason }
+  const state = retracted !== undefined ? 'retracted' : isOnDisk ? 'retained' : 'pruned'
+  return {
+    ...record,
+    url,
+    files: files.map(({ name, bytes, sha256 }) => ({
+      name,
+      bytes,
+      sha256,
+      media_type: mediaTypeOf(name),
+      url: `${url}/${name}`,
+    })),
+    state,
+    // An interrupted prune has recorded its day, but the snapshot is still here.
+    ...(state !== 'retained' && pruned_at !== undefined && { pruned_at }),
+    ...(retracted !== undefined && { retracted_at: retracted.at, reason: retracted.reason }),
+  }
 }
 
 /** The media type of croissant.json. */
@@ -221,12 +214,11 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   gz: 'application/gzip',
   md: 'text/markdown; charset=utf-8',
 }
-const PLAIN_TEXT = 'text/plain; charset=utf-8'
 
 function mediaTypeOf(name: string): string {
   // Older snapshots list it.
   if (name === CROISSANT_FILE) return CROISSANT_TYPE
-  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? PLAIN_TEXT
+  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'text/plain; charset=utf-8'
 }
 
 /** Whether a file holds one month of a table. */

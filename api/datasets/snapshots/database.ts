@@ -41,38 +41,14 @@ const POOLS = {
 } as const satisfies Readonly<Record<string, PoolLimits>>
 export type PoolName = keyof typeof POOLS
 
-export interface Database {
-  /** @throws if the file cannot be opened. */
-  attach(name: string, path: string): Promise<void>
-  /** Closes an attached file; no statement may be running on it. */
-  detach(name: string): Promise<void>
-  /**
-   * A function that runs statements on an attached file. An aborted `signal` drops a waiting statement, and interrupts a
-   * running one; the result rejects with its reason.
-   */
-  queryOf(name: string, pool: PoolName, signal?: AbortSignal): Query
-  /** Interrupts all statements, and closes all files. */
-  close(): Promise<void>
-}
-
-const RETRY_AFTER_SECONDS = 2
-const INTERRUPT_AGAIN_MS = 50
-
-/** A connection to one attached file, and the statements prepared on it. */
-interface Connection {
-  readonly connection: DuckDBConnection
-  readonly prepared: Map<string, DuckDBPreparedStatement>
-}
-
 interface DatabaseOptions {
   /** DuckDB's limit of memory, such as `1GB`. */
   readonly memory: string
-  /** The folder that the attached files are in. */
+  /** The folder that the attached files are in: no other can be opened. */
   readonly folder: string
 }
 
-/** An instance in memory that can open files in `folder` alone. */
-async function createInstance({ memory, folder }: DatabaseOptions) {
+export async function openDatabase({ memory, folder }: DatabaseOptions): Promise<Database> {
   const instance = await DuckDBInstance.create(':memory:', {
     memory_limit: memory,
     // Nothing is spilled to disk.
@@ -84,62 +60,130 @@ async function createInstance({ memory, folder }: DatabaseOptions) {
   await connection.run(`SET allowed_directories = [${quote(`${folder}/`, "'")}]`)
   await connection.run('SET enable_external_access = false')
   await connection.run("SET GLOBAL TimeZone = 'UTC'")
-  return { instance, connection }
+  return new Database(instance, connection)
 }
 
-export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { instance, connection: own } = await createInstance(options)
-  const pools = {
-    clients: createPool(POOLS.clients),
-    pages: createPool(POOLS.pages),
-    preparation: createPool(POOLS.preparation),
+export class Database {
+  readonly #instance: DuckDBInstance
+  readonly #connection: DuckDBConnection
+  readonly #pools = {
+    clients: new Pool(POOLS.clients),
+    pages: new Pool(POOLS.pages),
+    preparation: new Pool(POOLS.preparation),
   }
-  /** Idle connections by attached file. */
-  const idle = new Map<string, Connection[]>()
-  const running = new Map<AbortController, Promise<SqlRows>>()
+  readonly #files = new Set<AttachedFile>()
 
-  async function run(name: string, ending: AbortSignal, sql: string, values: SqlValues): Promise<SqlRows> {
-    const connection = idle.get(name)?.pop() ?? (await connect(instance, name))
+  constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
+    this.#instance = instance
+    this.#connection = connection
+  }
+
+  /**
+   * Attaches a file under a name.
+   * @throws if it cannot be opened.
+   */
+  async attach(name: string, path: string): Promise<AttachedFile> {
+    await this.#connection.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
+    const idle: Connection[] = []
+    const run = async (ending: AbortSignal, sql: string, values: SqlValues) => {
+      const connection = idle.pop() ?? (await connect(this.#instance, name))
+      try {
+        return await runUntil(ending, connection, sql, values)
+      } finally {
+        idle.push(connection)
+      }
+    }
+    const file: AttachedFile = {
+      queryOf: (pool, signal) => (sql, values) =>
+        this.#pools[pool].run((ending) => run(ending, sql, values), signal),
+      detach: async () => {
+        this.#files.delete(file)
+        for (const connection of idle) disconnect(connection)
+        await this.#connection.run(`DETACH ${quote(name, '"')}`)
+      },
+    }
+    this.#files.add(file)
+    return file
+  }
+
+  /** Interrupts all statements, and closes all files. */
+  async close(): Promise<void> {
+    // A statement on a closed connection never ends, and keeps the process alive.
+    for (const pool of Object.values(this.#pools)) await pool.close()
+    for (const file of this.#files) await file.detach()
+    this.#connection.closeSync()
+    this.#instance.closeSync()
+  }
+}
+
+export interface AttachedFile {
+  /**
+   * A function that runs statements on the file. An aborted `signal` drops a waiting statement, and interrupts a running
+   * one; the result rejects with its reason.
+   */
+  readonly queryOf: (pool: PoolName, signal?: AbortSignal) => Query
+  /** Closes the file; no statement may be running on it. */
+  readonly detach: () => Promise<void>
+}
+
+/** Runs a few statements at once; further ones wait, limited in number and time. */
+class Pool {
+  readonly #limits: PoolLimits
+  readonly #queue = new Set<() => void>()
+  readonly #ongoing = new Map<AbortController, Promise<SqlRows>>()
+  #free: number
+
+  constructor(limits: PoolLimits) {
+    this.#limits = limits
+    this.#free = limits.running
+  }
+
+  /** Runs a statement once there is room for it; its signal says when it is to end before. */
+  async run(statement: (ending: AbortSignal) => Promise<SqlRows>, signal?: AbortSignal): Promise<SqlRows> {
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(busy('The query took too long')), this.#limits.queryMs)
+    const ending = signal === undefined ? controller.signal : AbortSignal.any([controller.signal, signal])
+    const result = this.#enter(ending).then(() => statement(ending).finally(() => this.#leave()))
+    this.#ongoing.set(controller, result)
     try {
-      return await runUntil(ending, connection, sql, values)
+      return await result
+    } catch (error) {
+      ending.throwIfAborted()
+      throw asBusy(error)
     } finally {
-      idle.get(name)?.push(connection)
+      clearTimeout(timer)
+      this.#ongoing.delete(controller)
     }
   }
 
-  return {
-    async attach(name, path) {
-      await own.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
-      idle.set(name, [])
-    },
-    async detach(name) {
-      for (const connection of idle.get(name) ?? []) disconnect(connection)
-      idle.delete(name)
-      await own.run(`DETACH ${quote(name, '"')}`)
-    },
-    queryOf: (name, pool, signal) => async (sql, values) => {
-      using ending = endingOf(POOLS[pool].queryMs, signal)
-      const { controller } = ending
-      const result = pools[pool](controller.signal, () => run(name, controller.signal, sql, values))
-      running.set(controller, result)
-      try {
-        return await result
-      } catch (error) {
-        controller.signal.throwIfAborted()
-        throw asBusy(error)
-      } finally {
-        running.delete(controller)
-      }
-    },
-    async close() {
-      for (const controller of running.keys()) controller.abort(new Error('The service is stopping'))
-      // A statement on a closed connection never ends, and keeps the process alive.
-      await Promise.allSettled(running.values())
-      for (const connection of [...idle.values()].flat()) disconnect(connection)
-      own.closeSync()
-      instance.closeSync()
-    },
+  /** Ends all statements. */
+  async close(): Promise<void> {
+    for (const controller of this.#ongoing.keys()) controller.abort(new Error('The service is stopping'))
+    await Promise.allSettled(this.#ongoing.values())
   }
+
+  async #enter(ending: AbortSignal): Promise<void> {
+    ending.throwIfAborted()
+    if (this.#free > 0) return void (this.#free -= 1)
+    if (this.#queue.size >= this.#limits.waiting) throw busy('Too many queries are waiting')
+    await new Promise<void>((resolve, reject) => {
+      this.#queue.add(resolve)
+      ending.addEventListener('abort', () => this.#queue.delete(resolve) && reject(ending.reason))
+    })
+  }
+
+  #leave(): void {
+    const [next] = this.#queue
+    if (next === undefined) return void (this.#free += 1)
+    this.#queue.delete(next)
+    next()
+  }
+}
+
+/** A connection to one attached file, and the statements prepared on it. */
+interface Connection {
+  readonly connection: DuckDBConnection
+  readonly prepared: Map<string, DuckDBPreparedStatement>
 }
 
 /** Names without a database are looked up in this one, also by macros. */
@@ -154,55 +198,7 @@ function disconnect({ connection, prepared }: Connection): void {
   connection.closeSync()
 }
 
-/** Ends a statement after its time, or with `signal`. */
-function endingOf(ms: number, signal: AbortSignal | undefined) {
-  const controller = new AbortController()
-  const timer = setTimeout(() => controller.abort(busy('The query took too long')), ms)
-  const cancel = () => controller.abort(signal?.reason)
-  if (signal?.aborted === true) cancel()
-  signal?.addEventListener('abort', cancel)
-  return {
-    controller,
-    [Symbol.dispose]() {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', cancel)
-    },
-  }
-}
-
-/** Runs a statement once there is room for it, unless `ending` comes before. */
-type Pool = (ending: AbortSignal, run: () => Promise<SqlRows>) => Promise<SqlRows>
-
-function createPool({ running, waiting }: PoolLimits): Pool {
-  const queue = new Set<PromiseWithResolvers<void>>()
-  let free: number = running
-
-  async function enter(ending: AbortSignal): Promise<void> {
-    ending.throwIfAborted()
-    if (free > 0) return void (free -= 1)
-    if (queue.size >= waiting) throw busy('Too many queries are waiting')
-    const waiter = Promise.withResolvers<void>()
-    queue.add(waiter)
-    ending.addEventListener('abort', () => queue.delete(waiter) && waiter.reject(ending.reason))
-    await waiter.promise
-  }
-
-  function leave(): void {
-    const [next] = queue
-    if (next === undefined) return void (free += 1)
-    queue.delete(next)
-    next.resolve()
-  }
-
-  return async (ending, run) => {
-    await enter(ending)
-    try {
-      return await run()
-    } finally {
-      leave()
-    }
-  }
-}
+const INTERRUPT_EVERY_MS = 50
 
 /** Runs a statement until `ending`, which interrupts it. */
 async function runUntil(
@@ -211,13 +207,8 @@ async function runUntil(
   sql: string,
   values: SqlValues,
 ): Promise<SqlRows> {
-  let again: NodeJS.Timeout | undefined
-  const interrupt = () => {
-    connection.interrupt()
-    // DuckDB loses an interrupt just before a statement begins.
-    again = setTimeout(interrupt, INTERRUPT_AGAIN_MS)
-  }
-  ending.addEventListener('abort', interrupt)
+  // DuckDB loses an interrupt just before a statement begins, so it is repeated.
+  const interrupts = setInterval(() => ending.aborted && connection.interrupt(), INTERRUPT_EVERY_MS)
   try {
     ending.throwIfAborted()
     const statement = prepared.get(sql) ?? (await connection.prepare(sql))
@@ -225,17 +216,17 @@ async function runUntil(
     // A bare null has no type, but a macro's argument needs one.
     const nulls = Object.keys(values).filter((name) => values[name] === null)
     statement.bind({ ...values }, Object.fromEntries(nulls.map((name) => [name, VARCHAR])))
-    const reader = await statement.runAndReadAll()
-    return reader.getRowObjectsJS()
+    return (await statement.runAndReadAll()).getRowObjectsJS()
   } finally {
-    clearTimeout(again)
-    ending.removeEventListener('abort', interrupt)
+    clearInterval(interrupts)
   }
 }
 
 function quote(text: string, mark: '"' | "'"): string {
   return `${mark}${text.replaceAll(mark, mark + mark)}${mark}`
 }
+
+const RETRY_AFTER_SECONDS = 2
 
 function busy(reason: string): ApiError {
   return new ApiError(503, `${reason}; try again in ${RETRY_AFTER_SECONDS} seconds`, {

@@ -15,8 +15,8 @@ export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Re
   return async (request, reply) => {
     const [id, at] = [escapeXml(ids), escapeXml(origin(request))]
     const entries = catalogue
-      .listAll()
-      .filter(({ state }) => state !== 'pruned')
+      .read()
+      .entries.filter(({ state }) => state !== 'pruned')
       .flatMap(entriesOf)
       .toSorted((one, other) => other.updated.localeCompare(one.updated))
       .slice(0, ENTRIES)

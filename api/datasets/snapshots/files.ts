@@ -1,159 +1,232 @@
-/** The files of snapshots over HTTP (CONTRACT 4.6). Open data: no key is needed. */
+/** Snapshots over HTTP (CONTRACT 4.6): their list, one of them, and its files. Open data: no key is needed. */
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Request } from 'express'
+import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
-import { sizeFault } from '../../../pipeline/contract/snapshot-record.ts'
-import type { Handler, Headers, Reply } from '../../http/call.ts'
+import type { Handler, Reply } from '../../http/call.ts'
+import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
 import { isMismatch, isNotModified, isRangeOf } from '../../http/headers.ts'
-import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
-import { sendBody } from '../../http/respond.ts'
+import {
+  oneOf,
+  readParameters,
+  wholeNumber,
+  type ParameterTable,
+  type Values,
+} from '../../http/query-parameters.ts'
+import { jsonText, queryString, sendBody } from '../../http/respond.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { attachmentHeader } from '../formats.ts'
-import {
-  CROISSANT_TYPE,
-  isMonth,
-  type SnapshotCatalogue,
-  type SnapshotEntry,
-  type SnapshotFile,
-} from './catalogue.ts'
+import { CROISSANT_TYPE, isMonth, refuseDamaged, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
 import { noSnapshot, refuseGone } from './choose.ts'
 import type { Snapshots } from './current.ts'
 
 /** The alias of the newest snapshot in addresses, for scripts that download it each night. */
-export const LATEST = 'latest'
+const LATEST = 'latest'
 
+const JSON_TYPE = 'application/json; charset=utf-8'
+const LICENCE_LINK = `<${LICENCE.url}>; rel="license"`
 const SOON_STALE = 'public, max-age=60, must-revalidate'
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
 
-/** Serves a file of a snapshot, also in a table's folder, whole or in byte ranges; it never changes. */
-export function snapshotFile({ dataDir, catalogue, current }: Snapshots): Handler {
+/** The parameters of the list. */
+export const LIST_PARAMETERS = {
+  state: {
+    ...oneOf(
+      ['retained', 'all'],
+      'The retained ones, or all that were ever published: records of pruned or retracted ones are permanent.',
+    ),
+    default: 'retained',
+  },
+  date: {
+    schema: daySchema.describe('Only the one in force on this day (UTC), retained or not.'),
+    allowed: 'a calendar date (UTC) in the form YYYY-MM-DD',
+  },
+  limit: wholeNumber(1, 100, 50, 'Snapshots of the page.'),
+  offset: wholeNumber(0, 100_000, 0, 'Snapshots to skip.'),
+} as const satisfies ParameterTable
+type ListRequest = Values<typeof LIST_PARAMETERS>
+
+/**
+ * Lists snapshots, newest first: the retained ones, with `state=all` every published one, with `date` the one in force
+ * on that day. Each has its state; the current and the withdrawn ones are marked.
+ */
+export function listSnapshots(snapshots: Snapshots): Handler {
   return async (request, reply) => {
-    const id = pathPart(request, 'id')
-    const parts = [pathPart(request, 'table'), pathPart(request, 'file')].filter((part) => part !== '')
-    if (id === LATEST) return redirectToLatest(reply, current, parts)
-    const entry = findRetained(catalogue, id)
-    const name = parts.join('/')
-    const file = entry.files.find((each) => each.name === name)
-    const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-    if (name === CROISSANT_FILE && file === undefined) return await sendCroissant(request, reply, folder, id)
-    if (file === undefined) {
-      const names = entry.files.map((each) => each.name).join(', ')
-      throw new ApiError(404, `Snapshot ${id} has no file "${shorten(name)}"; it has: ${names}`)
-    }
-    refuseDamaged(folder, id, file)
-    const etag = `"${file.sha256}"`
-    const validators = modificationTimes(entry, { catalogue, current }).map((lastModified) => ({
-      etag,
-      lastModified,
-    }))
-    reply.set(headersOf(entry, file))
-    reply.set('Last-Modified', validators[0]?.lastModified.toUTCString())
-    const { headers } = request
-    if (validators.every((each) => isMismatch(headers, each))) throw preconditionFailed(file)
-    if (validators.some((each) => isNotModified(headers, each))) return void reply.status(304).end()
-    const isOfThis = validators.some((each) => isRangeOf(request.get('If-Range'), each))
-    leaveToExpress(request, isOfThis, file)
-    await sendFile(reply, file, folder)
+    const asked: ListRequest = readParameters(LIST_PARAMETERS, queryString(request))
+    const { limit = LIST_PARAMETERS.limit.default, offset = LIST_PARAMETERS.offset.default } = asked
+    const { entries, retractions } = snapshots.catalogue.read()
+    const chosen = chooseEntries(entries, asked)
+    const to = (start: number, relation: string) =>
+      `<${SNAPSHOTS_PATH}?state=${asked.state ?? 'retained'}&limit=${limit}&offset=${start}>; rel="${relation}"`
+    const links = [
+      ...(offset > 0 ? [to(Math.max(0, offset - limit), 'prev')] : []),
+      ...(offset + limit < chosen.length ? [to(offset + limit, 'next')] : []),
+      `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version"`,
+      LICENCE_LINK,
+    ]
+    const page = chosen.slice(offset, offset + limit)
+    const data = page.map((entry) => ({ ...entry, current: entry.id === snapshots.current()?.id }))
+    const body = { data, total_count: chosen.length, retracted: retractions }
+    await sendOpen(request, reply.set('Link', links.join(', ')), JSON_TYPE, jsonText(body))
   }
 }
 
-/** A file that is not the published one is never served; the log has the remedy. */
-function refuseDamaged(folder: string, id: string, file: SnapshotFile): void {
-  const fault = sizeFault(folder, file)
-  // A snapshot that was removed meanwhile is not damaged.
-  if (fault === undefined || !existsSync(folder)) return
-  throw new Error(
-    `The published file ${id}/${file.name} ${fault}. Restore it from a backup; npm run nightly -- verify ${id} checks it`,
-  )
+function chooseEntries(entries: readonly SnapshotEntry[], { state, date }: ListRequest) {
+  if (date !== undefined) return entries.filter((entry) => wasInForce(entry, date)).slice(0, 1)
+  return state === 'all' ? entries : entries.filter((entry) => entry.state === 'retained')
+}
+
+/** Whether a snapshot was published and not withdrawn by the end of a day; the newest such one was in force. */
+function wasInForce({ as_of, retracted_at }: SnapshotEntry, date: string): boolean {
+  const isBy = (time: string) => time.slice(0, 'YYYY-MM-DD'.length) <= date
+  return isBy(as_of) && (retracted_at === undefined || !isBy(retracted_at))
+}
+
+/** Describes one snapshot with its files; `latest` is the current one. */
+export function showSnapshot(snapshots: Snapshots): Handler {
+  return ofSnapshot(snapshots, async (entry, request, reply) => {
+    reply.set('Link', `${LICENCE_LINK}, <${SNAPSHOTS_PATH}>; rel="version-history"`)
+    const body = { data: { ...entry, current: entry.id === snapshots.current()?.id } }
+    await sendOpen(request, reply, JSON_TYPE, jsonText(body))
+  })
+}
+
+/** Serves a file of a snapshot, also in a table's folder, whole or in byte ranges; it never changes. */
+export function snapshotFile(snapshots: Snapshots): Handler {
+  return ofSnapshot(snapshots, async (entry, request, reply) => {
+    const { table, file: last } = request.params
+    const name = [table, last].filter((part) => part !== undefined).join('/')
+    const file = entry.files.find((each) => each.name === name)
+    const folder = join(snapshots.dataDir, SNAPSHOTS_FOLDER, entry.id)
+    if (file !== undefined) return await sendFile(request, reply, { snapshots, entry, file, folder })
+    if (name === CROISSANT_FILE) return await sendCroissant(request, reply, folder, entry)
+    const names = entry.files.map((each) => each.name).join(', ')
+    throw new ApiError(404, `Snapshot ${entry.id} has no file "${shorten(name)}"; it has: ${names}`)
+  })
 }
 
 /**
- * The modification times of a snapshot's files: when it was computed and, before it, when a retraction made it current
- * again. Mirrors such as `wget -N` keep a file of the same size unless its date is newer.
+ * Answers about the retained snapshot in the path, and leads from `latest` to the current one.
+ * @param answer throws an ApiError if the snapshot lacks what the rest of the path names.
  */
-function modificationTimes(
-  { id, as_of }: SnapshotEntry,
-  { current, catalogue }: Pick<Snapshots, 'current' | 'catalogue'>,
-): Date[] {
-  const computed = new Date(as_of)
-  if (id !== current.facts()?.id) return [computed]
-  const later = catalogue.retractions().filter((each) => each.id > id)
-  const times = later.map(({ retracted_at }) => retracted_at).toSorted()
-  const again = new Date(times.at(-1) ?? 0)
-  return again > computed ? [again, computed] : [computed]
+function ofSnapshot(
+  snapshots: Snapshots,
+  answer: (entry: SnapshotEntry, request: Request, reply: Reply) => Promise<void>,
+): Handler {
+  return async (request, reply) => {
+    const id = String(request.params['id'])
+    if (id !== LATEST) {
+      refuseGone(snapshots.catalogue, id)
+      const entry = snapshots.catalogue.describe(id)
+      if (entry !== undefined) return await answer(entry, request, reply)
+      throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists all`)
+    }
+    const newest = snapshots.current()?.id
+    if (newest === undefined) throw noSnapshot(snapshots.fault())
+    // The rest of the path stays encoded. Without Express's text body, which would depend on Accept.
+    const rest = request.path.slice(`${SNAPSHOTS_PATH}/${LATEST}`.length)
+    reply.set({ 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${newest}${rest}` })
+    reply.status(302).end()
+  }
 }
 
-function preconditionFailed({ name }: SnapshotFile): ApiError {
-  return new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
+interface FileOfSnapshot {
+  readonly snapshots: Snapshots
+  readonly entry: SnapshotEntry
+  readonly file: SnapshotFile
+  readonly folder: string
 }
 
-function headersOf(entry: SnapshotEntry, file: SnapshotFile): Headers {
-  return {
+async function sendFile(
+  request: Request,
+  reply: Reply,
+  { snapshots, entry, file, folder }: FileOfSnapshot,
+): Promise<void> {
+  refuseDamaged(dirname(folder), entry.id, file)
+  const validators = { etag: `"${file.sha256}"`, lastModified: modificationTime(entry, snapshots) }
+  reply.set({
     'Content-Type': file.media_type,
     'Cache-Control': FOR_GOOD,
-    ETag: `"${file.sha256}"`,
+    ETag: validators.etag,
+    'Last-Modified': validators.lastModified.toUTCString(),
     'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
-    Link: `<${LICENCE.url}>; rel="license", <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
+    Link: `${LICENCE_LINK}, <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
     ...(isMonth(file) ? attachmentHeader(file.name.replace('/month=', '-')) : {}),
+  })
+  if (isMismatch(request.headers, validators)) {
+    throw new ApiError(412, `${file.name} is not what If-Match or If-Unmodified-Since names`)
   }
+  if (isNotModified(request.headers, validators)) return void reply.status(304).end()
+  const isOfThis = isRangeOf(request.get('If-Range'), validators)
+  await sendBytes(request, reply, { file, folder, range: isOfThis ? request.headers.range : undefined })
 }
-
-const CONDITIONS = [
-  'if-match',
-  'if-none-match',
-  'if-modified-since',
-  'if-unmodified-since',
-  'if-range',
-] as const
-const SUFFIX = /^bytes=-(\d+)$/i
 
 /**
- * Leaves Express what it handles by the standard. Express sends the whole file to a request with no-cache (as every
- * fetch() with a tag does), takes weak tags as strong and times as growing. A suffix range longer than the file means the
- * whole file (RFC 9110, 14.1.2).
+ * The modification time of a snapshot's files: when a retraction made it current again, otherwise when it was computed.
+ * Mirrors such as `wget -N` keep a file of the same size unless its date is newer.
  */
-function leaveToExpress({ headers }: Request, isOfThis: boolean, { bytes }: SnapshotFile): void {
-  const { range } = headers
-  for (const name of CONDITIONS) delete headers[name]
-  const last = SUFFIX.exec(range ?? '')?.[1]
-  if (last !== undefined && Number(last) > bytes) headers.range = 'bytes=0-'
-  if (!isOfThis) delete headers.range
+function modificationTime({ id, as_of }: SnapshotEntry, snapshots: Snapshots): Date {
+  const later = snapshots.catalogue.read().retractions.filter((each) => each.id > id)
+  const again = id === snapshots.current()?.id ? later.map(({ retracted_at }) => retracted_at) : []
+  return new Date([as_of, ...again].toSorted().at(-1) ?? as_of)
 }
 
-// Express handles ranges and HEAD; tag, time and type are set before.
-async function sendFile(reply: Reply, file: SnapshotFile, root: string): Promise<void> {
+/** A suffix range longer than the file means the whole file (RFC 9110, 14.1.2). */
+function clampSuffix(range: string, { bytes }: SnapshotFile): string {
+  const last = /^bytes=-(\d+)$/i.exec(range)?.[1]
+  return last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
+}
+
+interface Bytes extends Pick<FileOfSnapshot, 'file' | 'folder'> {
+  readonly range: string | undefined
+}
+
+/** Sends the bytes by Express, which handles ranges and HEAD; headers are set before. */
+async function sendBytes(
+  request: Request,
+  reply: Reply,
+  { file, folder: root, range }: Bytes,
+): Promise<void> {
+  // Express would send the whole file to a request with no-cache (as every fetch() with a tag does), take weak tags as
+  // strong and times as growing: it sees no condition.
+  request.headers = range === undefined ? {} : { range: clampSuffix(range, file) }
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const options = { root, cacheControl: false, etag: false, lastModified: false }
   reply.sendFile(file.name, options, (error?: Error) => {
     const hasLeft = error !== undefined && ['ECONNABORTED', 'EPIPE'].includes(codeOf(error) ?? '')
     if (error === undefined || hasLeft) resolve()
-    else reject(refusalOf(error, file))
+    else reject(error)
   })
-  await promise
-}
-
-/** The client's error; an unreadable file is a fault of the service, whatever status Express gives it. */
-function refusalOf(error: Error, { name, bytes }: SnapshotFile): Error {
-  if (!('status' in error) || error.status !== 416)
-    return new Error(`${name} cannot be read`, { cause: error })
-  return new ApiError(416, `The range is outside ${name}, which has ${bytes} bytes`, {
-    headers: { 'Content-Range': `bytes */${bytes}` },
-  })
+  try {
+    await promise
+  } catch (error) {
+    // An unreadable file is a fault of the service, whatever status Express gives it.
+    if (!(error instanceof Error && 'status' in error && error.status === 416)) {
+      throw new Error(`${file.name} cannot be read`, { cause: error })
+    }
+    throw new ApiError(416, `The range is outside ${file.name}, which has ${file.bytes} bytes`, {
+      headers: { 'Content-Range': `bytes */${file.bytes}` },
+    })
+  }
 }
 
 const RELATIVE_URL = /"contentUrl": "(?!https?:)/g
 
 /** Sends the description of a snapshot with whole addresses, which its readers need where there is no folder. */
-async function sendCroissant(request: Request, reply: Reply, folder: string, id: string): Promise<void> {
+async function sendCroissant(
+  request: Request,
+  reply: Reply,
+  folder: string,
+  { url }: SnapshotEntry,
+): Promise<void> {
   const text = await readFile(join(folder, CROISSANT_FILE), 'utf8')
-  const address = encodeURI(`${request.protocol}://${request.host}${SNAPSHOTS_PATH}/${id}/`)
+  const address = encodeURI(`${request.protocol}://${request.host}${url}/`)
   const whole = text.replaceAll(RELATIVE_URL, () => `"contentUrl": "${address}`)
   await sendOpen(request, reply, CROISSANT_TYPE, whole)
 }
@@ -165,33 +238,4 @@ export async function sendOpen(request: Request, reply: Reply, type: string, tex
   reply.set({ ETag: etag, 'Cache-Control': SOON_STALE, Vary: 'Accept-Encoding' })
   if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
   sendBody(reply.set(encodingHeader(encoding)), 200, type, await encode(Buffer.from(text), encoding))
-}
-
-/** Leads from `latest` to the current snapshot, or to a file of it. */
-export function redirectToLatest(
-  reply: Reply,
-  current: Snapshots['current'],
-  parts: readonly string[] = [],
-): void {
-  const id = current.facts()?.id
-  if (id === undefined && current.fault() !== undefined) throw noSnapshot(current)
-  if (id === undefined) throw new ApiError(404, 'No snapshot of the dataset has been published yet')
-  const rest = parts.map((part) => `/${encodeURIComponent(part).replaceAll('%3D', '=')}`).join('')
-  // Without Express's text body, which would depend on Accept.
-  const headers = { 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${id}${rest}` }
-  reply.status(302).set(headers).end()
-}
-
-/** @throws {ApiError} 410 for a retracted or pruned snapshot, 404 for an unknown one. */
-export function findRetained(catalogue: SnapshotCatalogue, id: string): SnapshotEntry {
-  refuseGone(catalogue, id)
-  const entry = catalogue.describe(id)
-  if (entry !== undefined) return entry
-  throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists all`)
-}
-
-/** A part of the path of a request; empty without it. */
-export function pathPart(request: Request, name: string): string {
-  const part = request.params[name]
-  return typeof part === 'string' ? part : ''
 }

@@ -95,7 +95,7 @@ describe('the models by day', () => {
   it.each([
     ['?limit=10', 'limit', 'is unknown'],
     ['?end_date=2024-12-31', 'end_date', '2025-01-01'],
-    [`?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after end_date'],
+    [`?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after the end'],
     ['?start_date=2026-11-20', 'start_date', 'not after the end'],
   ])('reject %s with a message that names %s', async (query, parameter, words) => {
     const response = await ask(query)

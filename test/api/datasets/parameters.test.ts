@@ -1,68 +1,97 @@
-/** CONTRACT 4.1: the query parameters, their faults and their contradictions. */
+/** CONTRACT 3 and 4.1: the parameters of the rankings, their defaults and clamps, their faults and contradictions. */
 import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
-import { parseParameters } from '../../../api/datasets/rankings.ts'
-import { ApiError } from '../../../api/http/errors.ts'
+import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
-const faultsSchema = z.array(
-  z.strictObject({
-    parameter: z.string(),
-    problem: z.enum(['unknown', 'repeated', 'empty', 'invalid']),
-    sent: z.string(),
-    allowed: z.string(),
-  }),
-)
+const folders = new TemporaryFolders()
+/** The data end on 2028-03-29, the day after 2025-01-03 or on 2026-11-19. */
+const apis = new Map<string, Api>()
+let key: string | undefined
 
-function faultsOf(query: string) {
-  try {
-    parseParameters(query)
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    expect(error.status).toBe(400)
-    return { message: error.message, faults: faultsSchema.parse(error.metadata?.['parameters']) }
+beforeAll(async () => {
+  for (const dataThrough of ['2026-11-19', '2028-03-29', '2025-01-03']) {
+    const dataDir = folders.make()
+    await publishSnapshot(dataDir, { ...oneApp(), dataThrough, daily: [] })
+    apis.set(dataThrough, await startApi(dataDir))
   }
-  throw new Error(`No fault in "${query}"`)
+})
+
+afterAll(async () => {
+  for (const api of apis.values()) await api.close()
+  folders.removeAll()
+})
+
+const pathOf = (query: string) => `/datasets/app-rankings${query === '' ? '' : `?${query}`}`
+
+function apiOf(dataThrough: string): Api {
+  const api = apis.get(dataThrough)
+  if (api === undefined) throw new Error(`No service has data through ${dataThrough}`)
+  return api
 }
 
-describe('parseParameters', () => {
-  it('accepts an empty query', () => {
-    expect(parseParameters('')).toEqual({})
-  })
+const ask = (query: string, dataThrough = '2026-11-19') => apiOf(dataThrough).getAsNewAccount(pathOf(query))
 
-  it('accepts every parameter at once', () => {
-    const query =
-      'category=coding&subcategory=cli-agent&sort=trending&start_date=2026-01-01&end_date=2026-01-31&limit=100&offset=100'
-    expect(parseParameters(query)).toEqual({
-      category: 'coding',
-      subcategory: 'cli-agent',
-      sort: 'trending',
-      start_date: '2026-01-01',
-      end_date: '2026-01-31',
-      limit: 100,
-      offset: 100,
-    })
+/** The status of a HEAD, which does not count against the limits of its key. */
+async function statusOf(query: string): Promise<number> {
+  key ??= await apiOf('2026-11-19').makeKey()
+  return (await apiOf('2026-11-19').get(pathOf(query), key, { method: 'HEAD' })).status
+}
+
+const metadataSchema = z.strictObject({
+  parameters: z.array(
+    z.strictObject({
+      parameter: z.string(),
+      problem: z.enum(['unknown', 'repeated', 'empty', 'invalid']),
+      sent: z.string(),
+      allowed: z.string(),
+    }),
+  ),
+})
+
+async function faultsOf(query: string) {
+  const reply = await ask(query)
+  expect(reply.status).toBe(400)
+  const { error } = envelopeSchema.parse(await reply.json())
+  return { message: error.message, faults: metadataSchema.parse(error.metadata).parameters }
+}
+
+describe('the parameters of the rankings', () => {
+  it.each([
+    '',
+    'category=coding&subcategory=cli-agent&sort=trending&start_date=2026-01-01&end_date=2026-01-31&limit=100&offset=100',
+    ...SORTS.map((sort) => `sort=${sort}`),
+    ...CATEGORIES.flatMap((category) => [
+      `category=${category}`,
+      ...subcategoriesOf(category).map((subcategory) => `category=${category}&subcategory=${subcategory}`),
+    ]),
+    ...SUBCATEGORIES.map((subcategory) => `subcategory=${subcategory}`),
+    'limit=1',
+    'offset=0',
+    'sort=%70opular',
+  ])('may be "%s"', async (query) => {
+    expect(await statusOf(query)).toBe(200)
   })
 
   it.each([
-    ...CATEGORIES.map((category) => `category=${category}`),
-    ...SUBCATEGORIES.map((subcategory) => `subcategory=${subcategory}`),
-    ...SORTS.map((sort) => `sort=${sort}`),
-    ...CATEGORIES.flatMap((category) =>
-      subcategoriesOf(category).map((subcategory) => `category=${category}&subcategory=${subcategory}`),
-    ),
-    'start_date=1999-12-31',
-    'start_date=2028-02-29',
-    'end_date=2025-01-01',
-    'end_date=9999-12-31',
-    'limit=1',
-    'offset=0',
-    'start_date=2026-01-01&end_date=2026-01-01',
-    'sort=%70opular',
-  ])('takes %s', (query) => {
-    expect(() => parseParameters(query)).not.toThrow()
+    ['30 days ending on the last day', '', '2026-10-21', '2026-11-19'],
+    ['30 days before a given end', 'end_date=2026-03-01', '2026-01-31', '2026-03-01'],
+    ['a given start to the last day', 'start_date=2026-11-01', '2026-11-01', '2026-11-19'],
+    ['an end after the data clamped back', 'end_date=9999-12-31', '2026-10-21', '2026-11-19'],
+    ['a start before the floor clamped', 'start_date=1999-12-31', '2025-01-01', '2026-11-19'],
+    ['a default start clamped to the floor', 'end_date=2025-01-10', '2025-01-01', '2025-01-10'],
+    ['the floor alone', 'start_date=2024-02-29&end_date=2025-01-01', '2025-01-01', '2025-01-01'],
+    ['one day', 'start_date=2026-11-19&end_date=2026-11-19', '2026-11-19', '2026-11-19'],
+    ['a leap day', '', '2028-02-29', '2028-03-29'],
+    ['a young dataset', '', '2025-01-01', '2025-01-03'],
+  ])('give %s', async (_what, query, start_date, end_date) => {
+    const dataThrough = apis.has(end_date) ? end_date : '2026-11-19'
+    const { meta } = rankingsSchema.parse(await (await ask(query, dataThrough)).json())
+    expect(meta).toMatchObject({ start_date, end_date })
   })
 
   it.each([
@@ -87,80 +116,72 @@ describe('parseParameters', () => {
     ['offset=101', 'offset', '101', 'from 0 to 100'],
     ['offset=-0', 'offset', '-0', 'from 0 to 100'],
     ['offset=%zz', 'offset', '%zz', 'from 0 to 100'],
-    ['category=coding&subcategory=game', 'subcategory', 'game', 'cli-agent'],
-    ['start_date=2026-02-01&end_date=2026-01-31', 'start_date', '2026-02-01', '2026-01-31'],
-  ])('rejects %s and lists what is allowed', (query, parameter, sent, allowed) => {
-    const { message, faults } = faultsOf(query)
-    expect(faults).toEqual([
-      { parameter, problem: 'invalid', sent, allowed: expect.stringContaining(allowed) },
-    ])
+    ['category=coding&subcategory=game', 'subcategory', 'game', 'with category coding one of cli-agent'],
+    [
+      'start_date=2026-02-01&end_date=2026-01-31',
+      'start_date',
+      '2026-02-01',
+      'not after the end, 2026-01-31',
+    ],
+    ['start_date=2026-11-20', 'start_date', '2026-11-20', 'not after the end, 2026-11-19'],
+  ])('%s is refused with what is allowed', async (query, parameter, sent, allowed) => {
+    const { message, faults } = await faultsOf(query)
+    const expected = { parameter, problem: 'invalid', sent, allowed: expect.stringContaining(allowed) }
+    expect(faults).toEqual([expected])
     for (const part of [parameter, sent, allowed]) expect(message).toContain(part)
   })
 
   it.each([
-    ['limits=5', { parameter: 'limits', problem: 'unknown', sent: '5' }],
-    ['Limit=5', { parameter: 'Limit', problem: 'unknown', sent: '5' }],
-    ['toString=5', { parameter: 'toString', problem: 'unknown', sent: '5' }],
-    ['limit[]=5', { parameter: 'limit[]', problem: 'unknown', sent: '5' }],
-    ['=5', { parameter: '', problem: 'unknown', sent: '5' }],
-    ['?sort=popular', { parameter: '?sort', problem: 'unknown', sent: 'popular' }],
-    ['limit=5&limit=5', { parameter: 'limit', problem: 'repeated', sent: '5, 5' }],
-    [
-      'sort=popular&offset=1&sort=trending',
-      { parameter: 'sort', problem: 'repeated', sent: 'popular, trending' },
-    ],
-    ['limit=', { parameter: 'limit', problem: 'empty', sent: '' }],
-    ['limit', { parameter: 'limit', problem: 'empty', sent: '' }],
-  ])('refuses %s', (query, fault) => {
-    const { message, faults } = faultsOf(query)
-    expect(faults).toHaveLength(1)
-    expect(faults[0]).toMatchObject(fault)
-    expect(message).toContain(`"${fault.parameter}"`)
-    expect(message).toContain(`sent "${fault.sent}"`)
+    ['limits=5', 'limits', 'unknown', '5'],
+    ['Limit=5', 'Limit', 'unknown', '5'],
+    ['toString=5', 'toString', 'unknown', '5'],
+    ['limit[]=5', 'limit[]', 'unknown', '5'],
+    ['=5', '', 'unknown', '5'],
+    ['?sort=popular', '?sort', 'unknown', 'popular'],
+    ['limit=5&limit=5', 'limit', 'repeated', '5, 5'],
+    ['sort=popular&offset=1&sort=trending', 'sort', 'repeated', 'popular, trending'],
+    ['limit=', 'limit', 'empty', ''],
+    ['limit', 'limit', 'empty', ''],
+  ])('%s is refused', async (query, parameter, problem, sent) => {
+    const { message, faults } = await faultsOf(query)
+    expect(faults).toEqual([{ parameter, problem, sent, allowed: expect.any(String) }])
+    for (const part of [`"${parameter}"`, `sent "${sent}"`]) expect(message).toContain(part)
   })
 
-  it('reports for a fault what was sent and what is allowed, and nothing else', () => {
-    expect(faultsOf('limit=x').message).toBe(
-      'Parameter "limit" is not valid: sent "x", allowed: an integer from 1 to 100',
+  it('are reported all at once, each with what was sent and what is allowed, and nothing else', async () => {
+    const { message, faults } = await faultsOf('limit=x&sort=best&page=2&offset=&category=game')
+    expect(faults.map(({ parameter }) => parameter)).toEqual(['limit', 'sort', 'page', 'offset', 'category'])
+    expect(message).toContain(
+      'Parameter "limit" is not valid: sent "x", allowed: an integer from 1 to 100. Parameter "sort" is not valid',
     )
   })
 
-  it('reports every fault at once', () => {
-    const { message, faults } = faultsOf('limit=0&sort=best&page=2&offset=&category=game')
-    expect(faults.map((fault) => fault.parameter)).toEqual(['limit', 'sort', 'page', 'offset', 'category'])
-    for (const fault of faults) expect(message).toContain(fault.parameter)
+  it('are shortened in the message, and at most 20 are listed', async () => {
+    const long = await faultsOf(
+      `sort=${encodeURIComponent('😀'.repeat(200))}&${'n'.repeat(200)}=${'1'.repeat(200)}`,
+    )
+    expect(long.faults).toMatchObject([
+      { sent: `${'😀'.repeat(100)}…` },
+      { parameter: `${'n'.repeat(100)}…`, sent: `${'1'.repeat(100)}…` },
+    ])
+    const many = await faultsOf(Array.from({ length: 50 }, (_, n) => `p${n}=1`).join('&'))
+    expect(many.faults).toHaveLength(20)
+    expect(many.message).toContain('30 more faults')
   })
 
-  it('accepts or rejects any text without breaking', () => {
+  it('may be any text: it is accepted or refused', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom('limit', 'sort', '5', 'popular', '%', '[]'),
     )
     const pairs = fc.array(fc.tuple(text, text), { maxLength: 6 })
-    fc.assert(
-      fc.property(pairs, fc.boolean(), (given, raw) => {
+    await fc.assert(
+      fc.asyncProperty(pairs, fc.boolean(), async (given, raw) => {
         const query = raw
           ? given.map((pair) => pair.join('=')).join('&')
           : new URLSearchParams(given.map(([name, value]) => [name, value])).toString()
-        try {
-          parseParameters(query)
-        } catch (error) {
-          expect(error).toBeInstanceOf(ApiError)
-        }
+        expect([200, 400]).toContain(await statusOf(query))
       }),
     )
-  })
-
-  it('shortens sent values to 100 characters', () => {
-    const { faults } = faultsOf(`sort=${'😀'.repeat(200)}&${'n'.repeat(200)}=${'1'.repeat(200)}`)
-    expect(faults[0]?.sent).toBe(`${'😀'.repeat(100)}…`)
-    expect(faults[1]?.parameter).toBe(`${'n'.repeat(100)}…`)
-    expect(faults[1]?.sent).toBe(`${'1'.repeat(100)}…`)
-  })
-
-  it('lists at most 20 faults and counts the others', () => {
-    const { message, faults } = faultsOf(Array.from({ length: 50 }, (_, n) => `p${n}=1`).join('&'))
-    expect(faults).toHaveLength(20)
-    expect(message).toContain('30 more faults')
   })
 })

@@ -160,7 +160,7 @@ describe('the series of apps by day', () => {
     ['?app_id=1&limit=367', 'limit', 'from 1 to 366'],
     ['?app_id=1&sort=popular', 'sort', 'is unknown'],
     ['?app_id=1&end_date=2024-12-31', 'end_date', '2025-01-01'],
-    ['?app_id=1&start_date=2026-11-19&end_date=2026-11-18', 'start_date', 'not after end_date'],
+    ['?app_id=1&start_date=2026-11-19&end_date=2026-11-18', 'start_date', 'not after the end'],
     ['?app_id=1&start_date=2026-11-20', 'start_date', 'not after the end'],
     ['?app_id=1&as_of=2020-01-01T00:00:00Z', 'as_of', 'retained'],
   ])('%s is 400 and names %s', async (query, parameter, message) => {

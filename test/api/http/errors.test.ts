@@ -11,7 +11,7 @@ import { readSettings } from '../../../api/config.ts'
 import { createBodies } from '../../../api/datasets/reply.ts'
 import { openSnapshots, type Snapshots } from '../../../api/datasets/snapshots/current.ts'
 import { ApiError } from '../../../api/http/errors.ts'
-import { openCatalogue } from '../../../api/datasets/snapshots/catalogue.ts'
+import { Catalogue } from '../../../api/datasets/snapshots/catalogue.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server.ts'
 import { createMetricsRegistry } from '../../../api/process/metrics.ts'
 import { jsonReader } from '../../../api/http/request-body.ts'
@@ -95,7 +95,7 @@ beforeAll(async () => {
   const dataDir = folders.make()
   const metrics = createMetricsRegistry()
   store = await openStore({ DATA_DIR: dataDir }, clock())
-  const catalogue = openCatalogue(dataDir, log)
+  const catalogue = new Catalogue(dataDir, log)
   snapshots = await openSnapshots({ dataDir, memory: '1GB', catalogue, log })
   const syncJobs = createSyncJobs(
     {

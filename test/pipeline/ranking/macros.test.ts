@@ -2,9 +2,9 @@
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseParameters } from '../../../api/datasets/rankings.ts'
-import { resolveQuery } from '../../../api/datasets/rankings.ts'
+import { PARAMETERS, resolveQuery } from '../../../api/datasets/rankings.ts'
 import { ApiError } from '../../../api/http/errors.ts'
+import { readParameters } from '../../../api/http/query-parameters.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
@@ -63,7 +63,7 @@ const WINDOWS = DATES.flatMap((start) => DATES.map((end) => ({ start, end })))
 /** The API's window for the same dates; undefined if it rejects them. */
 function resolvedByApi({ start, end }: { readonly start: string; readonly end: string }) {
   try {
-    return resolveQuery(parseParameters(`start_date=${start}&end_date=${end}`), LAST_DAY)
+    return resolveQuery(readParameters(PARAMETERS, `start_date=${start}&end_date=${end}`), LAST_DAY)
   } catch (error) {
     if (error instanceof ApiError) return undefined
     throw error

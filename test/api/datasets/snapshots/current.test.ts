@@ -38,7 +38,7 @@ describe('followSnapshots', () => {
   it('has no snapshot before the first is published', async () => {
     const { log } = memoryLog()
     const snapshots = await followSnapshots(folders.make(), { log })
-    expect(snapshots.current.facts()).toBeUndefined()
+    expect(snapshots.current()).toBeUndefined()
     await expect(snapshots.take(undefined, 'clients')).rejects.toMatchObject({ status: 503 })
     await snapshots.close()
   })
@@ -57,15 +57,15 @@ describe('followSnapshots', () => {
       const whole = readFileSync(fileOf(dataDir, 4))
       damage(dataDir)
       const snapshots = await followSnapshots(dataDir, { log })
-      expect(snapshots.current.facts()?.id).toBe('20261120T020000Z')
-      expect(snapshots.current.fault()).toEqual({
+      expect(snapshots.current()?.id).toBe('20261120T020000Z')
+      expect(snapshots.fault()).toEqual({
         thing: 'snapshots/20261120T040000Z',
         message: 'cannot be opened, and 20261120T020000Z is served instead',
       })
       expect(messages().filter(({ msg }) => msg === 'snapshot cannot be opened')).toHaveLength(2)
       writeFileSync(fileOf(dataDir, 4), whole)
-      await until(() => snapshots.current.facts()?.id === '20261120T040000Z')
-      expect(snapshots.current.fault()).toBeUndefined()
+      await until(() => snapshots.current()?.id === '20261120T040000Z')
+      expect(snapshots.fault()).toBeUndefined()
       await snapshots.close()
     },
   )
@@ -80,10 +80,10 @@ describe('followSnapshots', () => {
     rmSync(record)
     mkdirSync(record)
     const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
-    expect(snapshots.current.facts()).toBeUndefined()
+    expect(snapshots.current()).toBeUndefined()
     rmdirSync(record)
     writeFileSync(record, whole)
-    await until(() => snapshots.current.facts()?.id === idOf(2))
+    await until(() => snapshots.current()?.id === idOf(2))
     await snapshots.close()
   })
 
@@ -113,10 +113,10 @@ describe('followSnapshots', () => {
     pointAt(dataDir, '20261120T040000Z')
     const faults = () => messages().filter((line) => line['msg'] === 'snapshot cannot be opened')
     await until(() => faults().length > 0)
-    expect(snapshots.current.facts()?.id).toBe('20261120T020000Z')
+    expect(snapshots.current()?.id).toBe('20261120T020000Z')
 
     await publishSnapshot(dataDir, oneApp(5, 30))
-    await until(() => snapshots.current.facts()?.id === '20261120T050000Z')
+    await until(() => snapshots.current()?.id === '20261120T050000Z')
     expect(faults()).toHaveLength(1)
     await snapshots.close()
   })

@@ -87,11 +87,11 @@ describe('after the retraction of the newest, before there is another', () => {
 
   it.each([
     [{ 'If-Modified-Since': 'Tue, 03 Feb 2026 02:00:00 GMT' }, 200],
-    [{ 'If-Modified-Since': 'Sat, 31 Jan 2026 02:00:00 GMT' }, 304],
+    [{ 'If-Modified-Since': 'Wed, 04 Feb 2026 12:00:00 GMT' }, 304],
     [{ Range: 'bytes=0-3', 'If-Range': 'Tue, 03 Feb 2026 02:00:00 GMT' }, 200],
-    [{ Range: 'bytes=0-3', 'If-Range': 'Sat, 31 Jan 2026 02:00:00 GMT' }, 206],
+    [{ Range: 'bytes=0-3', 'If-Range': 'Wed, 04 Feb 2026 12:00:00 GMT' }, 206],
     [{ 'If-Unmodified-Since': 'Tue, 03 Feb 2026 02:00:00 GMT' }, 412],
-    [{ 'If-Unmodified-Since': 'Sat, 31 Jan 2026 02:00:00 GMT' }, 200],
+    [{ 'If-Unmodified-Since': 'Wed, 04 Feb 2026 12:00:00 GMT' }, 200],
   ])('a request for the newest file with %j is answered with %d', async (headers, expected) => {
     expect((await api.get(`${LIST}/latest/apps.csv`, undefined, { headers })).status).toBe(expected)
   })

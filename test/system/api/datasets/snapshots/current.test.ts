@@ -40,7 +40,7 @@ function leaveWritten(folder: string): void {
   expect(existsSync(join(folder, `${SNAPSHOT_FILE}.wal`))).toBe(true)
 }
 
-const isFaulty = ({ current }: Snapshots) => current.fault() !== undefined
+const isFaulty = (snapshots: Snapshots) => snapshots.fault() !== undefined
 
 describe('followSnapshots', () => {
   it('keeps the old snapshot open until its last use is done, then closes it', async () => {
@@ -57,7 +57,7 @@ describe('followSnapshots', () => {
     const reading = read()
 
     await publishSnapshot(dataDir, oneApp(3, 20))
-    await until(() => snapshots.current.facts()?.id === '20261120T030000Z')
+    await until(() => snapshots.current()?.id === '20261120T030000Z')
     expect(isFree(old)).toBe(false)
     release()
     expect(await reading).toEqual([{ n: 1n }])
@@ -72,11 +72,11 @@ describe('followSnapshots', () => {
     const written = join(folder, `${SNAPSHOT_FILE}.wal`)
     leaveWritten(folder)
     const snapshots = await followSnapshots(dataDir, { log })
-    expect([snapshots.current.facts(), isFaulty(snapshots)]).toEqual([undefined, true])
+    expect([snapshots.current(), isFaulty(snapshots)]).toEqual([undefined, true])
     expect(JSON.stringify(messages())).toContain(`Remove ${written}`)
 
     rmSync(written)
-    await until(() => snapshots.current.facts() !== undefined)
+    await until(() => snapshots.current() !== undefined)
     using snapshot = await snapshots.take(undefined, 'clients')
     expect(await snapshot.query('SELECT app_name FROM apps', {})).toEqual([{ app_name: 'App' }])
     expect(isFaulty(snapshots)).toBe(false)
@@ -105,12 +105,12 @@ describe('followSnapshots', () => {
     pointAt(dataDir, '20261120T040000Z')
     await until(() => isFaulty(snapshots))
     rmSync(join(dataDir, CURRENT_POINTER))
-    await until(() => snapshots.current.fault()?.thing === CURRENT_POINTER)
-    expect(snapshots.current.facts()?.id).toBe('20261120T020000Z')
+    await until(() => snapshots.fault()?.thing === CURRENT_POINTER)
+    expect(snapshots.current()?.id).toBe('20261120T020000Z')
 
     const retracted = { at: '2026-11-20T03:00:00Z', reason: 'wrong' }
     recordSnapshot(dataDir, '20261120T020000Z', { retracted })
-    await until(() => snapshots.current.facts() === undefined)
+    await until(() => snapshots.current() === undefined)
     await expect(snapshots.take(undefined, 'clients')).rejects.toMatchObject({ status: 503 })
     await until(() => isFree(folder))
     await snapshots.close()
@@ -122,7 +122,7 @@ describe('followSnapshots', () => {
     const folder = await publishSnapshot(dataDir, oneApp(2, 10))
     const prepare = () => Promise.reject(new Error('no room'))
     const snapshots = await followSnapshots(dataDir, { log, prepare })
-    expect(snapshots.current.facts()).toBeUndefined()
+    expect(snapshots.current()).toBeUndefined()
     await snapshots.close()
     expect(isFree(folder)).toBe(true)
   })

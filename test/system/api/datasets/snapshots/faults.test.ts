@@ -114,7 +114,7 @@ describe('a newest snapshot that cannot be opened at the start', () => {
     api = await startApi(dataDir)
     expect((await api.get(RANKINGS, await api.makeKey())).status).toBe(200)
     expect((await status()).faults).toEqual([
-      { thing: 'current', message: `leads to no snapshot, and ${SECOND} is served instead` },
+      { thing: 'current', message: `cannot be opened, and ${SECOND} is served instead` },
     ])
   })
 })
