@@ -79,9 +79,9 @@ const preferencesSchema = z
       .nullish()
       .describe('Whether others are tried after those of `order`, or after the first provider of a model.'),
     // These restrict nothing, and have no effect.
-    sort: z.unknown(),
-    preferred_min_throughput: z.unknown(),
-    preferred_max_latency: z.unknown(),
+    sort: z.unknown().optional(),
+    preferred_min_throughput: z.unknown().optional(),
+    preferred_max_latency: z.unknown().optional(),
   })
   .catchall(z.unknown().refine(restrictsNothing, 'This service cannot keep such a restriction; leave it out'))
 
