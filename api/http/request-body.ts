@@ -85,18 +85,15 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   const hold = holdBytes(reply)
   const isCoded = coding.toLowerCase() !== 'identity'
   // Unpacked, a body may be as large as the limit. One of unknown length is counted as it arrives.
-  hold(isCoded ? limit : Number(length ?? 0))
+  await hold(isCoded ? limit : Number(length ?? 0))
   if (/^100-continue$/i.test(expect)) reply.writeContinue()
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   let arrived = 0
+  // The parser rejects only once it has read everything.
   request.on('data', ({ length: bytes }: Buffer) => {
     arrived += bytes
-    try {
-      if (arrived > limit) throw tooLarge(limit)
-      if (length === undefined && !isCoded) hold(bytes)
-    } catch (error) {
-      reject(error instanceof Error ? error : new Error(String(error)))
-    }
+    if (arrived > limit) reject(tooLarge(limit))
+    else if (length === undefined && !isCoded) hold(bytes).catch(reject)
   })
   express.raw({ type: () => true, limit })(request, reply, (error?: unknown) => {
     if (error !== undefined) reject(refusalOf(error, coding, limit))
@@ -104,17 +101,18 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   })
   try {
     return await promise
-  } finally {
-    // The rest is not read.
-    request.pause()
+  } catch (error) {
+    // The rest is discarded: many clients read a reply only once they have sent everything.
+    request.removeAllListeners('data').resume()
+    throw error
   }
 }
 
 /** Bytes of the bodies of requests that are not yet answered, by key. */
 const inFlight = new Map<string, number>()
 
-/** Returns a function that adds bytes to the ones in flight until the reply is closed. */
-function holdBytes(reply: Reply): (bytes: number) => void {
+/** Returns a function that adds bytes to the ones in flight until the reply is closed; it rejects with 503 beyond a bound. */
+function holdBytes(reply: Reply): (bytes: number) => Promise<void> {
   const key = reply.locals.caller?.keyId ?? ''
   let held = 0
   const add = (bytes: number) => {
@@ -124,7 +122,7 @@ function holdBytes(reply: Reply): (bytes: number) => void {
     else inFlight.delete(key)
   }
   reply.once('close', () => add(-held))
-  return (bytes) => {
+  return async (bytes) => {
     const all = inFlight.values().reduce((sum, each) => sum + each, bytes)
     if (all <= ALL_BYTES && (inFlight.get(key) ?? 0) + bytes <= KEY_BYTES) return add(bytes)
     throw new ApiError(

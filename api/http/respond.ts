@@ -81,25 +81,6 @@ export function sendError(reply: Reply, fault: ApiError): void {
 export function beginError(reply: Reply, fault: ApiError): void {
   for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
   reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
-  const { complete, headers } = reply.req
-  const hasBody = (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined
-  if (!complete && hasBody) closeAfterReply(reply)
-}
-
-/** Milliseconds for a client to receive an error before the end of its request. */
-const LINGER_MS = 1000
-
-/** Closes the connection after this reply: otherwise Node would read and discard the rest of the request. */
-function closeAfterReply(reply: Reply): void {
-  const { req: request } = reply
-  reply.set('Connection', 'close')
-  // Node does not discard a body once something has started to read it.
-  request.read(0)
-  // A close with unread bytes resets the connection before a client that is still sending reads the reply.
-  request.socket.destroySoon = () => {
-    request.socket.end()
-    setTimeout(() => request.socket.destroy(), LINGER_MS).unref()
-  }
 }
 
 /** The part of the URL after `?`, still encoded; empty if there is none. */

@@ -33,11 +33,11 @@ export const HTTP_LIMITS = {
 }
 export type HttpLimits = Readonly<typeof HTTP_LIMITS>
 
-/** Requests of one connection; the last reply says that it closes. */
-const REQUESTS_PER_SOCKET = 1000
-
 /** File descriptors that no client can take: the store, snapshots, records and providers need some. */
 const RESERVED_DESCRIPTORS = 64
+
+/** Too many connections are reported once in as many milliseconds. */
+const REPORT_EVERY_MS = 60_000
 
 /** Milliseconds for a client to receive a final error and close. */
 const LINGER_MS = 1000
@@ -67,8 +67,6 @@ export async function listen(
   app: Express,
   { host, port, log, limits, beforeCut = () => undefined }: ListenOptions,
 ): Promise<HttpServer> {
-  const latest = new WeakMap<Duplex, http.ServerResponse>()
-  const answer = inTurn(app, latest)
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
@@ -80,15 +78,10 @@ export async function listen(
     // An upgrade may be ignored (RFC 9110, 7.8).
     shouldUpgradeCallback: () => false,
   }
-  const server = http.createServer(options, answer)
-  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body. The reader of the body
-  // sends the 100 (request-body.ts).
-  server.on('checkExpectation', answer).on('checkContinue', answer)
+  const server = http.createServer(options)
+  answerRequests(server, app, log)
   server.setTimeout(limits.stallMs)
-  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
-  closeOverrun(server, latest)
   limitConnections(server, log)
-  answerSocketFaults(server, latest, log)
   const fault = await bindFault(server, host, port)
   if (fault !== undefined) throw new OperatorError(fault)
   return {
@@ -97,30 +90,52 @@ export async function listen(
   }
 }
 
-/** Closes a connection after its last reply if the client has sent more requests: Node would answer each with a 503. */
-function closeOverrun(server: http.Server, latest: WeakMap<Duplex, http.ServerResponse>): void {
-  const overrun = new WeakSet<Duplex>()
-  server.on('dropRequest', (_request, socket) => {
-    if (overrun.has(socket)) return
-    overrun.add(socket)
-    const last = latest.get(socket)
-    if (last === undefined || last.closed) socket.destroy()
-    else last.once('close', () => socket.destroy())
-  })
+const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
+const NO_PIPELINE = new ApiError(
+  400,
+  'Send the next request of a connection after the reply to the previous one',
+)
+const MALFORMED = new ApiError(400, 'Malformed HTTP request')
+const REFUSALS: Readonly<Record<string, ApiError>> = {
+  HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'The request did not arrive in time'),
 }
 
-/** Hands requests to `app`; pipelined ones take turns with the ones of other connections. Notes the latest reply of each. */
-function inTurn(app: Express, latest: WeakMap<Duplex, http.ServerResponse>): http.RequestListener {
-  return (request, response) => {
-    const earlier = latest.get(request.socket)
-    latest.set(request.socket, response)
-    // Node may lose requests that follow one with an upgrade in the same packet, so nothing may follow it.
-    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
+/**
+ * Hands requests to `app`. Parser errors, oversized headers, slow requests and pipelined ones, which never reach it, get
+ * the error envelope, and their connection is closed.
+ */
+function answerRequests(server: http.Server, app: Express, log: Log): void {
+  const replies = new WeakMap<Duplex, http.ServerResponse>()
+
+  function answer(request: http.IncomingMessage, response: http.ServerResponse): void {
+    // Thousands of pipelined requests fit into one packet, and each would be answered before any other client's.
+    if (replies.get(request.socket)?.writableFinished === false) return refuse(request.socket, NO_PIPELINE)
+    replies.set(request.socket, response)
     const target = request.url ?? '/'
     if (!target.startsWith('/')) request.url = originForm(target)
-    if (earlier === undefined || earlier.writableFinished) app(request, response)
-    else earlier.once('close', () => setImmediate(() => request.destroyed || app(request, response)))
+    app(request, response)
   }
+
+  function refuse(socket: Duplex, fault: ApiError, code?: string): void {
+    if (!socket.writable) return void socket.destroy()
+    const reply = replies.get(socket)
+    // A request that is already being answered gets no second reply.
+    if (reply?.headersSent === true && !(reply.req.complete && reply.writableFinished))
+      return endWith(socket, '')
+    const requestId = randomUUID()
+    log.info({ request_id: requestId, status: fault.status, code }, 'request refused')
+    endWith(socket, rawReply(fault, requestId))
+  }
+
+  server.on('request', answer)
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body. The reader of the body
+  // sends the 100 (request-body.ts).
+  server.on('checkExpectation', answer).on('checkContinue', answer)
+  server.on('connect', (_request, socket) => refuse(socket, NO_TUNNEL))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    refuse(socket, REFUSALS[error.code ?? ''] ?? MALFORMED, error.code),
+  )
 }
 
 /**
@@ -132,22 +147,20 @@ function originForm(target: string): string {
   return path.startsWith('/') || path === '*' ? path : `/${path}`
 }
 
-const reportSchema = z.object({
-  userLimits: z.object({ open_files: z.object({ soft: z.union([z.number(), z.string()]) }) }),
-})
+const reportSchema = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.int() }) }) })
 
 /** Closes connections beyond the limit of open files at once: without descriptors no snapshot can be opened. */
 function limitConnections(server: http.Server, log: Log): void {
-  const limit = Number(reportSchema.safeParse(process.report.getReport()).data?.userLimits.open_files.soft)
   // `unlimited` is no number.
-  if (!Number.isInteger(limit)) return
-  server.maxConnections = Math.max(1, limit - RESERVED_DESCRIPTORS)
-  let isReported = false
+  const report = reportSchema.safeParse(process.report.getReport()).data
+  if (report === undefined) return
+  const connections = Math.max(1, report.userLimits.open_files.soft - RESERVED_DESCRIPTORS)
+  server.maxConnections = connections
+  let reportedAt = Number.NEGATIVE_INFINITY
   server.on('drop', () => {
-    if (!isReported)
-      log.warn({ connections: server.maxConnections }, 'too many connections: new ones are closed')
-    isReported = true
-    setTimeout(() => (isReported = false), 60_000).unref()
+    if (performance.now() - reportedAt < REPORT_EVERY_MS) return
+    reportedAt = performance.now()
+    log.warn({ connections }, 'too many connections: new ones are closed')
   })
 }
 
@@ -194,40 +207,6 @@ async function closeGracefully(server: http.Server, stopMs: number, beforeCut: (
   clearInterval(sweep)
   clearTimeout(deadline)
   clearTimeout(cut)
-}
-
-const REFUSALS: Readonly<Record<string, ApiError>> = {
-  HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
-  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'The request did not arrive in time'),
-}
-const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
-const MALFORMED = new ApiError(400, 'Malformed HTTP request')
-
-/**
- * Answers parser errors, oversized headers and slow requests with the error envelope, and closes the connection: they
- * never become a request.
- */
-function answerSocketFaults(
-  server: http.Server,
-  latest: WeakMap<Duplex, http.ServerResponse>,
-  log: Log,
-): void {
-  server.on('connect', (_request, socket) => endWith(socket, rawReply(NO_TUNNEL, randomUUID())))
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const reply = latest.get(socket)
-    // A client that left needs no reply, nor does one whose request is already being answered.
-    if (!socket.writable || (reply !== undefined && !reply.req.complete && reply.headersSent)) {
-      socket.destroy()
-      return
-    }
-    const requestId = randomUUID()
-    const fault = REFUSALS[error.code ?? ''] ?? MALFORMED
-    log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
-    const refuse = () => endWith(socket, rawReply(fault, requestId))
-    // Malformed bytes may follow a whole request: its reply is sent first.
-    if (reply !== undefined && reply.req.complete && !reply.writableFinished) reply.once('finish', refuse)
-    else refuse()
-  })
 }
 
 /** Sends the reply and closes: a client may never close its side, which would hold the connection for ever. */

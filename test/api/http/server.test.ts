@@ -142,16 +142,6 @@ describe('invalid HTTP', () => {
     return all
   }
 
-  it('is rejected after the reply to the previous request', async () => {
-    const app = express().get('/slow', (_request, reply) => {
-      setTimeout(() => reply.send('slow'), 50)
-    })
-    const server = await start({}, app)
-    const all = await allOf(server.origin, 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\nhello\r\n\r\n')
-    expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
-    await server.close()
-  })
-
   it('in a body after the start of its reply gets no second reply', async () => {
     const app = express().post('/early', (_request, reply) => void reply.write('early'))
     const server = await start({}, app)
