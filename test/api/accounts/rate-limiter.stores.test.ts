@@ -6,6 +6,7 @@ import { datasetClaims } from '../../../api/accounts/policies.ts'
 import { createRateLimiter, type Decision } from '../../../api/accounts/rate-limiter.ts'
 import type { Caller } from '../../../api/http/call.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import { until } from '../../support/api.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
@@ -67,6 +68,18 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const next = await limiter.consume(caller('key'), after(NOON, 60))
       expect(left(next)).toEqual([29, 469])
       expect(waits(next)[0]).toBe(60)
+    })
+
+    it('deletes the counts of past windows', async () => {
+      const settings = await fresh()
+      await using limiter = await openLimiter(settings)
+      for (const minutes of [0, 1, 10]) await limiter.consume(caller('key'), after(NOON, 60 * minutes))
+      const store = await openStore(settings, NOON)
+      await until(async () => {
+        const minutes = await store.query("SELECT used FROM quotas WHERE policy = 'per-minute'")
+        return minutes.length === 1
+      })
+      await store.close()
     })
 
     it('counts a rejected request against neither limit', async () => {

@@ -5,7 +5,7 @@ import { json as readJson } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startChat, writeModels } from '../../support/chat/chat.ts'
-import { envelopeSchema } from '../../support/api.ts'
+import { envelopeSchema, until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { freePort } from '../../support/ports.ts'
 import {
@@ -335,6 +335,8 @@ it.each<[string, unknown, Record<string, string>, string]>([
   ],
   ['words', { error: { message: 'Rate limit reached. Please try again in 1m12.4s.' } }, {}, '73'],
   ['a day: an hour at most', {}, { 'retry-after': '86400' }, '3600'],
+  ['a time in the past: one at the least', {}, { 'retry-after': 'Thu, 01 Jan 2026 00:00:00 GMT' }, '1'],
+  ['no number: five', {}, { 'retry-after': '60s' }, '5'],
 ])('a Retry-After sent as %s is passed on in whole seconds', async (_name, body, headers, seconds) => {
   const busy = status(429, body, headers)
   await using api = await startThree(busy, busy)
@@ -432,24 +434,30 @@ it('a removed provider is not shown as failing', async () => {
   expect(await open()).toEqual(['chat_breaker_open{model="a/one",provider="beta"} 0'])
 })
 
-it('a provider is first again with the first token of the stream that probes it', async () => {
-  const goOn = Promise.withResolvers<void>()
+it('one request probes a provider that was tried last, which is first again with the first token', async () => {
+  const [begin, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await using api = await startThree(status(503, {}, { 'retry-after': '1' }))
   await api.post(ONE)
   await api.post(ONE)
   expect(api.upstream.asked()).toEqual(['first', 'second', 'second'])
   api.upstream.behaviours['first'] = async (response, received) => {
     if (received.body.stream !== true) return await answers()(response, received)
+    await begin.promise
     response.writeHead(200).write(sse([chunk({ content: 'Hel' })], false))
     await goOn.promise
     response.end(sse([chunk({}, 'stop')]))
   }
-  await sleep(1100)
-  const probing = await api.post({ ...ONE, stream: true })
-  expect(api.upstream.asked().at(-1)).toBe('first')
+  const probing = await until(async () => {
+    const [reply, asked] = [api.post({ ...ONE, stream: true }), api.upstream.asked().length]
+    await until(() => api.upstream.asked().length > asked)
+    return api.upstream.asked().at(-1) === 'first' && { reply }
+  })
+  expect(await (await api.post(ONE)).text()).toContain('"provider":"beta"')
+  begin.resolve()
+  const reply = await probing.reply
   expect(await (await api.post(ONE)).text()).toContain('"provider":"alpha"')
   goOn.resolve()
-  await probing.text()
+  await reply.text()
 })
 
 it('a provider that fails half of its last ten attempts is tried last', async () => {

@@ -112,6 +112,16 @@ describe('a record that cannot be written', () => {
     await records.close()
   })
 
+  it('does not wait in memory beyond 64 MiB: the log has it', async () => {
+    const dataDir = folders.make()
+    const { records, logged } = openRecords(dataDir)
+    blockDay(dataDir, DAY)
+    const large = 'x'.repeat(40 * 2 ** 20)
+    for (let count = 0; count < 2; count += 1) await records.write(usageRecord({ usage_missing: large }))
+    expect([records.waiting, logged(NOT_WRITTEN).length]).toEqual([1, 2])
+    await records.close()
+  })
+
   it('is tried once more when the service stops', async () => {
     const dataDir = folders.make()
     const { records } = openRecords(dataDir)

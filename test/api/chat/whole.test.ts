@@ -218,3 +218,18 @@ describe('the request to the provider', () => {
     expect(picky).toHaveProperty('logit_bias')
   })
 })
+
+it('members beside a tool call, such as the signature of a thought, reach the client', async () => {
+  await using scripted = await startScriptedChat()
+  const call = {
+    id: 'c1',
+    type: 'function',
+    function: { name: 'a', arguments: '{}' },
+    extra_content: { google: 1 },
+  }
+  scripted.script(
+    json(completion(null, { choices: [{ message: { tool_calls: [call] }, finish_reason: 'stop' }] })),
+  )
+  const reply: unknown = await (await scripted.api.post({ model: 'a/one', messages: MESSAGES })).json()
+  expect(reply).toMatchObject({ choices: [{ message: { tool_calls: [call] } }] })
+})

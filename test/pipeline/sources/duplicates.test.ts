@@ -75,6 +75,8 @@ function writeDay(dataDir: string, day: string, again: readonly string[]): void 
 it('a redelivery is no conflict, and up to one conflict in a thousand rows is only reported', async () => {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  writeDay(dataDir, '2026-01-04', [])
+  await runAt(dataDir, '2026-01-05T02:00:00Z')
   // A later row, or one with other descriptive values, is the same request.
   writeDay(dataDir, '2026-01-05', [
     '10:00:00Z,1,10,1,r0',

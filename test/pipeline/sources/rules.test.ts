@@ -18,7 +18,7 @@ import {
 } from '@uwdata/flechette'
 import type { Column } from '@uwdata/flechette'
 import { parquetWriteBuffer } from 'hyparquet-writer'
-import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
+import { compressFrameSync } from 'lz4-napi'
 import { crc32, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
@@ -88,6 +88,12 @@ function arrow(columns: (day: string) => Record<string, Column<unknown>>): Case[
     return tableToIPC(table, { format: 'file' }) ?? new Uint8Array()
   }
 }
+
+/** Codecs of Arrow's buffers, by their number in the format. */
+const CODECS = [
+  [0, 'LZ4', (bytes: Buffer) => compressFrameSync(bytes)],
+  [1, 'ZSTD', (bytes: Buffer) => zstdCompressSync(bytes)],
+] as const
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens'
 
@@ -283,21 +289,21 @@ describe('two rows of 12 tokens are read', () => {
         prompt_tokens: columnFromArray([5, 5], dictionary(decimal(10, 3, 128), int32())),
       })),
     },
-    {
-      name: 'Arrow with buffers compressed by LZ4',
+    ...CODECS.map(([codec, name, encode]): Case => ({
+      name: `Arrow with buffers compressed by ${name}`,
       ending: 'arrow',
       content: (day) => {
-        setCompressionCodec(0, {
-          encode: (bytes) => compressFrameSync(Buffer.from(bytes)),
-          decode: (bytes) => decompressFrameSync(Buffer.from(bytes)),
+        setCompressionCodec(codec, {
+          encode: (bytes) => encode(Buffer.from(bytes)),
+          decode: (bytes) => bytes,
         })
         const columns: [string, Column<unknown>][] = Object.entries(good(day)).map(
-          ([name, cells]) =>
-            [name, columnFromArray([...cells], typeof cells[0] === 'bigint' ? int64() : utf8())] as const,
+          ([column, cells]) =>
+            [column, columnFromArray([...cells], typeof cells[0] === 'bigint' ? int64() : utf8())] as const,
         )
-        return tableToIPC(tableFromColumns(columns), { format: 'file', codec: 0 }) ?? new Uint8Array()
+        return tableToIPC(tableFromColumns(columns), { format: 'file', codec }) ?? new Uint8Array()
       },
-    },
+    })),
     {
       name: 'a line break and quotes in the name of a further column of CSV',
       ending: 'csv',

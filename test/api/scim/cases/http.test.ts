@@ -53,6 +53,11 @@ describeDirectories(useAccounts(), {
   'asks for a pause, in seconds': reads(faultsFirst(2, retryAfter('1'))),
   'asks for a pause in words': reads(faultsFirst(1, retryAfter('soon'))),
   'asks for a pause until a time': reads(faultsFirst(2, retryAfter(soon))),
+  'is overloaded and asks for fifteen pauses': reads(faultsFirst(15, status(503, { 'Retry-After': '1' }))),
+  'asks once for a pause of an hour': {
+    quirk: faultsFirst(1, retryAfter('3600')),
+    ends: 'directory_rate_limited',
+  },
   'asks for pauses for ever': fails('directory_rate_limited', () => retryAfter('0')),
   'asks for a pause of a day': fails('directory_rate_limited', () => retryAfter('86400')),
   'times out a few times': reads(faultsFirst(3, status(408))),

@@ -80,4 +80,6 @@ it.runIf(hasProgram('wget'))('a mirror has the current data after each event', a
     const names = FILES.map((name) => basename(name))
     expect([event, sums(mirror, names)]).toEqual([event, sums(currentSnapshot(dataDir), FILES)])
   }
+  // A reader of the feed hears of the new figures too.
+  expect(await (await fetch(`${api.origin}/feed.xml`)).text()).toContain('Days with new figures: 1;')
 })
