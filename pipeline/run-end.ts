@@ -5,12 +5,10 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Config } from './config.ts'
-import { LAST_RUN_FILE } from './contract/last-run.ts'
-import type { LastRun } from './contract/last-run.ts'
+import { LAST_RUN_FILE, type LastRun } from './contract/last-run.ts'
 import type { Dependencies } from './stages/stage.ts'
 import { firstLineOf } from './errors.ts'
-import { failureReason, sendOverHttp } from './program/webhook.ts'
-import type { Send } from './program/webhook.ts'
+import { failureReason, sendOverHttp, type Send } from './program/webhook.ts'
 import { writeInOneStep } from './snapshot/durable-file.ts'
 
 /** What a run did. Durations in milliseconds. */

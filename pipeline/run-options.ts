@@ -1,8 +1,7 @@
 /** Options of a run: let a gate through once, count a range of days again, or run as of another time. */
 import { z } from 'zod'
 import { UsageError } from './program/program.ts'
-import { FLOOR_DATE, daySchema } from './contract/calendar.ts'
-import type { DayRange } from './contract/calendar.ts'
+import { FLOOR_DATE, daySchema, type DayRange } from './contract/calendar.ts'
 
 /** The gates before publishing, in the order of their findings; see gate.ts. */
 export const GATES = ['volume', 'rows', 'apps', 'conflicts'] as const

@@ -7,19 +7,15 @@ import { check } from './stages/check.ts'
 import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
-import type { LastRun } from './contract/last-run.ts'
 import { VERSION } from './contract/version.ts'
-import type { Dependencies } from './stages/stage.ts'
 import { BlockedError, DataError, LockedOutError, firstLineOf, messageOf } from './errors.ts'
 import { gate } from './stages/gate.ts'
 import { load } from './stages/load.ts'
 import { publish } from './stages/publish.ts'
 import { rank } from './stages/rank.ts'
 import { resolve } from './stages/resolve.ts'
-import { announceEnd, recordEnd } from './run-end.ts'
-import type { Report } from './run-end.ts'
-import { USUAL_RUN } from './run-options.ts'
-import type { RunOptions } from './run-options.ts'
+import { announceEnd, recordEnd, type Report } from './run-end.ts'
+import { USUAL_RUN, type RunOptions } from './run-options.ts'
 import {
   BUILD_PREFIX,
   currentSnapshot,
@@ -31,7 +27,7 @@ import { migrateRetractions, recordPublished, recordedIds, unreadableRecords } f
 import { isWhole } from './snapshot/verify.ts'
 import type { Progress } from './terminal/progress.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
-import type { Run, Stage } from './stages/stage.ts'
+import type { Dependencies, Run, Stage } from './stages/stage.ts'
 import { setVariables } from './duckdb/statements.ts'
 import { openWarehouse } from './duckdb/warehouse.ts'
 
@@ -51,22 +47,8 @@ const REPORT_FILE = 'report.json'
 /** How far the clock may stand behind the newest snapshot; runs in quick succession need about a second. */
 const CLOCK_TOLERANCE_MS = 60_000
 
-/** What is known of a run while it is under way. */
-type Begun = {
-  readonly startedAt: Date
-  readonly lastDay: string
-  /** The time that the snapshot will state; until that is chosen, the present. */
-  asOf: Date
-  /** The stages that are over, by their public facts. */
-  readonly stages: object[]
-  /** Facts about unpublished traffic. */
-  readonly privateFacts: Record<string, unknown>
-  /** How the run ends, as far as it is known; a published snapshot carries the report from just before that. */
-  end: End
-}
-
-/** How a run ended. */
-type End = Pick<LastRun, 'outcome' | 'snapshot' | 'message'>
+/** While it is under way, a run fills its report. */
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 /**
  * Runs the pipeline once over DATA_DIR, and records and announces how it ended, unless another run is under way.
@@ -79,27 +61,40 @@ export async function runNightly(
   dependencies: Dependencies,
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
-  const asOf = dependencies.now()
-  const end: End = { outcome: 'published', snapshot: null, message: null }
-  const lastDay = lastCompletedDay(asOf)
-  const begun: Begun = { startedAt: new Date(), lastDay, asOf, stages: [], privateFacts: {}, end }
+  const report = newReport(dependencies.now())
   try {
-    await runUnderLock(begun, { config, dependencies, options })
+    await runUnderLock(report, { config, dependencies, options })
   } catch (error) {
     if (error instanceof LockedOutError) throw error
-    begun.end = failureOf(error)
+    Object.assign(report, failureOf(error), { finished_at: wholeSeconds(new Date()) })
     // A usage error comes before any work, and leaves DATA_DIR as it is.
     const tell = error instanceof UsageError ? announceEnd : recordEnd
-    await tell(config, dependencies, wholeReport(begun))
+    await tell(config, dependencies, report)
     throw error
   }
-  const report = wholeReport(begun)
   await recordEnd(config, dependencies, report)
   return report
 }
 
+/** The report of a run that begins: until its last stage is over, it would publish. */
+function newReport(asOf: Date): Mutable<Report> {
+  const now = wholeSeconds(new Date())
+  return {
+    version: VERSION,
+    as_of: wholeSeconds(asOf),
+    last_day: lastCompletedDay(asOf),
+    started_at: now,
+    finished_at: now,
+    outcome: 'published',
+    snapshot: null,
+    message: null,
+    stages: [],
+    not_published: {},
+  }
+}
+
 async function runUnderLock(
-  begun: Begun,
+  report: Mutable<Report>,
   given: Pick<Run, 'config' | 'dependencies' | 'options'>,
 ): Promise<void> {
   const { config, dependencies } = given
@@ -107,17 +102,26 @@ async function runUnderLock(
   makeFolders(dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(dataDir)
-  const warehouse = await openWarehouse(dataDir, config.memory, config.spill)
+  const { connection, close } = await openWarehouse(dataDir, config.memory, config.spill)
   try {
     for (const id of listSnapshots(dataDir)) recordPublished(dataDir, id)
     migrateRetractions(dataDir)
     removeUnfinished(dataDir)
     reportRepairs(dataDir, dependencies.progress)
-    begun.asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
-    begun.end = { ...begun.end, snapshot: snapshotId(begun.asOf) }
-    await runStages(await prepare(begun, { ...given, connection: warehouse.connection }), begun)
+    const asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
+    Object.assign(report, { as_of: wholeSeconds(asOf), snapshot: snapshotId(asOf) })
+    const lastDay = report.last_day
+    await setVariables(connection, {
+      as_of: timeValue(asOf),
+      floor: dateValue(FLOOR_DATE),
+      last_day: dateValue(lastDay),
+    })
+    const snapshotsFolder = join(dataDir, SNAPSHOTS_FOLDER)
+    const buildFolder = join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`)
+    const rawFolder = join(dataDir, RAW_FOLDER)
+    await runStages({ ...given, connection, asOf, lastDay, rawFolder, snapshotsFolder, buildFolder }, report)
   } finally {
-    warehouse.close()
+    close()
   }
 }
 
@@ -140,26 +144,6 @@ function reportRepairs(dataDir: string, progress: Progress): void {
     progress.note(`${CURRENT_POINTER} led to no snapshot; it leads to ${current}, the newest whole one`)
 }
 
-async function prepare(
-  { asOf, lastDay }: Begun,
-  given: Pick<Run, 'config' | 'dependencies' | 'options' | 'connection'>,
-): Promise<Run> {
-  await setVariables(given.connection, {
-    as_of: timeValue(asOf),
-    floor: dateValue(FLOOR_DATE),
-    last_day: dateValue(lastDay),
-  })
-  const snapshotsFolder = join(given.config.dataDir, SNAPSHOTS_FOLDER)
-  return {
-    ...given,
-    asOf,
-    lastDay,
-    rawFolder: join(given.config.dataDir, RAW_FOLDER),
-    snapshotsFolder,
-    buildFolder: join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`),
-  }
-}
-
 /**
  * The time that the snapshot states, in whole seconds and later than the newest snapshot. The time is also the
  * identifier: one of a retracted or pruned snapshot is never used again.
@@ -179,17 +163,17 @@ export function chooseAsOf(now: Date, newest: string | undefined, taken: readonl
   return asOf
 }
 
-async function runStages(run: Run, begun: Begun): Promise<void> {
+async function runStages(run: Run, report: Mutable<Report>): Promise<void> {
   try {
     for (const { name, run: runStage } of STAGES) {
       const start = performance.now()
       const { summary, facts, privateFacts, finished } = await runStage(run)
       const ms = Math.round(performance.now() - start)
-      begun.stages.push({ stage: name, ms, ...facts })
-      Object.assign(begun.privateFacts, privateFacts)
-      if (finished) begun.end = { ...finished, message: null }
+      report.stages = [...report.stages, { stage: name, ms, ...facts }]
+      report.not_published = { ...report.not_published, ...privateFacts }
+      Object.assign(report, finished, { finished_at: wholeSeconds(new Date()) })
       run.dependencies.progress.finished(name, summary, ms)
-      leaveReport(run, publicReport(begun))
+      leaveReport(run, report)
       if (finished) break
     }
   } catch (error) {
@@ -207,30 +191,13 @@ async function abandon(run: Run): Promise<void> {
   rmSync(run.buildFolder, { recursive: true, force: true })
 }
 
-/** Writes the report so far into the snapshot's folder, so that it is published with it. */
-function leaveReport(run: Run, soFar: Report): void {
+/** Writes the report so far into the snapshot's folder, so that it is published with it, without its private facts. */
+function leaveReport(run: Run, { not_published: _private, ...report }: Report): void {
   if (!existsSync(run.buildFolder)) return
-  writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(soFar, null, 2)}\n`)
+  writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`)
 }
 
-function failureOf(error: unknown): End {
+function failureOf(error: unknown): Pick<Report, 'outcome' | 'snapshot' | 'message'> {
   const message = error instanceof ProgramError ? error.message : `The run crashed: ${messageOf(error)}`
   return { outcome: error instanceof BlockedError ? 'blocked' : 'failed', snapshot: null, message }
-}
-
-function publicReport({ startedAt, lastDay, asOf, stages, end }: Begun): Report {
-  return {
-    version: VERSION,
-    as_of: wholeSeconds(asOf),
-    last_day: lastDay,
-    started_at: wholeSeconds(startedAt),
-    finished_at: wholeSeconds(new Date()),
-    ...end,
-    stages: stages.map((facts) => ({ ...facts })),
-  }
-}
-
-/** The report with its private facts. */
-function wholeReport(begun: Begun): Report {
-  return { ...publicReport(begun), not_published: begun.privateFacts }
 }

@@ -1,12 +1,11 @@
 /** Entry of `npm run sql`: one query over the newest snapshot, read-only. For a prompt: `duckdb -readonly`. */
 import './program/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
+import { printRows } from './commands/command.ts'
 import { readConfig } from './config.ts'
-import { exitCodeOf, runAsProcess, UsageError, wantsHelp } from './program/program.ts'
-import type { CommandLine } from './program/program.ts'
+import { exitCodeOf, runAsProcess, UsageError, wantsHelp, type CommandLine } from './program/program.ts'
 import { findCurrent } from './snapshot/list.ts'
 import { withSnapshot } from './snapshot/attach.ts'
-import { formatTable } from './terminal/table-text.ts'
 
 const HELP = `Usage: npm run sql -- "FROM latest_popular LIMIT 10"
 
@@ -26,8 +25,7 @@ function query({ args, environment, print, note }: CommandLine): Promise<number>
     DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
     await withSnapshot(config, { id: found.id, name: 'snapshot' }, async (connection) => {
       await connection.run('USE snapshot')
-      const result = await connection.runAndReadAll(sql)
-      print(formatTable(result.columnNames(), result.getRowsJson()))
+      printRows({ print }, false, await connection.runAndReadAll(sql))
     })
   })
 }

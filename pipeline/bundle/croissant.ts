@@ -1,7 +1,6 @@
 /** croissant.json: describes the bundle in Croissant 1.1 (mlcommons.org/croissant). */
 import type { FileFacts } from './checksums.ts'
-import { SUMMARY, TITLE, bibtex } from './description.ts'
-import type { Description } from './description.ts'
+import { SUMMARY, TITLE, bibtex, type Description } from './description.ts'
 import type { TableFile } from './tables.ts'
 
 /** The terms of Croissant's own vocabulary; all others belong to schema.org. */

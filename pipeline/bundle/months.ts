@@ -5,18 +5,15 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, rmSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { version } from '@duckdb/node-api'
-import type { DuckDBConnection } from '@duckdb/node-api'
+import { version, type DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
-import { measureFile } from './checksums.ts'
-import type { FileFacts } from './checksums.ts'
+import { measureFile, type FileFacts } from './checksums.ts'
 import type { DescribedTable } from './description.ts'
-import { parquetOptions } from './tables.ts'
-import type { TableFile } from './tables.ts'
+import { parquetOptions, type TableFile } from './tables.ts'
 
 const monthRow = z.object({
   month: z.string(),

@@ -3,10 +3,8 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
-import { measureFile } from './checksums.ts'
-import type { FileFacts } from './checksums.ts'
-import { FILE_FORMATS } from './description.ts'
-import type { DescribedTable, Description, Field } from './description.ts'
+import { measureFile, type FileFacts } from './checksums.ts'
+import { FILE_FORMATS, type DescribedTable, type Description, type Field } from './description.ts'
 
 /** A file with the rows of a table, or with the rows of one month. */
 export type TableFile = FileFacts & {

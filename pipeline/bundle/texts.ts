@@ -1,7 +1,6 @@
 /** The bundle's files for people: README.md and LICENSE. */
 import { addDays } from '../contract/calendar.ts'
-import { SUMMARY, TITLE, bibtex, fileNames } from './description.ts'
-import type { DescribedTable, Description } from './description.ts'
+import { SUMMARY, TITLE, bibtex, fileNames, type DescribedTable, type Description } from './description.ts'
 
 /** The licence text and the attribution line. */
 export function licenceText({ meta }: Description): string {

@@ -3,17 +3,17 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CROISSANT_FILE, SNAPSHOT_FILE } from '../contract/files.ts'
-import { RECORD_FILE, SUMS_FILE, snapshotRecordSchema } from '../contract/snapshot-record.ts'
-import type { SnapshotRecord } from '../contract/snapshot-record.ts'
-import { measureFile } from './checksums.ts'
-import type { FileFacts } from './checksums.ts'
+import {
+  RECORD_FILE,
+  SUMS_FILE,
+  snapshotRecordSchema,
+  type SnapshotRecord,
+} from '../contract/snapshot-record.ts'
+import { measureFile, type FileFacts } from './checksums.ts'
 import { croissant } from './croissant.ts'
-import { isMonthly } from './description.ts'
-import type { Description } from './description.ts'
-import { writeMonths } from './months.ts'
-import type { Published } from './months.ts'
-import { writeTable } from './tables.ts'
-import type { TableFile } from './tables.ts'
+import { isMonthly, type Description } from './description.ts'
+import { writeMonths, type Published } from './months.ts'
+import { writeTable, type TableFile } from './tables.ts'
 import { licenceText, readmeText } from './texts.ts'
 
 /**

@@ -1,8 +1,10 @@
 /** What the commands of `npm run nightly` share. */
+import type { DuckDBResultReader } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
 import { commandsOf } from '../program/program.ts'
 import { printable } from '../program/terminal.ts'
 import type { Dependencies as RunDependencies } from '../stages/stage.ts'
+import { formatTable } from '../terminal/table-text.ts'
 
 /** Dependencies of the commands. */
 export type Dependencies = RunDependencies & {
@@ -29,4 +31,14 @@ export function printResult(
   lines: readonly string[],
 ): void {
   print(json ? JSON.stringify(result, null, 2) : printable(lines.join('\n')))
+}
+
+/** Prints the rows of a query as JSON, BIGINT as text, or as a table. */
+export function printRows(
+  { print }: Pick<Dependencies, 'print'>,
+  json: boolean,
+  rows: DuckDBResultReader,
+): void {
+  if (json) print(JSON.stringify(rows.getRowObjectsJson(), null, 2))
+  else print(formatTable(rows.columnNames(), rows.getRowsJson()))
 }

@@ -2,18 +2,15 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../program/program.ts'
-import { lastCompletedDay } from '../contract/calendar.ts'
-import type { DayRange } from '../contract/calendar.ts'
+import { lastCompletedDay, type DayRange } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
-import { planDays, readLedger } from '../stages/load.ts'
-import type { DayPlan } from '../stages/load.ts'
+import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { listDays } from '../sources/count.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
-import { JSON_OPTION, command, printResult } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const planCommand = command({
   usage: 'plan [--from DAY] [--to DAY] [--json]',

@@ -5,8 +5,7 @@ import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { recordPruned, recordPublished } from '../snapshot/records.ts'
 import { underLock } from '../duckdb/warehouse.ts'
-import { DRY_RUN_OPTION, JSON_OPTION, command, printResult } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { DRY_RUN_OPTION, JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 const DEFAULT_KEEP_DAYS = '90'
 

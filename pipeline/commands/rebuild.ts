@@ -7,8 +7,7 @@ import { DataError, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { underLock } from '../duckdb/warehouse.ts'
-import { JSON_OPTION, command } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { JSON_OPTION, command, type Dependencies } from './command.ts'
 import { run } from './run.ts'
 
 /** Suffixes of the warehouse and of its WAL, which belong together. */

@@ -2,8 +2,7 @@
 import { join } from 'node:path'
 import { snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
-import { recordPath, retractionIn } from '../contract/snapshot-record.ts'
-import type { SnapshotRecord } from '../contract/snapshot-record.ts'
+import { recordPath, retractionIn, type SnapshotRecord } from '../contract/snapshot-record.ts'
 import { DataError } from '../errors.ts'
 import { UsageError } from '../program/program.ts'
 import {
@@ -16,8 +15,7 @@ import {
 import { recordOf, writeRecord } from '../snapshot/records.ts'
 import { isWhole } from '../snapshot/verify.ts'
 import { underLock } from '../duckdb/warehouse.ts'
-import { DRY_RUN_OPTION, JSON_OPTION, command, printResult } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { DRY_RUN_OPTION, JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const retract = command({
   usage: 'retract ID --reason TEXT [--dry-run] [--json]',

@@ -2,15 +2,13 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { daysBetween, describeRange, lastCompletedDay, rangesOf } from '../contract/calendar.ts'
-import { LAST_RUN_FILE, readLastRun } from '../contract/last-run.ts'
-import type { LastRun } from '../contract/last-run.ts'
+import { LAST_RUN_FILE, readLastRun, type LastRun } from '../contract/last-run.ts'
 import { grouped, pluralize } from '../program/terminal.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
 import { withSnapshot } from '../snapshot/attach.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
-import { JSON_OPTION, command, printResult } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 const factsRow = z.object({
   as_of: z.string(),

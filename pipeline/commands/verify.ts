@@ -5,8 +5,7 @@ import { DataError } from '../errors.ts'
 import { sendNotice } from '../run-end.ts'
 import { currentSnapshot, listSnapshots, noSuchSnapshot } from '../snapshot/list.ts'
 import { brokenFiles, measureOnce } from '../snapshot/verify.ts'
-import { JSON_OPTION, command, printResult } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const verify = command({
   usage: 'verify [ID | --all] [--json]',

@@ -1,6 +1,6 @@
 /** The shapes and the terms of the published data. */
 import { z } from 'zod'
-import { daySchema } from './calendar.ts'
+import { daySchema, timeSchema } from './calendar.ts'
 
 /** Label of the dataset's schema; it stays as long as field names and grain do (CONTRACT 4.3). */
 export const DATASET_VERSION = 'v1'
@@ -97,7 +97,7 @@ export const MODEL_COLUMNS = columnsOf(modelRowSchema)
 
 /** The `meta` of a reply with rows (CONTRACT 4.3). */
 export const rankingMetaSchema = z.strictObject({
-  as_of: z.iso.datetime({ precision: 0 }),
+  as_of: timeSchema,
   start_date: daySchema,
   end_date: daySchema,
   version: z.literal(DATASET_VERSION),

@@ -2,10 +2,8 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { daySchema } from './calendar.ts'
+import { daySchema, timeSchema } from './calendar.ts'
 import { RECORDS_FOLDER } from './files.ts'
-
-const timeSchema = z.iso.datetime({ precision: 0 })
 
 /** Facts, row counts and checksums of a snapshot. They never change; only the two last fields are added later. */
 export const snapshotRecordSchema = z.object({

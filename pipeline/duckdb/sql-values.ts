@@ -1,9 +1,10 @@
 /** Values in the form of DuckDB: bound as parameters, or written into a statement. */
 import { DuckDBDateValue, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
+import { DAY_MS } from '../contract/calendar.ts'
 
 /** A UTC day, `YYYY-MM-DD`, as DATE. */
 export function dateValue(day: string): DuckDBDateValue {
-  return new DuckDBDateValue(Date.parse(`${day}T00:00:00Z`) / 86_400_000)
+  return new DuckDBDateValue(Date.parse(day) / DAY_MS)
 }
 
 /** UTC days as a list. */

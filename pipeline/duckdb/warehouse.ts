@@ -3,8 +3,7 @@
  * LockedOutError.
  */
 import { WAREHOUSE_FILE } from '../contract/files.ts'
-import { DuckDBInstance } from '@duckdb/node-api'
-import type { DuckDBConnection } from '@duckdb/node-api'
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'

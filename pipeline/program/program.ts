@@ -1,6 +1,5 @@
 /** Programs with commands, such as `npm run keys -- list`: finds, runs and explains a command. */
-import { parseArgs } from 'node:util'
-import type { ParseArgsConfig } from 'node:util'
+import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
 
 /** A failure with a message that suffices for the operator; the process ends with its exit code. */
@@ -14,14 +13,27 @@ export class UsageError extends ProgramError {
   readonly exitCode = EXIT_USAGE
 }
 
+/** The options of a command for node's parseArgs; one with `help`, and the name of its value, is listed in the help. */
+type Options = Readonly<
+  Record<
+    string,
+    {
+      type: 'string' | 'boolean'
+      default?: string | boolean | string[]
+      multiple?: boolean
+      readonly value?: string
+      readonly help?: string
+    }
+  >
+>
+
 /** A command; `Dependencies` is what its work is handed. */
 export type Command<Dependencies> = {
   /** The command with its arguments: `retract ID --reason TEXT [--json]`. */
   readonly usage: string
   /** Its purpose, without a full stop. */
   readonly summary: string
-  /** The effect of each option, by its spelling: `--reason TEXT`. */
-  readonly options?: Readonly<Record<string, string>>
+  readonly options?: Options
   /** Checks the arguments after the command's name, before anything is opened; returns the work. */
   readonly prepare: (args: string[]) => Work<Dependencies>
 }
@@ -47,6 +59,49 @@ export type CommandLine = {
   readonly note: (text: string) => void
 }
 
+type Described<Dependencies, T extends Options> = Pick<Command<Dependencies>, 'usage' | 'summary'> & {
+  readonly options: T
+  /** How many arguments the command takes, and in words: `one snapshot`. Default: none. */
+  readonly takes?: readonly [least: number, most: number, words: string]
+  readonly prepare: (
+    values: ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>['values'],
+    args: string[],
+  ) => Work<Dependencies>
+}
+
+/** Makes commands from one table of their options each, which is parsed and explained by it. */
+export function commandsOf<Dependencies>() {
+  return <const T extends Options>(command: Described<Dependencies, T>): Command<Dependencies> => {
+    const { usage, summary, options, takes: [least, most, words] = [0, 0, 'no arguments'] } = command
+    const [name = ''] = usage.split(' ', 1)
+    const prepare = (args: string[]) => {
+      const config = { args, options, allowPositionals: true } as const
+      const { values, positionals } = parseCommandLine(config, `${name} --help`)
+      if (positionals.length >= least && positionals.length <= most)
+        return command.prepare(values, positionals)
+      const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
+      throw new UsageError(`${name} takes ${words}${given}. See ${name} --help`)
+    }
+    return { usage, summary, options, prepare }
+  }
+}
+
+/**
+ * Options and positionals of a command.
+ * @param usage usage line for the error about a wrong option.
+ * @throws UsageError for an unknown option.
+ */
+export function parseCommandLine<const T extends ParseArgsConfig>(
+  config: T,
+  usage = '--help',
+): ReturnType<typeof parseArgs<T>> {
+  try {
+    return parseArgs(config)
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message : error}. See ${usage}`, { cause: error })
+  }
+}
+
 /** What this process writes is private to its user, such as raw usage and keys; publishing opens the snapshots. */
 export function keepFilesPrivate(): void {
   process.umask(0o077)
@@ -61,18 +116,25 @@ export async function runAsProcess(run: (line: CommandLine) => Promise<number>):
 }
 
 /**
- * Runs the command of the arguments; resolves to the exit code (CONTRACT 9).
+ * Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9).
  * @param connect opens the dependencies, does the work, and closes them.
  */
-export async function runCommandLine<Dependencies>(
+export function runCommandLine<Dependencies>(
   program: Program<Dependencies>,
-  line: CommandLine,
+  { args, ...line }: CommandLine,
   connect: (work: Work<Dependencies>) => Promise<void>,
 ): Promise<number> {
-  return await exitCodeOf(line, async () => {
-    const command = readCommand(program, line.args)
-    if ('help' in command) line.print(command.help)
-    else await connect(command.work)
+  const { commands, defaultCommand = '' } = program
+  const [first = ''] = args
+  return exitCodeOf(line, async () => {
+    const named = Object.hasOwn(commands, first) ? commands[first] : undefined
+    if (wantsHelp(args)) return line.print(named ? commandHelp(program, named) : programHelp(program))
+    if (named) return await connect(named.prepare(args.slice(1)))
+    const isOption = first === '' || first.startsWith('-')
+    const fallback = isOption ? commands[defaultCommand] : undefined
+    if (fallback) return await connect(fallback.prepare([...args]))
+    const fault = first === '' ? 'The command is missing' : `Unknown command "${first}"`
+    throw new UsageError(`${fault}: expected ${Object.keys(commands).join(', ')}. See --help`)
   })
 }
 
@@ -90,29 +152,6 @@ export async function exitCodeOf(
   }
 }
 
-/**
- * The work of the command in the arguments, or the help.
- * @throws UsageError for an unknown command or wrong arguments.
- */
-function readCommand<Dependencies>(
-  program: Program<Dependencies>,
-  args: readonly string[],
-): { readonly help: string } | { readonly work: Work<Dependencies> } {
-  const { commands, defaultCommand = '' } = program
-  const [first = ''] = args
-  const named = Object.hasOwn(commands, first) ? commands[first] : undefined
-  if (wantsHelp(args)) return { help: named ? commandHelp(program, named) : programHelp(program) }
-  if (named) return { work: named.prepare(args.slice(1)) }
-  const isOption = first === '' || first.startsWith('-')
-  const fallback = isOption ? commands[defaultCommand] : undefined
-  if (fallback) return { work: fallback.prepare([...args]) }
-  const expected = Object.keys(commands).join(', ')
-  if (first === '') {
-    throw new UsageError(`The command is missing: expected ${expected}.\n\n${programHelp(program)}`)
-  }
-  throw new UsageError(`Unknown command "${first}": expected ${expected}. See --help`)
-}
-
 /** Whether any argument is --help or -h. */
 export function wantsHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h')
@@ -121,9 +160,7 @@ export function wantsHelp(args: readonly string[]): boolean {
 function programHelp<Dependencies>(program: Program<Dependencies>): string {
   const { call, summary, commands, defaultCommand, notes } = program
   const name = defaultCommand === undefined ? 'COMMAND' : '[COMMAND]'
-  const list = Object.values(commands).map(
-    (each) => `${wrap(each.usage, '  ')}\n${wrap(each.summary, '      ')}`,
-  )
+  const list = Object.values(commands).map((each) => explained(each.usage, each.summary))
   return [
     `Usage: ${call} -- ${name} [OPTIONS]`,
     wrap(summary),
@@ -137,73 +174,17 @@ function commandHelp<Dependencies>(
   { call }: Program<Dependencies>,
   { usage, summary, options = {} }: Command<Dependencies>,
 ): string {
-  const lines = Object.entries(options).map(([option, text]) => `  ${option}\n${wrap(text, '      ')}`)
+  const lines = Object.entries(options).flatMap(([name, { value, help }]) =>
+    help === undefined ? [] : [explained(`--${name}${value === undefined ? '' : ` ${value}`}`, help)],
+  )
   const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
   const parts = [wrap(`Usage: ${call} -- ${usage}`), wrap(sentence)]
   return [...parts, ...(lines.length > 0 ? [`Options:\n${lines.join('\n')}`] : [])].join('\n\n')
 }
 
-/**
- * Options and positionals of a command.
- * @param usage usage line for the error about a wrong option.
- * @throws UsageError for an unknown option.
- */
-export function parseCommandLine<const T extends ParseArgsConfig>(
-  config: T,
-  usage = '--help',
-): ReturnType<typeof parseArgs<T>> {
-  try {
-    return parseArgs(config)
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    throw new UsageError(`${message}. See ${usage}`, { cause: error })
-  }
-}
-
-/** The options of a command for node's parseArgs; one with `help`, and the name of its value, is listed in the help. */
-type Options = Readonly<
-  Record<
-    string,
-    { type: 'string' | 'boolean'; default?: string | boolean | string[]; multiple?: boolean } & {
-      readonly value?: string
-      readonly help?: string
-    }
-  >
->
-type Parsed<T extends Options> = ReturnType<
-  typeof parseCommandLine<{ args: string[]; options: T; allowPositionals: true }>
->
-
-type Described<Dependencies, T extends Options> = Pick<Command<Dependencies>, 'usage' | 'summary'> & {
-  readonly options: T
-  /** How many arguments the command takes, and in words: `one snapshot`. Default: none. */
-  readonly takes?: readonly [least: number, most: number, words: string]
-  readonly prepare: (values: Parsed<T>['values'], args: string[]) => Work<Dependencies>
-}
-
-/** Makes commands from one table of their options each, which is parsed and explained by it. */
-export function commandsOf<Dependencies>() {
-  return <const T extends Options>(command: Described<Dependencies, T>): Command<Dependencies> => {
-    const { usage, summary, options, takes: [least, most, words] = [0, 0, 'no arguments'] } = command
-    const [name = ''] = usage.split(' ', 1)
-    const helped = Object.entries(options).flatMap(([option, { value, help }]) =>
-      help === undefined ? [] : [[value === undefined ? `--${option}` : `--${option} ${value}`, help]],
-    )
-    return {
-      usage,
-      summary,
-      options: Object.fromEntries(helped),
-      prepare(args) {
-        const config = { args, options, allowPositionals: true } as const
-        const { values, positionals } = parseCommandLine(config, `${name} --help`)
-        if (positionals.length < least || positionals.length > most) {
-          const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
-          throw new UsageError(`${name} takes ${words}${given}. See ${name} --help`)
-        }
-        return command.prepare(values, positionals)
-      },
-    }
-  }
+/** A term, and below it its explanation. */
+function explained(term: string, text: string): string {
+  return `${wrap(term, '  ')}\n${wrap(text, '      ')}`
 }
 
 /** The errors of Node, SQLite and DuckDB about files, rights, memory and locks. */

@@ -4,27 +4,26 @@
  */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { FLOOR_DATE, addDays, daysBetween, piecesOf } from '../contract/calendar.ts'
-import type { DayRange } from '../contract/calendar.ts'
+import { FLOOR_DATE, addDays, daysBetween, piecesOf, type DayRange } from '../contract/calendar.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
-import { sqlWithTotals } from '../snapshot/create.ts'
-import type { Extent } from '../snapshot/create.ts'
+import { sqlWithTotals, type Extent } from '../snapshot/create.ts'
 import { createFastMacros } from './macros.ts'
 
-// A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses too. With
-// fewer than 100 (8,000 apps) all apps are read as fast as the candidates. A prefix sum takes nearly as much space as two
-// app-days.
+// A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses too, but
+// every window adds them up. A prefix sum takes nearly as much space as two app-days.
 const RULES = {
-  /** Least and most candidates of each subcategory and block; if the limits allow fewer, there are none. */
+  /** Fewer apps are all read as fast as candidates. */
+  leastApps: 8_000,
+  /** Least and most candidates of each subcategory and block. */
   fewest: 100,
   most: 1000,
-  /** Largest share of all apps that may be candidates of one block. */
-  appShare: 1 / 5,
+  /** Largest share of all apps that may be candidates of one block, unless that are the fewest. */
+  appShare: 1 / 8,
   /** Largest share of all apps that may be candidates of any block. */
   candidateShare: 1 / 2,
   /** Most prefix sums per app-day of the snapshot, and the number that is allowed up to three in ten app-days. */
   rowShare: 1 / 8,
-  rows: 1_000_000,
+  rows: 1_250_000,
 }
 const FEW_ROWS_SHARE = 0.3
 
@@ -70,14 +69,14 @@ export async function fillFast(
 async function chooseCandidates(
   connection: DuckDBConnection,
   { days, totals }: Pick<Extent, 'days' | 'totals'>,
-  { fewest, most, appShare }: Rules,
+  { leastApps, fewest, most, appShare }: Rules,
 ): Promise<void> {
   const { apps, subcategories } = await readSizes(connection)
-  const level = Math.min(most, Math.floor((apps * appShare) / subcategories))
+  const level = Math.max(fewest, Math.min(most, Math.floor((apps * appShare) / subcategories)))
   // An upper bound covers a whole block, even if the data ends inside it.
   const blocks = { from: blockOf(days.from), to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }
   const leaders = sqlWithTotals('fast.sql#leaders', totals)
-  for (const { from, to } of level < fewest ? [] : piecesOf(blocks, BLOCK_DAYS)) {
+  for (const { from, to } of apps < leastApps ? [] : piecesOf(blocks, BLOCK_DAYS)) {
     await connection.run(leaders, { first_day: from, last_day: to, level })
   }
   await execute(connection, 'fast.sql#candidates')

@@ -5,8 +5,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal } from '../duckdb/sql-values.ts'
 import { execute } from '../duckdb/statements.ts'
-import { sqlWithTotals } from '../snapshot/create.ts'
-import type { TotalType } from '../snapshot/create.ts'
+import { sqlWithTotals, type TotalType } from '../snapshot/create.ts'
 
 const RULE = 'macros.sql#ranking'
 
@@ -35,7 +34,9 @@ export async function createFastMacros(
   stride: number,
   totals: TotalType,
 ): Promise<void> {
-  await connection.run(`CREATE MACRO fast.stride() AS ${stride}`)
-  await connection.run(sqlWithTotals('fast.sql#macros', totals))
+  const until = sqlWithTotals('fast.sql#macros', totals)
+  const daysAfter = stride === 1 ? '' : sqlWithTotals('fast.sql#days-after', totals)
+  await connection.run(`CREATE MACRO fast.stride() AS ${stride}; ${until} ${daysAfter};`)
+  await execute(connection, 'fast.sql#window-macros')
   await connection.run(sqlWithTotals(RULE, totals).replaceAll('main.', 'fast.'))
 }

@@ -12,7 +12,7 @@ import { DataError, LockedError, messageOf } from '../errors.ts'
 import { decodeRegistry, findFaults, withRegistry } from './registry.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRows } from '../duckdb/statements.ts'
-import type { RegistryDependencies } from './command.ts'
+import type { RegistryDependencies } from './show-registry.ts'
 
 const winnerRow = z.object({
   app_id: z.string(),

@@ -1,11 +1,8 @@
 /** The commands for decisions: rename, hide, show, tag, alias. */
-import { UsageError } from '../program/program.ts'
-import type { Work } from '../program/program.ts'
+import { UsageError, type Work } from '../program/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
-import { decide } from './decide.ts'
-import type { AppState } from './decide.ts'
-import { command, readId } from './command.ts'
-import type { RegistryDependencies } from './command.ts'
+import { decide, type AppState } from './decide.ts'
+import { command, readId, type RegistryDependencies } from './show-registry.ts'
 
 const REASON = { reason: { type: 'string', default: '' } } as const
 const IDS = [1, Infinity, 'one or more ids of apps; list shows the ids'] as const

@@ -7,8 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import { NAMED, cleanName } from '../contract/app-identity.ts'
-import type { NewAppVisibility } from '../contract/app-identity.ts'
+import { NAMED, cleanName, type NewAppVisibility } from '../contract/app-identity.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows } from '../duckdb/statements.ts'
@@ -90,9 +89,4 @@ function registryRow(app: NewApp, visibility: NewAppVisibility): object {
     registered_at: named_at,
     account_id,
   }
-}
-
-/** Adds aliases to the table `registry`: names of apps that the registry has under other ids. */
-export async function aliasNames(connection: DuckDBConnection): Promise<void> {
-  await execute(connection, 'resolve.sql#name-aliases')
 }

@@ -26,7 +26,7 @@ const REGISTRY_COLUMNS: Columns = {
 
 const textRow = z.object({ app: z.string() })
 const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
-const aliasRow = z.object({ violation: z.string() })
+const strandedRow = z.object({ app_id: z.string(), alias_of: z.string(), is_known: z.boolean() })
 
 /** Columns beside CONTRACT 7 for `npm run apps`: the operator's action and reason. */
 const NOTES = ['action', 'reason']
@@ -105,6 +105,35 @@ export async function findViolations(connection: DuckDBConnection): Promise<stri
 
 /** Resolves the aliases of a decoded registry into the table `resolved`; returns the aliases that lead nowhere. */
 export async function resolveAliases(connection: DuckDBConnection): Promise<string[]> {
-  const violations = await readRows(connection, 'resolve.sql#aliases', aliasRow)
-  return violations.map(({ violation }) => violation)
+  await execute(connection, 'resolve.sql#aliases')
+  const stranded = await readRows(connection, 'resolve.sql#stranded', strandedRow)
+  const unknown = stranded
+    .filter(({ is_known }) => !is_known)
+    .map(({ app_id, alias_of }) => `alias_of of app ${app_id} names the unknown app ${alias_of}`)
+  const circles = circlesOf(new Map(stranded.map(({ app_id, alias_of }) => [app_id, alias_of])))
+  const round = circles.map((path) => `aliases go round in a circle: ${[...path, path[0]].join(' -> ')}`)
+  return [...unknown, ...round].toSorted()
+}
+
+/**
+ * The circles of aliases, each once and from its smallest app on.
+ * @param aliases the alias of each app, in the order of the apps.
+ */
+function circlesOf(aliases: ReadonlyMap<string, string>): string[][] {
+  const seen = new Set<string>()
+  return [...aliases.keys()].flatMap((start) => {
+    const path: string[] = []
+    let app: string | undefined = start
+    while (app !== undefined && !seen.has(app)) {
+      seen.add(app)
+      path.push(app)
+      app = aliases.get(app)
+    }
+    const entry = app === undefined ? -1 : path.indexOf(app)
+    if (entry === -1) return []
+    const circle = path.slice(entry)
+    const smallest = circle.reduce((least, each) => (BigInt(each) < BigInt(least) ? each : least))
+    const at = circle.indexOf(smallest)
+    return [[...circle.slice(at), ...circle.slice(0, at)]]
+  })
 }

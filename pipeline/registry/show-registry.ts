@@ -1,33 +1,29 @@
-/** The commands that show the registry: list, history and unattributed. */
+/** The commands of `npm run apps` that show the registry: list, history and unattributed. */
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
-import { UsageError } from '../program/program.ts'
-import { JSON_OPTION, printResult } from '../commands/command.ts'
+import { JSON_OPTION, printResult, printRows, type Dependencies } from '../commands/command.ts'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { withMemoryDatabase } from '../duckdb/memory-database.ts'
-import { readRows } from '../duckdb/statements.ts'
+import { sqlFile } from '../duckdb/statements.ts'
+import { commandsOf, UsageError } from '../program/program.ts'
 import { findFaults, withRegistry } from './registry.ts'
-import { command, readId } from './command.ts'
-import type { RegistryDependencies } from './command.ts'
 
-const text = z.string().nullable()
-const appColumns = {
-  app_name: text,
-  visibility: text,
-  subcategories: z.array(z.string()).nullable(),
-  alias_of: text,
+export type RegistryDependencies = Pick<Dependencies, 'config' | 'now' | 'print'> & {
+  /** Messages to the operator, on stderr. */
+  readonly note: (text: string) => void
 }
-const listRow = z.object({ app_id: z.string(), ...appColumns, referer: text, updated_at: text })
-const historyRow = z.object({ updated_at: text, action: text, reason: text, ...appColumns, file: z.string() })
-const accountRow = z.object({
-  account_id: text,
-  requests: z.string(),
-  tokens: z.string(),
-  first_day: text,
-  last_day: text,
-})
+
+export const command = commandsOf<RegistryDependencies>()
+
+/**
+ * Normalises the id of an app: `01` is `1`.
+ * @throws UsageError if the text is not an id.
+ */
+export function readId(text: string): string {
+  if (/^-?\d{1,19}$/.test(text)) return BigInt(text).toString()
+  throw new UsageError(`"${text}" is not the id of an app: list shows the ids`)
+}
 
 export const list = command({
   usage: 'list [TEXT] [--json]',
@@ -35,11 +31,11 @@ export const list = command({
   options: JSON_OPTION,
   takes: [0, 1, 'one text, in quotes when it has spaces'],
   prepare:
-    ({ json }, [wanted = '']) =>
+    ({ json }, [text = '']) =>
     (dependencies) =>
       withRegistry(dependencies.config, async (connection) => {
-        const apps = await readRows(connection, 'commands.sql#list', listRow, { text: wanted })
-        printRows(dependencies, json, listRow, apps)
+        const apps = await connection.runAndReadAll(sqlFile('commands.sql#list'), { text })
+        printRows(dependencies, json, apps)
         const faults = await findFaults(connection)
         if (faults.length === 0) return
         dependencies.note(
@@ -57,9 +53,9 @@ export const history = command({
     const id = readId(given)
     return (dependencies) =>
       withRegistry(dependencies.config, async (connection) => {
-        const rows = await readRows(connection, 'commands.sql#history', historyRow, { id })
-        if (rows.length === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
-        printRows(dependencies, json, historyRow, rows)
+        const rows = await connection.runAndReadAll(sqlFile('commands.sql#history'), { id })
+        if (rows.currentRowCount === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
+        printRows(dependencies, json, rows)
       })
   },
 })
@@ -73,34 +69,13 @@ export const unattributed = command({
   options: JSON_OPTION,
   prepare:
     ({ json }) =>
-    async (dependencies) => {
-      const { dataDir } = dependencies.config
-      const parameters = { files: join(dataDir, CHAT_FILES), unattributed: UNATTRIBUTED_APP_ID }
-      const accounts =
-        globSync(CHAT_FILES, { cwd: dataDir }).length === 0
-          ? []
-          : await withMemoryDatabase(dependencies.config, (connection) =>
-              readRows(connection, 'commands.sql#unattributed', accountRow, parameters),
-            )
-      printRows(dependencies, json, accountRow, accounts)
-    },
+    (dependencies) =>
+      withMemoryDatabase(dependencies.config, async (connection) => {
+        const { dataDir } = dependencies.config
+        const parameters = { files: join(dataDir, CHAT_FILES), unattributed: UNATTRIBUTED_APP_ID }
+        const sql = sqlFile('commands.sql#unattributed')
+        if (globSync(CHAT_FILES, { cwd: dataDir }).length === 0)
+          return printResult(dependencies, json, [], ['No chat request is recorded'])
+        printRows(dependencies, json, await connection.runAndReadAll(sql, parameters))
+      }),
 })
-
-/** Prints rows as JSON, or as tab-separated lines with a header. */
-function printRows(
-  dependencies: RegistryDependencies,
-  json: boolean,
-  { shape }: z.ZodObject,
-  rows: readonly Readonly<Record<string, unknown>>[],
-): void {
-  const columns = Object.keys(shape)
-  const lines = rows.map((row) => columns.map((column) => cellText(row[column])))
-  const table = [columns, ...lines].map((cells) => cells.join('\t'))
-  printResult(dependencies, json, rows, table)
-}
-
-/** Tabs and line breaks in a name would break the table. */
-function cellText(value: unknown): string {
-  const cell = Array.isArray(value) ? value.join('|') : typeof value === 'string' ? value : ''
-  return cell.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
-}

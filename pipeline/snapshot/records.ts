@@ -10,8 +10,9 @@ import {
   readRecord,
   recordPath,
   retractionIn,
+  type Retraction,
+  type SnapshotRecord,
 } from '../contract/snapshot-record.ts'
-import type { Retraction, SnapshotRecord } from '../contract/snapshot-record.ts'
 import { writeInOneStep } from './durable-file.ts'
 
 /** Identifiers of all snapshots ever published, oldest first. */

@@ -3,8 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { measureFile } from '../bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
-import { RECORD_FILE, sizeFault } from '../contract/snapshot-record.ts'
-import type { PublishedFile } from '../contract/snapshot-record.ts'
+import { RECORD_FILE, sizeFault, type PublishedFile } from '../contract/snapshot-record.ts'
 import { recordOf } from './records.ts'
 
 /** The SHA-256 of a file in a folder. */

@@ -85,13 +85,6 @@ FULL JOIN models AS m ON m.day = d.day
 WHERE coalesce(d.requests, 0) <> coalesce(m.requests, 0) OR coalesce(d.tokens, 0) <> coalesce(m.tokens, 0)
 ORDER BY 1;
 
--- name: no-lossy-types
--- No public column is of a type that loses digits outside DuckDB (HUGEINT, DOUBLE, FLOAT).
-SELECT c.table_name, c.column_name, c.data_type
-FROM duckdb_columns() AS c
-WHERE c.database_name = 'snapshot' AND c.data_type IN ('HUGEINT', 'UHUGEINT', 'DOUBLE', 'FLOAT')
-ORDER BY ALL;
-
 -- name: no-negative-number
 -- No request or token count is negative. Column by column, so that DuckDB answers from the minimum of each block.
 SELECT 'app_daily' AS place, d.day, d.app_id, d.requests, d.prompt_tokens, d.completion_tokens

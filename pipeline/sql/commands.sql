@@ -10,11 +10,11 @@ WITH addresses AS (
   GROUP BY r.app_id
 )
 SELECT
-  CAST(r.app_id AS VARCHAR) AS app_id,
+  r.app_id,
   r.app_name,
   r.visibility,
   r.subcategories,
-  CAST(r.alias_of AS VARCHAR) AS alias_of,
+  r.alias_of,
   a.referer,
   strftime(r.updated_at, '%Y-%m-%dT%H:%M:%S.%gZ') AS updated_at
 FROM registry_rows AS r
@@ -37,7 +37,7 @@ SELECT
   r.app_name,
   r.visibility,
   r.subcategories,
-  CAST(r.alias_of AS VARCHAR) AS alias_of,
+  r.alias_of,
   r.file
 FROM registry_rows AS r
 JOIN staged AS s ON s.file = r.file AND s.row = r.row
@@ -87,8 +87,8 @@ ORDER BY s.row;
 -- Served chat requests without an app, by account, most tokens first.
 SELECT
   account_id,
-  CAST(count(*) AS VARCHAR) AS requests,
-  CAST(coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) AS VARCHAR) AS tokens,
+  count(*) AS requests,
+  coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) AS tokens,
   strftime(min(ts), '%Y-%m-%d') AS first_day,
   strftime(max(ts), '%Y-%m-%d') AS last_day
 FROM read_json(
@@ -107,7 +107,7 @@ FROM read_json(
 )
 WHERE coalesce(app_id, $unattributed) = $unattributed AND coalesce(app, '') = '' AND requests > 0
 GROUP BY account_id
-ORDER BY coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) DESC, account_id;
+ORDER BY tokens DESC, account_id;
 
 -- name: quarantine
 -- The rejected rows of one day, or of all days, unchanged.

@@ -1,6 +1,3 @@
--- The schema fast serves speed alone: the candidates (apps that can reach the top 200), their prefix sums, and an upper bound
--- on the usage of every other app.
-
 -- name: schema
 -- The schema fast serves speed alone: the candidates (apps that can reach the top 200), their prefix sums, and an upper bound
 -- on the usage of every other app.
@@ -155,12 +152,17 @@ CREATE MACRO snapshot.fast.usage_until(last_day) AS TABLE
 SELECT p.app_id, p.requests, p.tokens AS prompt_tokens, CAST(0 AS TOKEN_TOTAL) AS completion_tokens
 FROM fast.prefix_sums AS p
 WHERE p.day = fast.checkpoint_of(least(CAST(last_day AS DATE), data_through()))
+
+-- name: days-after
+-- The end of usage_until where a checkpoint stands for several days: without it the macros are planned in two thirds of the time.
 UNION ALL
 SELECT d.app_id, d.requests, CAST(d.prompt_tokens AS TOKEN_TOTAL), CAST(d.completion_tokens AS TOKEN_TOTAL)
 FROM app_daily AS d
 SEMI JOIN fast.apps AS c ON c.app_id = d.app_id
 WHERE d.day > fast.checkpoint_of(least(CAST(last_day AS DATE), data_through()))
-  AND d.day <= CAST(last_day AS DATE);
+  AND d.day <= CAST(last_day AS DATE)
+
+-- name: window-macros
 COMMENT ON MACRO TABLE snapshot.fast.usage_until IS 'Usage of the candidates from the first day of the data to last_day, in rows that add up to it: the last checkpoint and the few days after it. Prefix sums stand in the column of prompt tokens.';
 
 CREATE MACRO snapshot.fast.usage_between(first_day, last_day) AS TABLE

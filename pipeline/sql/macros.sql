@@ -39,22 +39,18 @@ COMMENT ON MACRO TABLE usage_between IS 'Usage of the apps from first_day to las
 
 -- A misspelt filter is an error, not an empty list.
 CREATE MACRO main.filtered_apps(wanted_category, wanted_subcategory) AS TABLE
-WITH tags AS (
-  SELECT c.subcategory
+SELECT a.app_id, a.app_name
+FROM main.apps AS a
+WHERE (wanted_category IS NULL AND wanted_subcategory IS NULL) OR list_has_any(a.subcategories, (
+  SELECT
+    CASE WHEN count(*) = 0 THEN error(
+      'No such filter: category ' || coalesce(wanted_category, 'NULL')
+      || ' with subcategory ' || coalesce(wanted_subcategory, 'NULL') || '; the table categories lists them all'
+    ) ELSE list(c.subcategory) END
   FROM categories AS c
   WHERE (wanted_category IS NULL OR c.category = wanted_category)
     AND (wanted_subcategory IS NULL OR c.subcategory = wanted_subcategory)
-)
-SELECT a.app_id, a.app_name
-FROM main.apps AS a
-WHERE CASE
-  WHEN wanted_category IS NULL AND wanted_subcategory IS NULL THEN true
-  WHEN (SELECT count(*) FROM tags) = 0 THEN error(
-    'No such filter: category ' || coalesce(wanted_category, 'NULL')
-    || ' with subcategory ' || coalesce(wanted_subcategory, 'NULL') || '; the table categories lists them all'
-  )
-  ELSE list_has_any(a.subcategories, (SELECT list(t.subcategory) FROM tags AS t))
-END;
+));
 COMMENT ON MACRO TABLE main.filtered_apps IS 'The apps a filter lets through: all of them, a category group, or a subcategory (which must belong to the category when both are given).';
 
 -- DuckDB looks up the names inside a macro in the current database, so the macros of an attached database fail at the first

@@ -49,38 +49,19 @@ WITH named AS (
   WHERE c.published AND u.model IS NOT NULL AND u.day <= CAST($data_through AS DATE)
   GROUP BY u.day, u.model
 ),
-named_days AS (
-  SELECT
-    n.day,
-    sum(n.requests) AS requests,
-    sum(n.prompt_tokens) AS prompt_tokens,
-    sum(n.completion_tokens) AS completion_tokens
-  FROM named AS n
-  GROUP BY n.day
-),
-days AS (
-  SELECT
-    d.day,
-    sum(d.requests) AS requests,
-    sum(d.prompt_tokens) AS prompt_tokens,
-    sum(d.completion_tokens) AS completion_tokens
-  FROM snapshot.app_daily AS d
-  GROUP BY d.day
-),
+-- What remains of a day without its named models.
 rest AS (
-  SELECT
-    d.day,
-    'other' AS model,
-    d.requests - coalesce(n.requests, 0) AS requests,
-    d.prompt_tokens - coalesce(n.prompt_tokens, 0) AS prompt_tokens,
-    d.completion_tokens - coalesce(n.completion_tokens, 0) AS completion_tokens
-  FROM days AS d
-  LEFT JOIN named_days AS n ON n.day = d.day
+  SELECT d.day, d.requests, d.prompt_tokens, d.completion_tokens
+  FROM snapshot.app_daily AS d
+  UNION ALL
+  SELECT n.day, -n.requests, -n.prompt_tokens, -n.completion_tokens
+  FROM named AS n
 )
 SELECT n.day, n.model, n.requests, n.prompt_tokens, n.completion_tokens
 FROM named AS n
 UNION ALL
-SELECT r.day, r.model, r.requests, r.prompt_tokens, r.completion_tokens
+SELECT r.day, 'other', sum(r.requests), sum(r.prompt_tokens), sum(r.completion_tokens)
 FROM rest AS r
-WHERE r.requests <> 0 OR r.prompt_tokens <> 0 OR r.completion_tokens <> 0
+GROUP BY r.day
+HAVING sum(r.requests) <> 0 OR sum(r.prompt_tokens) <> 0 OR sum(r.completion_tokens) <> 0
 ORDER BY day, model;

@@ -111,24 +111,14 @@ FULL JOIN previous.apps AS p ON p.app_id = r.app_id
 WHERE NOT EXISTS (FROM warehouse.published_apps AS k WHERE k.snapshot = getvariable('previous'));
 
 -- Days whose figures differ from the previous snapshot, and why.
--- One hash per day selects the days to compare row by row. Equal figures give an equal hash.
+-- One hash per day selects the days to compare row by row: equal rows of both snapshots cancel each other out.
 INSERT INTO snapshot.restatements BY NAME
-WITH before_days AS (
-  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
-  FROM previous.app_daily AS d
+WITH changed_days AS (
+  SELECT d.day
+  FROM (FROM previous.app_daily UNION ALL FROM snapshot.app_daily) AS d
+  WHERE d.day <= (SELECT m.data_through FROM previous.meta AS m)
   GROUP BY d.day
-),
-after_days AS (
-  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS figures
-  FROM snapshot.app_daily AS d
-  GROUP BY d.day
-),
-changed_days AS (
-  SELECT coalesce(b.day, a.day) AS day
-  FROM before_days AS b
-  FULL JOIN after_days AS a ON a.day = b.day
-  WHERE b.figures IS DISTINCT FROM a.figures
-    AND coalesce(b.day, a.day) <= (SELECT m.data_through FROM previous.meta AS m)
+  HAVING bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) <> 0
 ),
 before AS (SELECT d.* FROM previous.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),
 after AS (SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),

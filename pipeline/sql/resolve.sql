@@ -152,40 +152,12 @@ WITH RECURSIVE met AS (
 SELECT m.app_id, m.canonical_id, m.published
 FROM met AS m;
 
--- The aliases that lead nowhere: to an unknown app, or in a circle. A circle is reported once, from its smallest app_id: only
--- from there a walk returns without visiting a smaller one.
-WITH RECURSIVE stranded AS (
-  SELECT r.app_id, r.alias_of
-  FROM registry AS r
-  ANTI JOIN resolved AS d ON d.app_id = r.app_id
-),
-ahead AS (
-  SELECT s.app_id, s.alias_of AS next
-  FROM stranded AS s
-  UNION
-  SELECT a.app_id, s.alias_of
-  FROM ahead AS a
-  JOIN stranded AS s ON s.app_id = a.next
-  WHERE a.next > a.app_id
-),
-circle AS (
-  SELECT s.app_id AS smallest, [s.app_id] AS path, s.alias_of AS next
-  FROM stranded AS s
-  SEMI JOIN ahead AS a ON a.app_id = s.app_id AND a.next = s.app_id
-  UNION ALL
-  SELECT c.smallest, list_append(c.path, c.next), s.alias_of
-  FROM circle AS c
-  JOIN stranded AS s ON s.app_id = c.next
-  WHERE c.next <> c.smallest
-)
-SELECT 'alias_of of app ' || s.app_id || ' names the unknown app ' || s.alias_of AS violation
-FROM stranded AS s
-ANTI JOIN registry AS r ON r.app_id = s.alias_of
-UNION ALL
-SELECT 'aliases go round in a circle: ' || array_to_string(c.path, ' -> ') || ' -> ' || c.smallest
-FROM circle AS c
-WHERE c.next = c.smallest
-ORDER BY 1;
+-- name: stranded
+-- The aliases that lead nowhere, and whether their target is registered.
+SELECT r.app_id, r.alias_of, EXISTS (FROM registry AS t WHERE t.app_id = r.alias_of) AS is_known
+FROM registry AS r
+ANTI JOIN resolved AS d ON d.app_id = r.app_id
+ORDER BY r.app_id;
 
 -- name: name-texts
 -- Texts by which registry rows name their app, and the target of an alias.
@@ -268,17 +240,6 @@ UPDATE app_names SET named_at = NULL WHERE list_contains($ids, CAST(app_id AS VA
 
 -- name: usage
 -- All usage per app, registered or not: the only scan of the whole history in this stage, also used by the checks.
--- If ids are dense, DuckDB groups them in an array instead of a hash table, by default up to 12 bits of id (at most 32). An
--- array slot takes up to 105 bytes per thread, outside the memory limit: all slots together get a sixth of that limit.
--- Clearing and merging the arrays pays off from four rows per slot on.
-SET VARIABLE slots = (
-  SELECT least(count(*) / 4, parse_formatted_bytes(current_setting('memory_limit')) / 6 / 105)
-  FROM warehouse.usage_daily
-);
-SET perfect_ht_threshold = least(
-  32, greatest(12, floor(log2(greatest(1, getvariable('slots') / current_setting('threads')))))
-);
-
 CREATE OR REPLACE TEMP TABLE app_usage AS
 SELECT
   u.app_id,
@@ -287,8 +248,6 @@ SELECT
 FROM warehouse.usage_daily AS u
 WHERE u.day <= getvariable('last_day')
 GROUP BY u.app_id;
-
-RESET perfect_ht_threshold;
 
 -- name: totals
 -- Totals of the registry and of excluded usage, for the run's report: token totals as text, counts as numbers. The unregistered

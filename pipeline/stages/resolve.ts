@@ -4,8 +4,7 @@ import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
-import { NAMES_FILE, aliasNames, registerNames } from '../registry/register-names.ts'
-import type { Declined } from '../registry/register-names.ts'
+import { NAMES_FILE, registerNames, type Declined } from '../registry/register-names.ts'
 import {
   decodeRegistry,
   findViolations,
@@ -81,7 +80,7 @@ async function decode(connection: DuckDBConnection): Promise<void> {
     'The app registry has broken rows; correct them, or append a newer row for the app',
     await findViolations(connection),
   )
-  await aliasNames(connection)
+  await execute(connection, 'resolve.sql#name-aliases')
 }
 
 async function summarise({ connection, rawFolder, dependencies: { progress } }: Run): Promise<StageResult> {

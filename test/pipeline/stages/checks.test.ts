@@ -40,12 +40,6 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
       '"category":"coding","subcategory":"game"',
     ],
   ],
-  'no-lossy-types': [
-    [
-      'ALTER TABLE snapshot.app_daily ALTER requests TYPE HUGEINT',
-      '"column_name":"requests","data_type":"HUGEINT"',
-    ],
-  ],
   'no-negative-number': [
     ...['requests', 'prompt_tokens', 'completion_tokens'].map(
       (column) => [`UPDATE snapshot.app_daily SET ${column} = -1 WHERE app_id = 1`, '"app_id":"1"'] as const,

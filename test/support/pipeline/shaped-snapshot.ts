@@ -101,7 +101,7 @@ export async function makeShaped(
   const connection = await instance.connect()
   await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
   await connection.run(INSERT_DAYS, [JSON.stringify(rows)])
-  const rules = { fewest: 1, most: level, appShare: 100, candidateShare: 1, rowShare, rows: 0 }
+  const rules = { leastApps: 0, fewest: 1, most: level, appShare: 100, candidateShare: 1, rowShare, rows: 0 }
   await fillFast(connection, { days: { from: FIRST_DAY, to: LAST_DAY }, totals }, rules)
   await connection.run('USE memory; DETACH snapshot')
   connection.closeSync()
