@@ -98,7 +98,8 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
   try {
     return parseArgs(config)
   } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message : error}. See ${usage}`, { cause: error })
+    const message = error instanceof Error ? error.message : String(error)
+    throw new UsageError(`${message}. See ${usage}`, { cause: error })
   }
 }
 
@@ -133,8 +134,9 @@ export function runCommandLine<Dependencies>(
     const isOption = first === '' || first.startsWith('-')
     const fallback = isOption ? commands[defaultCommand] : undefined
     if (fallback) return await connect(fallback.prepare([...args]))
-    const fault = first === '' ? 'The command is missing' : `Unknown command "${first}"`
-    throw new UsageError(`${fault}: expected ${Object.keys(commands).join(', ')}. See --help`)
+    const expected = `expected ${Object.keys(commands).join(', ')}`
+    if (first !== '') throw new UsageError(`Unknown command "${first}": ${expected}. See --help`)
+    throw new UsageError(`The command is missing: ${expected}.\n\n${programHelp(program)}`)
   })
 }
 

@@ -386,7 +386,7 @@ describe('unattributed', () => {
     writeRaw(dataDir, 'usage/date=2026-01-05/chat-a.ndjson', lines.join('\n'))
     const { code, stdout } = await apps(dataDir, 'unattributed')
     expect(code).toBe(0)
-    expect(stdout.split('\n').map((line) => line.trim().split(/ +/))).toMatchObject([
+    expect(stdout.split('\n').map((text) => text.trim().split(/ +/))).toMatchObject([
       ['account_id', 'requests', 'tokens', 'first_day', 'last_day'],
       {},
       ['large', '2', '9007199254740998', '2026-01-05', '2026-01-06'],
