@@ -1,14 +1,11 @@
 /** Entry point of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import '../../pipeline/program/runtime.js'
-import type { ParseArgsOptionsConfig } from 'node:util'
 import {
-  parseCommandLine,
+  commandsOf,
   ProgramError,
   runAsProcess,
   runCommandLine,
-  type Command,
   type CommandLine,
-  type Work,
 } from '../../pipeline/program/program.ts'
 import { readSettings, type Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
@@ -27,8 +24,7 @@ import { FAILURES, SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
 import { listJobs, showJob } from '../scim/job-store.ts'
 import { LEASE_MS, syncNow, type JobDependencies } from '../scim/jobs.ts'
-import { examine } from '../scim/read.ts'
-import { prepareSync, type SyncOptions } from '../scim/sync.ts'
+import { prepareSync, tryDirectory } from '../scim/sync.ts'
 import { readSecret } from '../scim/token.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -44,78 +40,118 @@ interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment
 // A line per page would be too much for a large directory.
 const REPORT_EVERY = 1000
 
-const COMMANDS: Readonly<Record<string, Command<Dependencies>>> = {
-  set: forAccount(
-    'set --account NAME --url URL (--token-env VARIABLE | --token-file PATH | --token-url URL --client-id ID ' +
-      '(--client-secret-env VARIABLE | --client-secret-file PATH)) [--members inline|per_group|off] ' +
-      '[--schedule CRON|off] [--gate-groups N] [--gate-members N] [--gate-percent N] [--[no-]allow-private] ' +
-      '[--[no-]allow-loopback]',
-    'connects the account to its directory, or changes the given options of its connection',
-    (account, values) => {
-      const given = readOptions(values)
-      return async (dependencies) => await connect(account, given, dependencies)
-    },
-    SET_OPTIONS,
-  ),
-  list: {
-    usage: 'list',
-    summary: 'lists the connections, tab-separated, with their last sync, without tokens',
-    prepare(args) {
-      parseCommandLine({ args, options: {} }, 'list --help')
-      return list
-    },
-  },
-  remove: forAccount(
-    'remove --account NAME',
-    'removes the connection; the groups stay as last synced',
-    (account) =>
-      async ({ store, note }) => {
-        if (!(await removeConnection(store, account))) throw notConnected(account)
-        note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
-      },
-  ),
-  test: forAccount(
-    'test --account NAME',
-    'requests the first groups and reports what the directory supports; writes nothing',
-    (account) => async (dependencies) => {
-      const connection = await connectionOf(dependencies.store, account)
-      const lines = await examine(connection, dependencies.signal, jobDependencies(dependencies))
-      for (const line of lines) dependencies.print(line)
-    },
-  ),
-  sync: forAccount(
-    'sync --account NAME [--dry-run] [--allow-deletions]',
-    'syncs now and prints the job; --dry-run prints what would change and writes nothing; --allow-deletions ' +
-      'lets this run delete everything that the directory lacks',
-    (account, values) => async (dependencies) => {
-      const { account_id } = await connectionOf(dependencies.store, account)
-      const allowDeletions = values['allow-deletions'] === true
-      const options = {
-        signal: dependencies.signal,
-        allowDeletions,
-        progress: reportProgress(dependencies.note),
-      }
-      await (values['dry-run'] === true ? showPlan : runSync)(account_id, options, dependencies)
-    },
-    { 'dry-run': { type: 'boolean' }, 'allow-deletions': { type: 'boolean' } },
-  ),
-  erase: forAccount(
-    'erase --account NAME',
-    'removes the connection, and erases all groups of the account: their names, members and ids',
-    (account) =>
-      async ({ store, note }) => {
-        const { groups, members } = await eraseDirectory(store, account)
-        note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
-      },
-  ),
+const command = commandsOf<Dependencies>()
+const ACCOUNT = { account: { type: 'string', value: 'NAME', help: 'the account of the directory' } } as const
+
+function readAccount({ account }: { readonly account?: string | undefined }, name: string): string {
+  if (account !== undefined && account !== '') return account
+  throw new OperatorError(`The account is missing: ${name} --account NAME`)
 }
+
+const set = command({
+  usage: 'set --account NAME --url URL --token-env VARIABLE [OPTIONS]',
+  summary: 'connects the account to its directory, or changes the given options of its connection',
+  options: { ...ACCOUNT, ...SET_OPTIONS },
+  prepare(values) {
+    const account = readAccount(values, 'set')
+    const given = readOptions(values)
+    return async (dependencies) => await connect(account, given, dependencies)
+  },
+})
+
+const COLUMNS = 'account url token members schedule next_sync_at last_status last_finished_at last_error'
+
+const list = command({
+  usage: 'list',
+  summary: 'lists the connections, tab-separated, with their last sync, without tokens',
+  options: {},
+  prepare:
+    () =>
+    async ({ store, print }) => {
+      print(COLUMNS.replaceAll(' ', '\t'))
+      for (const connection of await listConnections(store)) {
+        const { account, account_id, url, token_kind, token_source, members, schedule, next_sync_at } =
+          connection
+        const [last] = (await listJobs(store, account_id, { limit: 1, offset: 0 })).data
+        const columns = [account, url, `${token_kind}:${token_source}`, members, schedule, next_sync_at]
+        columns.push(last?.status ?? null, last?.finished_at ?? null, last?.error_message ?? null)
+        print(columns.map((column) => column ?? '').join('\t'))
+      }
+    },
+})
+
+const remove = command({
+  usage: 'remove --account NAME',
+  summary: 'removes the connection; the groups stay as last synced',
+  options: ACCOUNT,
+  prepare(values) {
+    const account = readAccount(values, 'remove')
+    return async ({ store, note }) => {
+      if (!(await removeConnection(store, account))) throw notConnected(account)
+      note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
+    }
+  },
+})
+
+const test = command({
+  usage: 'test --account NAME',
+  summary: 'requests the first groups as a sync would, and shows what was read; writes nothing',
+  options: ACCOUNT,
+  prepare(values) {
+    const account = readAccount(values, 'test')
+    return async (dependencies) => {
+      const connection = await connectionOf(dependencies.store, account)
+      const found = await tryDirectory(connection, dependencies.signal, jobDependencies(dependencies))
+      for (const line of found) dependencies.print(line)
+    }
+  },
+})
+
+const sync = command({
+  usage: 'sync --account NAME [--dry-run] [--allow-deletions]',
+  summary: 'syncs now and prints the job',
+  options: {
+    ...ACCOUNT,
+    'dry-run': { type: 'boolean', help: 'prints what would change, and writes nothing' },
+    'allow-deletions': { type: 'boolean', help: 'deletes all that the directory lacks, this time' },
+  },
+  prepare(values) {
+    const account = readAccount(values, 'sync')
+    const { 'dry-run': isDryRun = false, 'allow-deletions': allowDeletions = false } = values
+    return async (dependencies) => {
+      const { account_id } = await connectionOf(dependencies.store, account)
+      const { signal, note, print } = dependencies
+      const options = { signal, allowDeletions, progress: reportProgress(note) }
+      if (isDryRun) {
+        showPlan(await prepareSync(account_id, options, jobDependencies(dependencies)), dependencies)
+        return
+      }
+      const job = await syncNow(account_id, options, { ...jobDependencies(dependencies), note })
+      print(JSON.stringify(showJob(job)))
+      if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
+    }
+  },
+})
+
+const erase = command({
+  usage: 'erase --account NAME',
+  summary: 'removes the connection, and erases all groups of the account: their names, members and ids',
+  options: ACCOUNT,
+  prepare(values) {
+    const account = readAccount(values, 'erase')
+    return async ({ store, note }) => {
+      const { groups, members } = await eraseDirectory(store, account)
+      note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
+    }
+  },
+})
 
 const PROGRAM = {
   call: 'npm run -s directories',
   summary:
     'Connects accounts to their SCIM directories. Tokens are read from the environment of the service, or from a ' +
     'file with mode 0600, at each sync. Data goes to stdout, messages to stderr.',
-  commands: COMMANDS,
+  commands: { set, list, remove, test, sync, erase },
   notes: `The connections are in the folder DATA_DIR (default: data), or in the database of DATABASE_URL.
 
 Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
@@ -142,29 +178,6 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
       await store.close()
     }
   })
-}
-
-type Values = Readonly<Record<string, unknown>>
-
-/** A command for one account; `prepare` checks the values of its options. */
-function forAccount(
-  usage: string,
-  summary: string,
-  prepare: (account: string, values: Values) => Work<Dependencies>,
-  more: ParseArgsOptionsConfig = {},
-): Command<Dependencies> {
-  return {
-    usage,
-    summary,
-    prepare(args) {
-      const [short = ''] = /^\S+ --account NAME/.exec(usage) ?? []
-      const config = { args, options: { account: { type: 'string' }, ...more }, allowNegative: true } as const
-      const values: Values = parseCommandLine(config, short).values
-      const { account } = values
-      if (typeof account === 'string' && account !== '') return prepare(account, values)
-      throw new OperatorError(`The account is missing: ${short}`)
-    },
-  }
 }
 
 async function connect(
@@ -200,33 +213,19 @@ const ANOTHER_ORIGIN = (groups: number) =>
   `Warning: this is another server, but ${groups} groups of the former one are stored. A group there with the same id ` +
   '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
 
-const COLUMNS = 'account url token members schedule next_sync_at last_status last_finished_at last_error'
-
-async function list({ store, print }: Dependencies): Promise<void> {
-  print(COLUMNS.replaceAll(' ', '\t'))
-  for (const connection of await listConnections(store)) {
-    const { account, account_id, url, token_kind, token_source, members, schedule, next_sync_at } = connection
-    const [last] = (await listJobs(store, account_id, { limit: 1, offset: 0 })).data
-    const columns = [account, url, `${token_kind}:${token_source}`, members, schedule, next_sync_at]
-    columns.push(last?.status ?? null, last?.finished_at ?? null, last?.error_message ?? null)
-    print(columns.map((column) => column ?? '').join('\t'))
+/** Prints the changes of a sync that was not made: a line per kind with its number, and the names below. */
+function showPlan(
+  { report, fault }: Awaited<ReturnType<typeof prepareSync>>,
+  { print, note }: Pick<Dependencies, 'print' | 'note'>,
+): void {
+  const { warnings, ...parts } = report
+  for (const [kind, { count, names }] of Object.entries(parts)) {
+    print([`${kind.replace('_', ' ')}: ${count}`, ...names].join('\n  '))
   }
-}
-
-async function showPlan(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
-  const { print, note } = dependencies
-  const { report, fault } = await prepareSync(accountId, options, jobDependencies(dependencies))
-  print(JSON.stringify(report, undefined, 2))
+  for (const warning of warnings) print(`warning: ${warning}`)
   if (fault === undefined) return
   note(`A sync would stop here. ${FAILURES[fault.failure]} (${fault.message})`)
   note('To allow it for one run: sync --allow-deletions.')
-}
-
-async function runSync(accountId: string, options: SyncOptions, dependencies: Dependencies): Promise<void> {
-  const { note, print } = dependencies
-  const job = await syncNow(accountId, options, { ...jobDependencies(dependencies), note })
-  print(JSON.stringify(showJob(job)))
-  if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
 }
 
 function jobDependencies({ store, settings, environment }: Dependencies): JobDependencies {
@@ -253,9 +252,9 @@ function notConnected(account: string): OperatorError {
   )
 }
 
-function reportProgress(note: (line: string) => void): SyncOptions['progress'] {
+function reportProgress(note: (line: string) => void) {
   let reported = 0
-  return (read, total) => {
+  return (read: number, total: number | undefined) => {
     if (read === reported || (read < reported + REPORT_EVERY && read !== total)) return
     reported = read
     note(`Read ${read} groups${total === undefined ? '' : ` of ${total}`}.`)

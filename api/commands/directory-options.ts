@@ -1,13 +1,26 @@
 /** The options of `npm run directories set`: read before anything is opened, then combined with the connection. */
 import { resolve } from 'node:path'
-import type { ParseArgsOptionsConfig } from 'node:util'
 import { validate } from 'node-cron'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
-import { AddressRefused, checkLiteralAddress, type Reach } from '../scim/addresses.ts'
+import { checkLiteralAddress, type Reach } from '../scim/addresses.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
+import { SyncFailure } from '../scim/failures.ts'
 
 type Settings = Partial<ConnectionSettings>
+
+interface Option {
+  readonly type: 'string' | 'boolean'
+  readonly value?: string
+  readonly help: string
+  /** What it sets of the connection. */
+  readonly read: (text: string, option: string) => Settings
+}
+
+const text = (value: string, help: string, read: Option['read']): Option => {
+  return { type: 'string', value, help, read }
+}
+const flag = (help: string, settings: Settings): Option => ({ type: 'boolean', help, read: () => settings })
 
 const STATIC_TOKEN = { token_url: null, client_id: null }
 const fromVariable = (name: string, option: string) => {
@@ -15,27 +28,40 @@ const fromVariable = (name: string, option: string) => {
 }
 const fromFile = (path: string) => ({ token_kind: 'file', token_source: resolve(path) }) as const
 
-/** What each option sets of the connection. */
-const OPTIONS: Readonly<Record<string, (text: string, option: string) => Settings>> = {
-  url: (text, option) => ({ url: readUrl(text, option) }),
-  'token-env': (name, option) => ({ ...fromVariable(name, option), ...STATIC_TOKEN }),
-  'token-file': (path) => ({ ...fromFile(path), ...STATIC_TOKEN }),
-  'token-url': (text, option) => ({ token_url: readUrl(text, option) }),
-  'client-id': (client_id) => ({ client_id }),
-  'client-secret-env': fromVariable,
-  'client-secret-file': fromFile,
-  members: (text) => ({ members: readMemberMode(text) }),
-  schedule: readSchedule,
-  'gate-groups': (text, option) => ({ gate_groups: readNumber(text, option, 100_000) }),
-  'gate-members': (text, option) => ({ gate_members: readNumber(text, option, 500_000) }),
-  'gate-percent': (text, option) => ({ gate_percent: readNumber(text, option, 100) }),
-}
-const FLAGS = { 'allow-loopback': 'allow_loopback', 'allow-private': 'allow_private' } as const
-
-export const SET_OPTIONS: ParseArgsOptionsConfig = {
-  ...Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, { type: 'string' }])),
-  ...Object.fromEntries(Object.keys(FLAGS).map((name) => [name, { type: 'boolean' }])),
-}
+export const SET_OPTIONS = {
+  url: text('URL', 'the address of the directory, which /Groups follows', (url, option) => ({
+    url: readUrl(url, option),
+  })),
+  'token-env': text('VARIABLE', 'the variable of the service that holds the token', (name, option) => ({
+    ...fromVariable(name, option),
+    ...STATIC_TOKEN,
+  })),
+  'token-file': text('PATH', 'a file with mode 0600 that holds the token', (path) => ({
+    ...fromFile(path),
+    ...STATIC_TOKEN,
+  })),
+  'token-url': text('URL', 'where each sync requests a token (OAuth client credentials)', (url, option) => ({
+    token_url: readUrl(url, option),
+  })),
+  'client-id': text('ID', 'the OAuth client', (client_id) => ({ client_id })),
+  'client-secret-env': text('VARIABLE', 'the variable that holds the secret of the client', fromVariable),
+  'client-secret-file': text('PATH', 'a file with mode 0600 that holds it', fromFile),
+  members: text('inline|per_group|off', 'from the list (default), a request per group, or none', readMembers),
+  schedule: text('CRON|off', 'also syncs at these times, in UTC', readSchedule),
+  'gate-groups': text('N', 'this many groups may always be removed (default: 5)', (number, option) => ({
+    gate_groups: readNumber(number, option, 100_000),
+  })),
+  'gate-members': text('N', 'this many members may always be removed (default: 50)', (number, option) => ({
+    gate_members: readNumber(number, option, 500_000),
+  })),
+  'gate-percent': text('N', 'beyond them, this percentage may be (default: 20)', (number, option) => ({
+    gate_percent: readNumber(number, option, 100),
+  })),
+  'allow-private': flag('allows a private network, and this machine', { allow_private: 1 }),
+  'no-allow-private': flag('reverts it', { allow_private: 0 }),
+  'allow-loopback': flag('allows this machine, by http too', { allow_loopback: 1 }),
+  'no-allow-loopback': flag('reverts it', { allow_loopback: 0 }),
+} as const satisfies Readonly<Record<string, Option>>
 
 type Given = Readonly<Record<string, unknown>>
 
@@ -46,12 +72,8 @@ type Given = Readonly<Record<string, unknown>>
 export function readSettings(given: Given): Settings {
   refuseCombination(given)
   const settings: Settings = {}
-  for (const [name, read] of Object.entries(OPTIONS)) {
-    const text = given[name]
-    if (typeof text === 'string') Object.assign(settings, read(text, `--${name}`))
-  }
-  for (const [name, column] of Object.entries(FLAGS)) {
-    if (given[name] !== undefined) Object.assign(settings, { [column]: Number(given[name]) })
+  for (const [name, { read }] of Object.entries<Option>(SET_OPTIONS)) {
+    if (given[name] !== undefined) Object.assign(settings, read(String(given[name]), `--${name}`))
   }
   return settings
 }
@@ -73,61 +95,59 @@ export function combineSettings(given: Settings, former: ConnectionSettings | un
 }
 
 function refuseCombination(given: Given): void {
-  const countOf = (...names: string[]) => names.filter((name) => given[name] !== undefined).length
+  const countOf = (...names: (keyof typeof SET_OPTIONS)[]) =>
+    names.filter((name) => given[name] !== undefined).length
+  const client = countOf('client-id') + countOf('client-secret-env', 'client-secret-file')
   if (countOf('token-env', 'token-file', 'token-url') > 1) {
     throw new OperatorError('Use either --token-env VARIABLE, --token-file PATH or --token-url URL')
   }
-  const [ids, secrets] = [countOf('client-id'), countOf('client-secret-env', 'client-secret-file')]
-  if (countOf('token-url') === 0 && ids + secrets > 0) {
+  if (countOf('token-url') === 0 && client > 0) {
     throw new OperatorError('The OAuth client needs --token-url URL, where its token is requested')
   }
-  if (countOf('token-url') > 0 && (ids === 0 || secrets !== 1)) {
+  if (countOf('token-url') > 0 && (client !== 2 || countOf('client-id') === 0)) {
     throw new OperatorError(
       '--token-url needs --client-id ID and either --client-secret-env VARIABLE or --client-secret-file PATH',
     )
   }
 }
 
-function readUrl(text: string, option: string): string {
+function readUrl(address: string, option: string): string {
   const use = `use ${option} https://HOST/PATH`
-  const url = URL.parse(text)
-  if (url === null) throw new OperatorError(`The address is "${text}": ${use}`)
-  if (url.username !== '' || url.password !== '') {
-    throw new OperatorError('The address holds a user or a password: put them into the token instead')
+  const url = URL.parse(address)
+  if (url === null) throw new OperatorError(`The address is "${address}": ${use}`)
+  const { username, password, search, hash, protocol, pathname } = url
+  const faults = {
+    'holds a user or a password: put them into the token instead': username + password !== '',
+    'must end with its path: remove everything from ? or # on': search + hash !== '',
+    [`begins with ${protocol}//: ${use}`]: !/^https?:$/.test(protocol),
+    [`ends with /Groups, which a sync adds itself: ${use}`]: /\/Groups\/?$/i.test(pathname),
   }
-  if (url.search !== '' || url.hash !== '') {
-    throw new OperatorError('The address must end with its path: remove everything from ? or # on')
-  }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    throw new OperatorError(`The address begins with ${url.protocol}//: ${use}`)
-  }
-  if (/\/Groups\/?$/i.test(url.pathname)) {
-    throw new OperatorError(`The address ends with /Groups, which a sync adds itself: ${use}`)
-  }
+  const fault = Object.entries(faults).find(([, isFault]) => isFault)?.[0]
+  if (fault !== undefined) throw new OperatorError(`The address ${fault}`)
   return url.href
 }
 
 /** A word longer than names have, or than names with digits have, is more likely a token. */
-const VARIABLE = /^(?!.*[A-Z]{25})(?!.*(?=[A-Z0-9]{13})[A-Z]*\d)[A-Z_][A-Z0-9_]*$/
+const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i
 
 // Never quoted: an invalid name may be the token itself.
 function readVariable(name: string, option: string): string {
   if (VARIABLE.test(name)) return name
   throw new OperatorError(
-    `${option} takes the name of an environment variable in capital letters, such as ACME_SCIM_TOKEN, but the value ` +
-      'looks like a token: put it into a variable, and pass the name of that',
+    `${option} takes the name of an environment variable, such as ACME_SCIM_TOKEN, but the value is none or looks like ` +
+      'a token: put it into a variable, and pass the name of that',
   )
 }
 
-function readMemberMode(text: string): ConnectionSettings['members'] {
-  const mode = MEMBER_MODES.find((known) => known === text)
-  if (mode !== undefined) return mode
-  throw new OperatorError(`The members are "${text}": use --members ${MEMBER_MODES.join(' or --members ')}`)
+function readMembers(mode: string): Settings {
+  const members = MEMBER_MODES.find((known) => known === mode)
+  if (members !== undefined) return { members }
+  throw new OperatorError(`The members are "${mode}": use --members ${MEMBER_MODES.join(' or --members ')}`)
 }
 
-function readNumber(text: string, option: string, most: number): number {
-  if (/^\d{1,9}$/.test(text) && Number(text) <= most) return Number(text)
-  throw new OperatorError(`${option} is "${text}": use a whole number from 0 to ${most}`)
+function readNumber(number: string, option: string, most: number): number {
+  if (/^\d{1,9}$/.test(number) && Number(number) <= most) return Number(number)
+  throw new OperatorError(`${option} is "${number}": use a whole number from 0 to ${most}`)
 }
 
 function readSchedule(expression: string): Settings {
@@ -139,25 +159,23 @@ function readSchedule(expression: string): Settings {
   )
 }
 
-const LOCAL_NAME = /^(?:.+\.)?localhost\.?$/
-
-// Rejects an address that every sync would reject, while the operator is present.
-function refuseUnreachable(url: URL, reach: Reach): void {
-  if (url.protocol === 'http:' && reach.allow_loopback + reach.allow_private === 0) {
+/** Rejects an address that every sync would reject, while the operator is present. */
+function refuseUnreachable({ protocol, hostname }: URL, reach: Reach): void {
+  if (protocol === 'http:' && reach.allow_loopback + reach.allow_private === 0) {
     throw new OperatorError(
       'The address begins with http://: use https://, or http:// to this machine with --allow-loopback',
     )
   }
+  // This name is always this machine (RFC 6761, 6.3).
+  const isLocal = /^(?:.+\.)?localhost\.?$/.test(hostname)
   try {
-    checkLiteralAddress(url, reach)
-    // This name is always this machine (RFC 6761, 6.3).
-    if (LOCAL_NAME.test(url.hostname)) checkLiteralAddress(new URL(`${url.protocol}//127.0.0.1`), reach)
+    checkLiteralAddress(isLocal ? '127.0.0.1' : hostname, protocol, reach)
   } catch (error) {
-    if (!(error instanceof AddressRefused)) throw error
+    if (!(error instanceof SyncFailure)) throw error
     throw new OperatorError(
-      `No sync may connect to ${url.hostname}: use another --url, or --allow-private for an address of a private ` +
-        'network (by https) or of this machine, or --allow-loopback for one of this machine alone; link-local and ' +
-        'reserved addresses are never allowed',
+      `No sync may connect to ${hostname}: use another --url, or --allow-private for an address of a private network ` +
+        '(by https) or of this machine, or --allow-loopback for one of this machine alone; link-local and reserved ' +
+        'addresses are never allowed',
     )
   }
 }

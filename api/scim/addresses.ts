@@ -1,22 +1,19 @@
 /**
- * Which addresses a sync may connect to. The check runs on connecting, on the addresses just resolved, so that DNS
+ * Which addresses a sync may connect to. The check runs at each connection, on the addresses just resolved, so that DNS
  * rebinding is useless.
  */
 import { lookup as systemLookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { Agent, buildConnector } from 'undici'
+import { SyncFailure } from './failures.ts'
+
+const CONNECT_MS = 10_000
 
 /** What the operator allowed beyond the public internet, as 0 or 1. `allow_private` includes this machine. */
 export interface Reach {
   readonly allow_loopback: number
   readonly allow_private: number
 }
-
-/** Resolves a name to all of its addresses, as dns.lookup does. */
-export type Resolve = (
-  name: string,
-  options: LookupAllOptions,
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void
 
 const LOOPBACK = blockList('127.0.0.0/8 ::1/128')
 const PRIVATE = blockList('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7')
@@ -39,11 +36,6 @@ function blockList(subnets: string): BlockList {
   return list
 }
 
-/** A host without an allowed address. */
-export class AddressRefused extends Error {
-  override readonly name = 'AddressRefused'
-}
-
 /** Whether a connection by `https:` or `http:` may be made to an address; by `http:` only to this machine. */
 export function isWithinReach(address: string, protocol: string, reach: Reach): boolean {
   // BlockList applies the rules of IPv4 to the IPv6 form of IPv4 addresses (RFC 4291, 2.5.5.2).
@@ -52,6 +44,39 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
   if (protocol !== 'https:' || isIn(FORBIDDEN)) return false
   return isIn(PRIVATE) ? reach.allow_private > 0 : isIn(PUBLIC)
 }
+
+/**
+ * Checks a host that is an IP address, since no lookup sees it.
+ * @throws {SyncFailure} if it is not allowed.
+ */
+export function checkLiteralAddress(hostname: string, protocol: string, reach: Reach): void {
+  const address = hostname.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(address) !== 0 && !isWithinReach(address, protocol, reach)) throw refusal(address)
+}
+
+/** An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. */
+export function guardedAgent(reach: Reach): Agent {
+  const connectTo = (protocol: string) =>
+    buildConnector({ lookup: guardedLookup(protocol, reach), timeout: CONNECT_MS })
+  const [http, https] = [connectTo('http:'), connectTo('https:')]
+  return new Agent({
+    connect(options, callback) {
+      const { hostname, protocol } = options
+      try {
+        checkLiteralAddress(hostname, protocol, reach)
+      } catch {
+        return callback(refusal(hostname), null)
+      }
+      return (protocol === 'https:' ? https : http)(options, callback)
+    },
+  })
+}
+
+type Resolve = (
+  name: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
 
 /** A lookup for sockets that returns only allowed addresses. */
 export function guardedLookup(
@@ -70,15 +95,6 @@ export function guardedLookup(
   }
 }
 
-/**
- * Checks a host that is an IP address, since no lookup sees it.
- * @throws {AddressRefused} if it is not allowed.
- */
-export function checkLiteralAddress({ hostname, protocol }: URL, reach: Reach): void {
-  const address = hostname.replace(/^\[(.*)\]$/, '$1')
-  if (isIP(address) !== 0 && !isWithinReach(address, protocol, reach)) throw refusal(address)
-}
-
-function refusal(host: string): AddressRefused {
-  return new AddressRefused(`No address of ${host} may be connected to`)
+function refusal(host: string): SyncFailure {
+  return new SyncFailure('address_refused', `No address of ${host} may be connected to`)
 }

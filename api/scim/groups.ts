@@ -5,9 +5,9 @@
 import { hash, randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import type { Queries, Store, Value } from '../store/store.ts'
+import type { Queries, Row, Store, Value } from '../store/store.ts'
 import type { Member } from './messages.ts'
-import { NO_MEMBERS, localGroupSchema, partOf, type LocalGroup, type MemberList, type Plan } from './plan.ts'
+import { partOf, storedGroupSchema, type Change, type MemberList, type StoredGroup } from './plan.ts'
 
 export interface PageWanted {
   readonly limit: number
@@ -20,7 +20,11 @@ export const groupRowSchema = z.object({
   organization_id: z.string(),
   external_id: z.string(),
   display_name: z.string(),
-  member_count: z.number().nullable().describe('Null if the directory never supplied members of the group.'),
+  member_count: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .describe('Null if the directory never supplied members of the group.'),
   created_at: z.string(),
   updated_at: z.string(),
 })
@@ -31,73 +35,34 @@ export const memberRowSchema = z.object({
   display_name: z.string().nullable(),
 })
 
+/** Rows that one statement reads or deletes: as many as block nobody. */
 const ROWS_AT_ONCE = 1000
 
-const LOCAL_GROUPS = `
-  SELECT id, scim_id AS "scimId", external_id AS "externalId", display_name AS "displayName",
-    member_digest AS "memberDigest", member_count AS "memberCount", member_list AS "memberList",
-    created_at AS "createdAt", CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END AS "isDeleted"
-  FROM scim_groups WHERE account_id = $1 AND scim_id > $2 ORDER BY scim_id LIMIT ${ROWS_AT_ONCE}`
 const SHOWN = `
   SELECT id, account_id AS organization_id, scim_id AS external_id, display_name, member_count, created_at, updated_at
   FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL`
 const LIST = `${SHOWN} ORDER BY created_at, id LIMIT $2 OFFSET $3`
-const FIND = `${SHOWN} AND id = $2`
 const COUNT = 'SELECT count(*) AS total FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL'
 const MEMBERS = `
   SELECT m.member_id AS id, m.type, m.display_name
   FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list
   WHERE g.id = $1 ORDER BY m.member_id LIMIT $2 OFFSET $3`
-const MEMBER_NAMES = `
-  SELECT member_id AS id, display_name AS name FROM scim_members
-  WHERE list_id = $1 AND member_id > $2 ORDER BY member_id LIMIT ${ROWS_AT_ONCE}`
-const WRITE_GROUPS = (rows: string) => `
-  INSERT INTO scim_groups (id, account_id, scim_id, external_id, display_name, member_digest, member_count,
-    member_list, created_at, updated_at, deleted_at)
-  VALUES ${rows}
-  ON CONFLICT (id) DO UPDATE SET
-    scim_id = excluded.scim_id, external_id = excluded.external_id, display_name = excluded.display_name,
-    member_digest = excluded.member_digest, member_count = excluded.member_count, member_list = excluded.member_list,
-    updated_at = excluded.updated_at, deleted_at = excluded.deleted_at`
-const ADD_LISTS = (rows: string) => `INSERT INTO scim_member_lists (id, account_id, job_id) VALUES ${rows}`
-const ADD_MEMBERS = (rows: string) => `
-  INSERT INTO scim_members (list_id, member_id, type, display_name) VALUES ${rows}`
-// The lists of an open job are not switched yet.
-const UNUSED_LISTS = `
-  SELECT l.id FROM scim_member_lists AS l
-  WHERE l.account_id = $1 AND NOT EXISTS (SELECT 1 FROM scim_groups AS g WHERE g.member_list = l.id)
-    AND NOT EXISTS (SELECT 1 FROM scim_sync_jobs AS j WHERE j.id = l.job_id AND j.status IN ('queued', 'running'))
-  LIMIT 100`
-const SWEEP_MEMBERS = `
-  DELETE FROM scim_members WHERE list_id = $1 AND member_id IN (
-    SELECT member_id FROM scim_members WHERE list_id = $1 LIMIT ${ROWS_AT_ONCE}) RETURNING 1 AS swept`
-const SWEEP_LIST = 'DELETE FROM scim_member_lists WHERE id = $1'
-const ERASE = 'DELETE FROM scim_groups WHERE account_id = $1 RETURNING member_count AS count'
-
-/** All groups of an account, including deleted ones. */
-export async function readLocalGroups(queries: Queries, accountId: string): Promise<readonly LocalGroup[]> {
-  const groups: LocalGroup[] = []
-  for (;;) {
-    const rows = await queries.query(LOCAL_GROUPS, [accountId, groups.at(-1)?.scimId ?? ''])
-    groups.push(...z.array(localGroupSchema).parse(rows))
-    if (rows.length < ROWS_AT_ONCE) return groups
-    await endOfTurn()
-  }
-}
 
 /** The current groups of an account, oldest first, and their total. */
 export async function listGroups(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
   const rows = await queries.query(LIST, [accountId, limit, offset])
-  const [count] = await queries.query(COUNT, [accountId])
-  return {
-    data: z.array(groupRowSchema).parse(rows),
-    total_count: z.object({ total: z.number() }).parse(count).total,
-  }
+  const total = await queries.query(COUNT, [accountId])
+  return { data: z.array(groupRowSchema).parse(rows), total_count: readTotal(total) }
+}
+
+/** The number in a row of `count(*) AS total`. */
+export function readTotal([row]: readonly Row[]): number {
+  return z.object({ total: z.number() }).parse(row).total
 }
 
 /** A current group of the account. */
 export async function findGroup(queries: Queries, accountId: string, id: string) {
-  const [row] = await queries.query(FIND, [accountId, id])
+  const [row] = await queries.query(`${SHOWN} AND id = $2`, [accountId, id])
   return row === undefined ? undefined : groupRowSchema.parse(row)
 }
 
@@ -117,85 +82,108 @@ export async function listMembers(
   return { data: z.array(memberRowSchema).parse(rows), total_count: group.member_count }
 }
 
-/** Memberships per transaction, to keep it short. */
-const STAGED_AT_ONCE = 2000
+const COLUMNS = storedGroupSchema.keyof().options
+const STORED = `
+  SELECT ${COLUMNS.join(', ')} FROM scim_groups
+  WHERE account_id = $1 AND scim_id > $2 ORDER BY scim_id LIMIT ${ROWS_AT_ONCE}`
+const MEMBER_NAMES = `
+  SELECT member_id AS key, display_name AS name FROM scim_members
+  WHERE list_id = $1 AND member_id > $2 ORDER BY member_id LIMIT ${ROWS_AT_ONCE}`
 
-export type MemberStage = ReturnType<typeof createMemberStage>
+/** All groups of an account, including deleted ones. */
+export async function readStoredGroups(queries: Queries, accountId: string): Promise<readonly StoredGroup[]> {
+  return await readAll(queries, STORED, accountId, storedGroupSchema, ({ scim_id }) => scim_id)
+}
 
-/** Stages lists of members for a job. `hold` runs in each transaction; it throws if the sync may not go on. */
-export function createMemberStage(
-  store: Store,
-  job: { readonly id: string; readonly accountId: string },
-  hold: (queries: Queries) => Promise<void>,
-) {
-  let lists: Value[][] = []
-  let rows: Value[][] = []
+/** All rows with this value of `$1`; each statement reads those with a key after `$2`. */
+async function readAll<Found>(
+  queries: Queries,
+  sql: string,
+  value: string,
+  schema: z.ZodType<Found>,
+  keyOf: (row: Found) => string,
+): Promise<readonly Found[]> {
+  const found: Found[] = []
+  for (;;) {
+    const last = found.at(-1)
+    const rows = await queries.query(sql, [value, last === undefined ? '' : keyOf(last)])
+    found.push(...z.array(schema).parse(rows))
+    if (rows.length < ROWS_AT_ONCE) return found
+    await endOfTurn()
+  }
+}
+
+const nameSchema = z.object({ key: z.string(), name: z.string().nullable() })
+
+/** Members between two turns of the event loop, and in one transaction. */
+const MEMBERS_AT_ONCE = 2000
+
+const ADD_LISTS = 'INSERT INTO scim_member_lists (id, account_id, job_id) VALUES'
+const ADD_MEMBERS = 'INSERT INTO scim_members (list_id, member_id, type, display_name) VALUES'
+
+/** Where a job stages lists of members. `hold` runs in each transaction; it throws if the sync may not go on. */
+export interface Staging {
+  readonly job: { readonly id: string; readonly account_id: string }
+  readonly hold: (queries: Queries) => Promise<void>
+}
+
+/** Compares lists of members with the stored ones, and stages those that differ; without `staging` (a dry run) none. */
+export class MemberStage {
+  readonly #store: Store
+  readonly #staging: Staging | undefined
+  #lists: Value[][] = []
+  #rows: Value[][] = []
+
+  constructor(store: Store, staging: Staging | undefined) {
+    this.#store = store
+    this.#staging = staging
+  }
+
+  /** Takes a group's members; a staged list is written after `flush`. */
+  async take(received: readonly Member[], former: StoredGroup | undefined): Promise<MemberList> {
+    const members = sortUnique(received)
+    const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
+    const digest = members.length === 0 ? '' : hash('sha256', text, 'base64url')
+    const count = members.length
+    if (digest === former?.member_digest) {
+      return { digest, count, listId: former.member_list, joined: partOf([]), left: partOf([]) }
+    }
+    await endOfTurn()
+    const stored = former?.member_list ?? null
+    const names =
+      stored === null ? [] : await readAll(this.#store, MEMBER_NAMES, stored, nameSchema, ({ key }) => key)
+    const left = new Map(names.map(({ key, name }) => [key, name ?? key]))
+    const joined: string[] = []
+    for (const [index, { id, displayName }] of members.entries()) {
+      if (!left.delete(id)) joined.push(displayName ?? id)
+      if (index % MEMBERS_AT_ONCE === MEMBERS_AT_ONCE - 1) await endOfTurn()
+    }
+    const listId = count === 0 || this.#staging === undefined ? null : await this.#add(members, this.#staging)
+    return { digest, count, listId, joined: partOf(joined), left: partOf([...left.values()]) }
+  }
+
+  async #add(members: readonly Member[], { job }: Staging): Promise<string> {
+    const listId = randomUUID()
+    this.#lists.push([listId, job.account_id, job.id])
+    for (const { id, type, displayName } of members) {
+      this.#rows.push([listId, id, type, displayName])
+      if (this.#rows.length >= MEMBERS_AT_ONCE) await this.flush()
+    }
+    return listId
+  }
 
   /** Writes what has been added, in one short transaction. */
-  async function flush(): Promise<void> {
-    const [newLists, newRows] = [lists, rows]
-    if (newLists.length + newRows.length === 0) return
-    lists = []
-    rows = []
-    await store.transaction(async (queries) => {
-      await hold(queries)
-      await inBatches(queries, newLists, ADD_LISTS)
-      await inBatches(queries, newRows, ADD_MEMBERS)
+  async flush(): Promise<void> {
+    const [staging, lists, rows] = [this.#staging, this.#lists, this.#rows]
+    if (staging === undefined || lists.length + rows.length === 0) return
+    this.#lists = []
+    this.#rows = []
+    await this.#store.transaction(async (queries) => {
+      await staging.hold(queries)
+      await insert(queries, ADD_LISTS, lists)
+      await insert(queries, ADD_MEMBERS, rows)
     })
   }
-
-  return {
-    flush,
-    /** Stages a list; resolves to its id. It is written after `flush`. */
-    async add(members: readonly Member[]): Promise<string> {
-      const listId = randomUUID()
-      lists.push([listId, job.accountId, job.id])
-      for (const { id, type, displayName } of members) {
-        rows.push([listId, id, type, displayName])
-        if (rows.length >= STAGED_AT_ONCE) await flush()
-      }
-      return listId
-    },
-  }
-}
-
-/** Members between two turns of the event loop. */
-const PER_TURN = 5000
-
-/**
- * Compares the members of a group with the stored ones, and stages them if they differ; without a stage (a dry run)
- * nothing is written. No members are `none`, unless the group had some.
- */
-export async function takeMembers(
-  received: readonly Member[],
-  local: LocalGroup | undefined,
-  queries: Queries,
-  stage: MemberStage | undefined,
-): Promise<MemberList | 'none'> {
-  const former = local?.memberCount ?? 0
-  if (received.length === 0 && former === 0) return 'none'
-  const members = sortUnique(received)
-  const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
-  const digest = members.length === 0 ? '' : hash('sha256', text, 'base64url')
-  if (digest === local?.memberDigest) {
-    return { ...NO_MEMBERS, digest, count: members.length, listId: local.memberList }
-  }
-  await endOfTurn()
-  const differences = await compare(members, local?.memberList ?? null, queries)
-  if (members.length === 0 || stage === undefined)
-    return { digest, count: members.length, listId: null, ...differences }
-  return { digest, count: members.length, listId: await stage.add(members), ...differences }
-}
-
-/** Who joined a stored list and who left it. */
-async function compare(members: readonly Member[], listId: string | null, queries: Queries) {
-  const left = listId === null ? new Map<string, string>() : await readMemberNames(queries, listId)
-  const joined: string[] = []
-  for (const [index, { id, displayName }] of members.entries()) {
-    if (!left.delete(id)) joined.push(displayName ?? id)
-    if (index % PER_TURN === PER_TURN - 1) await endOfTurn()
-  }
-  return { joined: partOf(joined), left: partOf([...left.values()]) }
 }
 
 /** Sorted by code units, which give the same order on every machine. Of repeated members the last one counts. */
@@ -204,87 +192,73 @@ function sortUnique(members: readonly Member[]): readonly Member[] {
   return sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
 }
 
-const nameSchema = z.object({ id: z.string(), name: z.string().nullable() })
+const WRITE_GROUPS = `INSERT INTO scim_groups (account_id, ${COLUMNS.join(', ')}) VALUES`
+const REPLACING = `
+  ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`
 
-/** The names of the members of a list, by their ids. */
-async function readMemberNames(queries: Queries, listId: string): Promise<Map<string, string>> {
-  const names = new Map<string, string>()
-  for (let after = ''; ;) {
-    const rows = z.array(nameSchema).parse(await queries.query(MEMBER_NAMES, [listId, after]))
-    for (const { id, name } of rows) names.set(id, name ?? id)
-    if (rows.length < ROWS_AT_ONCE) return names
-    after = rows.at(-1)?.id ?? ''
+/** Writes what a plan changes. */
+export async function applyPlan(
+  queries: Queries,
+  accountId: string,
+  changes: readonly Change[],
+): Promise<void> {
+  const rows = changes.map(({ row }) => [accountId, ...COLUMNS.map((column) => row[column])])
+  // In index order, so that the index is written sequentially.
+  const sorted = rows.toSorted(([, a], [, b]) => (String(a) < String(b) ? -1 : 1))
+  await insert(queries, WRITE_GROUPS, sorted, REPLACING)
+}
+
+/** Rows of one statement; few sizes mean few different statements to prepare. */
+const BATCHES = [100, 10, 1]
+
+/** Inserts rows: `before`, their placeholders, `after`. The event loop gets its turn between statements. */
+async function insert(
+  queries: Queries,
+  before: string,
+  rows: readonly (readonly Value[])[],
+  after = '',
+): Promise<void> {
+  for (let done = 0; done < rows.length;) {
+    const left = rows.length - done
+    const length = BATCHES.find((size) => size <= left) ?? 1
+    const batch = rows.slice(done, (done += length))
+    const places = batch.map(
+      (row, at) => `(${row.map((_value, column) => `$${at * row.length + column + 1}`).join(', ')})`,
+    )
+    await queries.query(`${before} ${places.join(', ')} ${after}`, batch.flat())
     await endOfTurn()
   }
 }
 
-/** Writes what a plan changes. Deleted groups keep their row, so that they get their id back, but no members. */
-export async function applyPlan(
-  queries: Queries,
-  accountId: string,
-  { changes, deletions }: Plan,
-  now: Date,
-): Promise<void> {
-  const time = now.toISOString()
-  const changed = changes.map(({ id, local, remote, members }) => {
-    const { scimId, externalId, displayName } = remote
-    const list =
-      members === null
-        ? [local?.memberDigest ?? null, local?.memberCount ?? null, local?.memberList ?? null]
-        : [members.digest, members.count, members.listId]
-    return [id, accountId, scimId, externalId, displayName, ...list, local?.createdAt ?? time, time, null]
-  })
-  const deleted = deletions.map(({ id, scimId, externalId, displayName, createdAt }) => {
-    return [id, accountId, scimId, externalId, displayName, null, null, null, createdAt, time, time]
-  })
-  // In index order, so that the index is written sequentially.
-  const rows = [...changed, ...deleted].toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1))
-  await inBatches(queries, rows, WRITE_GROUPS)
-}
+// The lists of an open job are not switched yet.
+const UNUSED_LISTS = `
+  SELECT l.id FROM scim_member_lists AS l
+  WHERE l.account_id = $1 AND NOT EXISTS (SELECT 1 FROM scim_groups AS g WHERE g.member_list = l.id)
+    AND NOT EXISTS (SELECT 1 FROM scim_sync_jobs AS j WHERE j.id = l.job_id AND j.status IN ('queued', 'running'))
+  LIMIT 100`
+const SWEEP_MEMBERS = `
+  DELETE FROM scim_members WHERE list_id = $1 AND member_id IN (
+    SELECT member_id FROM scim_members WHERE list_id = $1 LIMIT ${ROWS_AT_ONCE}) RETURNING 1 AS swept`
 
 /** Deletes the lists of members that no group of the account refers to, in small steps. */
 export async function sweepMembers(store: Store, accountId: string): Promise<void> {
   for (;;) {
-    const lists = z.array(z.object({ id: z.string() })).parse(await store.query(UNUSED_LISTS, [accountId]))
+    const lists = await store.query(UNUSED_LISTS, [accountId])
     if (lists.length === 0) return
-    for (const { id } of lists) {
-      while ((await store.query(SWEEP_MEMBERS, [id])).length === ROWS_AT_ONCE) await endOfTurn()
-      await store.query(SWEEP_LIST, [id])
+    for (const { id } of z.array(z.object({ id: z.string() })).parse(lists)) {
       // SQLite answers within the turn.
+      while ((await store.query(SWEEP_MEMBERS, [id])).length === ROWS_AT_ONCE) await endOfTurn()
+      await store.query('DELETE FROM scim_member_lists WHERE id = $1', [id])
       await endOfTurn()
     }
   }
 }
+
+const ERASE = 'DELETE FROM scim_groups WHERE account_id = $1 RETURNING member_count AS count'
 
 /** Deletes all groups of an account; resolves to the numbers of groups and memberships. */
 export async function eraseGroups(queries: Queries, accountId: string) {
   const rows = await queries.query(ERASE, [accountId])
   const counts = z.array(z.object({ count: z.number().nullable() })).parse(rows)
   return { groups: rows.length, members: counts.reduce((sum, { count }) => sum + (count ?? 0), 0) }
-}
-
-// Batch sizes; few sizes mean few different statements to prepare.
-const BATCHES = [100, 10, 1] as const
-
-/**
- * Runs a statement per batch of rows. `sql` receives the placeholders of the rows, such as `($1, $2), ($3, $4)`. The
- * event loop gets its turn between batches.
- */
-async function inBatches(
-  queries: Queries,
-  rows: readonly (readonly Value[])[],
-  sql: (placeholders: string) => string,
-): Promise<void> {
-  let done = 0
-  for (const size of BATCHES) {
-    for (; rows.length - done >= size; done += size) {
-      const batch = rows.slice(done, done + size)
-      const values = batch.flat()
-      const places = batch.map(
-        (row, at) => `(${row.map((_, column) => `$${at * row.length + column + 1}`).join(', ')})`,
-      )
-      await queries.query(sql(places.join(', ')), values)
-      await endOfTurn()
-    }
-  }
 }

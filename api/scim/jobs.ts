@@ -12,16 +12,16 @@ import { advanceSchedule, dueConnections, findConnection, type Connection } from
 import { SyncFailure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
 import {
-  failJob,
+  endJob,
   findJob,
+  findWork,
   formerJob,
-  interruptExpiredJobs,
   renewLease,
   requestJob,
   showJob,
   takeJob,
   type Job,
-  type RunningJob,
+  type Runner,
 } from './job-store.ts'
 import type { SyncMetrics } from './metrics.ts'
 import { lostJob, sync, type SyncDependencies, type SyncOptions } from './sync.ts'
@@ -51,10 +51,11 @@ export function createSyncJobs(
   { concurrent }: { readonly concurrent: number },
 ) {
   const { store, clock, log, leaseMs } = dependencies
+  const runner = newRunner(dependencies)
   const stopping = new AbortController()
   const { signal } = stopping
+  const options = { signal, allowDeletions: false, progress: () => undefined }
   const running = new Set<Promise<void>>()
-  const takeOne = jobTaker(running, { signal, onEnd: () => wake() }, dependencies)
   let polling = Promise.resolve()
   let isWaiting = false
   let timer: NodeJS.Timeout | undefined
@@ -62,12 +63,25 @@ export function createSyncJobs(
   async function poll(): Promise<void> {
     isWaiting = false
     try {
-      for (const job of await interruptExpiredJobs(store, clock())) await reportEnd(job, dependencies)
+      for (const job of await findWork(store, clock())) {
+        if (job.status === 'running') await interrupt(job, dependencies)
+        else if (running.size < concurrent && !signal.aborted) await start(job)
+      }
+      // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
       for (const connection of await dueConnections(store, clock())) await startDue(connection, dependencies)
-      while (running.size < concurrent && !signal.aborted && (await takeOne()));
     } catch (error) {
       log.error({ err: error }, 'sync jobs could not be checked')
     }
+  }
+
+  async function start(queued: Job): Promise<void> {
+    const job = await takeJob(store, queued, runner, clock())
+    if (job === undefined) return
+    const work = runJob(job, runner, options, dependencies).finally(() => {
+      running.delete(work)
+      wake()
+    })
+    running.add(work)
   }
 
   // One poll at a time, and at most one queued: two at once could take too many jobs.
@@ -99,25 +113,32 @@ export function createSyncJobs(
   }
 }
 
-/** Takes a queued job, if there is one, and lets it run. */
-function jobTaker(
-  running: Set<Promise<void>>,
-  { signal, onEnd }: { readonly signal: AbortSignal; readonly onEnd: () => void },
-  dependencies: JobDependencies,
-): () => Promise<boolean> {
-  const { store, clock, leaseMs } = dependencies
-  // The identity of this process in the rows of its jobs.
-  const runner = randomUUID()
-  return async () => {
-    const job = await takeJob(store, runner, { now: clock(), leaseMs })
-    if (job === undefined) return false
-    const options = { signal, allowDeletions: false, progress: () => undefined }
-    const work = runJob(job, runner, options, dependencies).finally(() => {
-      running.delete(work)
-      onEnd()
-    })
-    running.add(work)
-    return true
+function newRunner({ leaseMs }: Pick<JobDependencies, 'leaseMs'>): Runner {
+  return { id: randomUUID(), leaseMs }
+}
+
+/** Runs a sync of the account in this process, after any open one; resolves to its finished job. */
+export async function syncNow(
+  accountId: string,
+  options: SyncOptions,
+  dependencies: JobDependencies & { readonly note: (line: string) => void },
+): Promise<Job> {
+  const { store, clock, note, leaseMs } = dependencies
+  const runner = newRunner(dependencies)
+  let waitedFor: string | undefined
+  for (;;) {
+    options.signal.throwIfAborted()
+    const open = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
+    if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
+    const job = await takeJob(store, open, runner, clock())
+    if (job !== undefined) {
+      await runJob(job, runner, options, dependencies)
+      return (await findJob(store, accountId, job.id)) ?? job
+    }
+    if (open.id !== waitedFor) note(`Job ${open.id} is running in another process; waiting for its end.`)
+    waitedFor = open.id
+    await interrupt(open, dependencies)
+    await sleep(leaseMs / RENEWALS_PER_LEASE)
   }
 }
 
@@ -136,35 +157,51 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
   }
 }
 
+/** Ends a job if its lease has expired. */
+async function interrupt(job: Job, dependencies: JobDependencies): Promise<void> {
+  const { store, clock } = dependencies
+  const ended = await endJob(store, job, 'expired', { failure: 'interrupted' }, clock())
+  if (ended !== undefined) await reportEnd(ended, dependencies)
+}
+
 /** Runs a job that `runner` has taken, and records its end. If the store fails, the lease expires. */
 async function runJob(
   job: Job,
-  runner: string,
+  runner: Runner,
   options: SyncOptions,
   dependencies: JobDependencies,
 ): Promise<void> {
   const { store, clock, log, syncMs, metrics } = dependencies
   const start = performance.now()
-  const running: RunningJob = { id: job.id, runner }
   const about = { job_id: job.id, account_id: job.account_id }
   const ending = new AbortController()
   const signal = AbortSignal.any([options.signal, ending.signal])
   const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
   const deadline = setTimeout(() => ending.abort(late), syncMs)
-  const lease = keepLease(running, ending, dependencies)
+  const lease = setInterval(() => void renew(), runner.leaseMs / RENEWALS_PER_LEASE)
+  const renew = async () => {
+    try {
+      if (!(await renewLease(store, job, runner, clock()))) ending.abort(lostJob())
+    } catch (error) {
+      log.error({ ...about, err: error }, 'the lease of a directory sync could not be renewed')
+    }
+  }
   try {
-    const { warnings, ...counts } = await sync(running, job.account_id, { ...options, signal }, dependencies)
-    const level = warnings.length > 0 ? 'warn' : 'info'
-    log[level]({ ...about, ...counts, ...(warnings.length > 0 && { warnings }) }, 'directory sync succeeded')
-    metrics?.groupsChanged(counts)
-    await reportEnd({ ...job, status: 'succeeded' }, dependencies, performance.now() - start)
+    const { ended, changed, warnings } = await sync(job, runner, { ...options, signal }, dependencies)
+    const { synced_groups: synced, deleted_groups: deleted } = ended
+    log[warnings.length > 0 ? 'warn' : 'info'](
+      { ...about, synced, deleted, changed, ...(warnings.length > 0 && { warnings }) },
+      'directory sync succeeded',
+    )
+    metrics?.groupsChanged({ changed, deleted: deleted ?? 0 })
+    await reportEnd(ended, dependencies, performance.now() - start)
   } catch (error) {
     const fault =
       error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
     const { failure } = fault
     log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
     try {
-      const ended = await failJob(store, running, { failure, now: clock() })
+      const ended = await endJob(store, job, runner, { failure }, clock())
       // A job that another process ended as interrupted was counted there.
       if (ended !== undefined) await reportEnd(ended, dependencies, performance.now() - start)
     } catch (unrecorded) {
@@ -179,67 +216,21 @@ async function runJob(
   }
 }
 
-function keepLease(
-  running: RunningJob,
-  ending: AbortController,
-  { store, log, clock, leaseMs }: JobDependencies,
-): NodeJS.Timeout {
-  const renew = async () => {
-    try {
-      if (!(await renewLease(store, running, { now: clock(), leaseMs }))) ending.abort(lostJob())
-    } catch (error) {
-      log.error({ job_id: running.id, err: error }, 'the lease of a directory sync could not be renewed')
-    }
-  }
-  return setInterval(() => void renew(), leaseMs / RENEWALS_PER_LEASE)
-}
-
 /** Counts the end of a job, and sends a notice of a scheduled one if it fails first or succeeds again. */
 async function reportEnd(job: Job, dependencies: JobDependencies, ms?: number): Promise<void> {
   const { store, metrics, notify, log } = dependencies
-  metrics?.jobFinished(job.status === 'succeeded' ? 'succeeded' : (job.failure ?? 'internal'), ms)
+  metrics?.jobFinished(job.failure ?? 'succeeded', ms)
   if (notify === undefined || job.scheduled === 0) return
   try {
     const hadFailed = (await formerJob(store, job))?.status === 'failed'
-    if (hadFailed !== (job.status === 'succeeded')) return
+    if (hadFailed === (job.status === 'failed')) return
     const account = (await findConnection(store, job.account_id))?.account ?? job.account_id
-    void notify(noticeOf(job, account, hadFailed))
+    const about = `The scheduled directory sync of account "${account}"`
+    const [event, message] = hadFailed
+      ? ['sync_recovered', `${about} succeeds again.`]
+      : ['sync_failed', `${about} failed. ${showJob(job).error_message}`]
+    void notify({ event, message, account, job_id: job.id })
   } catch (error) {
     log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
-  }
-}
-
-function noticeOf(job: Job, account: string, hadFailed: boolean) {
-  const about = `The scheduled directory sync of account "${account}"`
-  return {
-    event: hadFailed ? 'sync_recovered' : 'sync_failed',
-    message: hadFailed ? `${about} succeeds again.` : `${about} failed. ${showJob(job).error_message ?? ''}`,
-    account,
-    job_id: job.id,
-  }
-}
-
-/** Runs a sync of the account in this process, after any open one; resolves to its finished job. */
-export async function syncNow(
-  accountId: string,
-  options: SyncOptions,
-  dependencies: JobDependencies & { readonly note: (line: string) => void },
-): Promise<Job> {
-  const { store, clock, note, leaseMs } = dependencies
-  const runner = randomUUID()
-  let waitedFor: string | undefined
-  for (;;) {
-    options.signal.throwIfAborted()
-    const open = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
-    if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
-    const job = await takeJob(store, runner, { now: clock(), leaseMs }, open.id)
-    if (job !== undefined) {
-      await runJob(job, runner, options, dependencies)
-      return (await findJob(store, accountId, job.id)) ?? job
-    }
-    if (open.id !== waitedFor) note(`Job ${open.id} is running in another process; waiting for its end.`)
-    waitedFor = open.id
-    await interruptExpiredJobs(store, clock())
-    await sleep(leaseMs / RENEWALS_PER_LEASE)
   }
 }

@@ -35,15 +35,6 @@ export interface Page {
   readonly nextCursor: string | undefined
 }
 
-/** What a `ServiceProviderConfig` offers for lists. */
-export interface ListOffer {
-  /** Whether the directory supports cursors (RFC 9865), and `sortBy`. */
-  readonly cursor: boolean
-  readonly sort: boolean
-  /** Maximum rows of a page. */
-  readonly maxPage: number
-}
-
 /**
  * Reads one page of `GET /Groups`.
  * @throws {SyncFailure} if it is not a list of groups.
@@ -51,26 +42,23 @@ export interface ListOffer {
 export function readPage(body: unknown): Page {
   const total = readCount(attribute(body, 'totalResults'))
   const resources = attribute(body, 'Resources')
+  const cursor = attribute(body, 'nextCursor') || undefined
   // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
   const isEmpty = resources === undefined && total !== undefined
   if (!isEmpty && typeof resources !== 'object') throw malformed('no list of Resources')
+  // An invalid cursor must not count as none: the first page would pass for the whole list.
+  const nextCursor = readId(cursor)
+  if (nextCursor === undefined && cursor !== undefined) throw malformed('nextCursor is not text')
   const rows = asList(resources)
-  const groups: ReceivedGroup[] = []
-  const unusable: string[] = []
-  for (const row of rows) {
-    const group = readGroup(row)
-    if (group === undefined) unusable.push(readText(attribute(row, 'displayName')) ?? 'without a name')
-    else groups.push(group)
+  const groups = rows.map(readGroup)
+  const nameless = rows.filter((_row, index) => groups[index] === undefined)
+  return {
+    groups: groups.filter((group) => group !== undefined),
+    rows: rows.length,
+    unusable: nameless.map((row) => readText(attribute(row, 'displayName')) ?? 'without a name'),
+    total,
+    nextCursor,
   }
-  return { groups, rows: rows.length, unusable, total, nextCursor: readCursor(attribute(body, 'nextCursor')) }
-}
-
-// An invalid cursor must not count as none: the first page would pass for the whole list.
-function readCursor(value: unknown): string | undefined {
-  if (value === undefined || value === '') return undefined
-  const cursor = readId(value)
-  if (cursor === undefined) throw malformed('nextCursor is not text')
-  return cursor
 }
 
 /** Reads one group; undefined without a usable id. */
@@ -116,7 +104,11 @@ function decode(text: string): string | undefined {
   }
 }
 
-export function readListOffer(body: unknown): ListOffer {
+/** What a `ServiceProviderConfig` offers for lists. */
+export type ListOffer = ReturnType<typeof readListOffer>
+
+/** Whether a directory supports cursors (RFC 9865) and `sortBy`, and the maximum rows of a page. */
+export function readListOffer(body: unknown) {
   const [pagination, filter] = [attribute(body, 'pagination'), attribute(body, 'filter')]
   const most = [attribute(pagination, 'maxPageSize'), attribute(filter, 'maxResults')].map(readCount)
   return {
@@ -129,11 +121,6 @@ export function readListOffer(body: unknown): ListOffer {
 /** Whether this is true, which some directories send as text. */
 function isTrue(value: unknown): boolean {
   return String(value).toLowerCase() === 'true'
-}
-
-/** Whether an error reply says that a cursor is lost (RFC 9865, 2.1). */
-export function isCursorLost(body: unknown): boolean {
-  return ['expiredCursor', 'invalidCursor'].includes(String(attribute(body, 'scimType')))
 }
 
 /** An attribute; undefined if it is missing or null. Directories send names in any case (RFC 7643, 2.1). */
@@ -157,13 +144,12 @@ function asList(value: unknown): readonly unknown[] {
 const MAX_TEXT = 256
 // PostgreSQL limits an index row to 2704 bytes over all its columns.
 const MAX_ID_BYTES = 1024
-const CONTROL_CHARACTER = /\p{Cc}/u
 
 /** An identifier, unchanged, or undefined. */
 function readId(value: unknown): string | undefined {
   const id = Number.isSafeInteger(value) ? String(value) : value
   if (typeof id !== 'string' || id === '' || id.length > MAX_ID_BYTES) return undefined
-  const isUsable = Buffer.byteLength(id) <= MAX_ID_BYTES && id.isWellFormed() && !CONTROL_CHARACTER.test(id)
+  const isUsable = Buffer.byteLength(id) <= MAX_ID_BYTES && id.isWellFormed() && !/\p{Cc}/u.test(id)
   return isUsable ? id : undefined
 }
 
@@ -171,10 +157,10 @@ function readId(value: unknown): string | undefined {
 function readText(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value !== 'string') return undefined
-  if (value.length <= MAX_TEXT && value.isWellFormed() && !CONTROL_CHARACTER.test(value)) return value
   // Copied, since a slice would keep the whole text in memory.
-  const text = Buffer.from(value.slice(0, MAX_TEXT).toWellFormed()).toString()
-  return text.replaceAll(/\p{Cc}/gu, ' ')
+  const text =
+    value.length <= MAX_TEXT ? value : Buffer.from(value.slice(0, MAX_TEXT).toWellFormed()).toString()
+  return text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
 }
 
 /** A number of rows, which some directories send as text. */

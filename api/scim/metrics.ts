@@ -9,24 +9,15 @@ export type SyncMetrics = ReturnType<typeof createScimMetrics>
 
 /** The metrics of directory sync, in `registry`. */
 export function createScimMetrics(registry: Registry) {
-  const registers = [registry]
-  const jobs = new Counter({
-    name: 'scim_jobs_total',
-    help: 'Sync jobs by outcome: succeeded, or the cause of the failure.',
-    labelNames: ['outcome'],
-    registers,
-  })
+  const counter = (name: string, help: string, label: string) =>
+    new Counter({ name, help, labelNames: [label], registers: [registry] })
+  const jobs = counter('scim_jobs_total', 'Sync jobs: succeeded, or the cause of the failure.', 'outcome')
+  const groups = counter('scim_groups_changed_total', 'Groups that syncs wrote or deleted.', 'change')
   const duration = new Histogram({
     name: 'scim_job_duration_seconds',
     help: 'Time from the start of a sync job to its end.',
     buckets: SECONDS,
-    registers,
-  })
-  const groups = new Counter({
-    name: 'scim_groups_changed_total',
-    help: 'Groups that syncs changed: written (new, changed or back again) or deleted.',
-    labelNames: ['change'],
-    registers,
+    registers: [registry],
   })
   return {
     /** A job is over; `ms` is its time in this process, if it ran here. */
@@ -34,7 +25,7 @@ export function createScimMetrics(registry: Registry) {
       jobs.inc({ outcome })
       if (ms !== undefined) duration.observe(ms / 1000)
     },
-    /** A sync wrote new or changed groups, and marked others as deleted. */
+    /** A sync wrote new, changed or restored groups, and marked others as deleted. */
     groupsChanged({ changed, deleted }: { readonly changed: number; readonly deleted: number }): void {
       groups.inc({ change: 'written' }, changed)
       groups.inc({ change: 'deleted' }, deleted)

@@ -1,4 +1,4 @@
-/** Computes the changes of a sync from the local and the remote groups, whether they may be made, and their report. */
+/** Computes the changes of a sync from the stored and the received groups, whether they may be made, and their report. */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
@@ -7,7 +7,6 @@ import type { ReceivedGroup } from './messages.ts'
 
 /** Names that a report lists of each kind. */
 const NAMED = 100
-
 /** Groups between two turns of the event loop. */
 const PER_TURN = 2000
 
@@ -19,24 +18,25 @@ const partSchema = z.strictObject({
 export type Part = z.infer<typeof partSchema>
 
 /** A group in the store; a deleted one keeps its row, and is restored under its id. */
-export const localGroupSchema = z.object({
+export const storedGroupSchema = z.object({
   id: z.string(),
-  scimId: z.string(),
-  externalId: z.string().nullable(),
-  displayName: z.string(),
-  /** Of the last supplied members; null, like the count and the list, if none were ever supplied. */
-  memberDigest: z.string().nullable(),
-  memberCount: z.number().nullable(),
+  scim_id: z.string(),
+  external_id: z.string().nullable(),
+  display_name: z.string(),
+  /** Of the last supplied members; null, like the count, if none were ever supplied. */
+  member_digest: z.string().nullable(),
+  member_count: z.number().nullable(),
   /** The id of the stored list of members; null for an empty one too. */
-  memberList: z.string().nullable(),
-  createdAt: z.string(),
-  isDeleted: z.number().transform(Boolean),
+  member_list: z.string().nullable(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  deleted_at: z.string().nullable(),
 })
-export type LocalGroup = Readonly<z.infer<typeof localGroupSchema>>
+export type StoredGroup = Readonly<z.infer<typeof storedGroupSchema>>
 
 /** A list of members from the directory, beside the stored list of its group. */
 export interface MemberList {
-  /** Equal for equal lists. */
+  /** Equal for equal lists; empty for no members. */
   readonly digest: string
   readonly count: number
   /** The staged list, or the equal stored one; null in a dry run, and for an empty one. */
@@ -46,146 +46,116 @@ export interface MemberList {
   readonly left: Part
 }
 
-/** A group of the directory. Its members are `none` if the reply has none, and `unknown` if they were not read. */
+/** A group of the directory; its members are null if they were not read. */
 export interface RemoteGroup extends Pick<ReceivedGroup, 'scimId' | 'externalId' | 'displayName'> {
-  readonly members: MemberList | 'none' | 'unknown'
-}
-
-/** One group to write. */
-interface Change {
-  /** The id of the group, which a new one has too. */
-  readonly id: string
-  /** The stored group; undefined for a new one. */
-  readonly local: LocalGroup | undefined
-  readonly remote: RemoteGroup
-  /** The new list of members; null if the stored one stays. */
   readonly members: MemberList | null
 }
 
-export interface Plan {
-  readonly changes: readonly Change[]
-  /** Groups that the directory lacks. */
-  readonly deletions: readonly LocalGroup[]
-  /** Number of groups from the directory, and of all after the plan: also unlisted ones that stay. */
-  readonly received: number
-  readonly present: number
-  /** Numbers of groups before, and of the members of those that stay: removals are measured against them. */
-  readonly groupsBefore: number
-  readonly membersBefore: number
+/** One group to write: its row before, if any, and after. */
+export interface Change {
+  readonly former: StoredGroup | undefined
+  readonly row: StoredGroup
+  readonly joined: Part
+  readonly left: Part
 }
 
-export function hasNoMembers({ members }: RemoteGroup): boolean {
-  return members === 'none' || (members !== 'unknown' && members.count === 0)
-}
-
-/** The list of a group without members; such lists are recognized by their count. */
-export const NO_MEMBERS: MemberList = {
-  digest: '',
-  count: 0,
-  listId: null,
-  joined: { count: 0, names: [] },
-  left: { count: 0, names: [] },
-}
-
-/** The changes from the local groups to the remote ones; groups with an id in `staying` are not removed. */
+/**
+ * The changes from the stored groups to the received ones; groups with an id in `staying` are not deleted. Received ones
+ * are matched by the directory's id, then, if recreated, by externalId. Never by name.
+ */
 export async function planSync(
-  local: readonly LocalGroup[],
+  stored: readonly StoredGroup[],
   remote: ReadonlyMap<string, RemoteGroup>,
-  staying: ReadonlySet<string> = new Set(),
-): Promise<Plan> {
-  const findLocal = await matchGroups(local, remote, staying)
-  const suppliesMembers = remote
-    .values()
-    .some(({ members }) => typeof members === 'object' && members.count > 0)
-  const matched = new Set<LocalGroup>()
+  staying: ReadonlySet<string>,
+  now: Date,
+): Promise<readonly Change[]> {
+  const byScimId = new Map(stored.map((group) => [group.scim_id, group]))
+  const free = stored.filter(({ scim_id }) => !remote.has(scim_id) && !staying.has(scim_id))
+  await endOfTurn()
+  const [living, deleted] = [byExternalId(free.filter(isLiving)), byExternalId(free.filter(isDeleted))]
+  const recreated = [...remote.values()].filter(({ scimId }) => !byScimId.has(scimId))
+  const unique = byUniqueKey(recreated, ({ externalId }) => externalId)
+  const findFormer = (group: RemoteGroup) => {
+    const { scimId, externalId } = group
+    if (externalId === null || unique.get(externalId) !== group) return byScimId.get(scimId)
+    return living.get(externalId) ?? deleted.get(externalId)
+  }
+  const suppliesMembers = remote.values().some(({ members }) => members !== null && members.count > 0)
+  const matched = new Set<StoredGroup>()
   const changes: Change[] = []
   let done = 0
   for (const group of remote.values()) {
-    const former = findLocal(group)
+    const former = findFormer(group)
     if (former !== undefined) matched.add(former)
-    const change = changeOf(former, group, suppliesMembers)
+    const change = changeOf(former, group, { suppliesMembers, time: now.toISOString() })
     if (change !== undefined) changes.push(change)
     if ((done += 1) % PER_TURN === 0) await endOfTurn()
   }
-  const living = local.filter((group) => !group.isDeleted)
-  const absent = living.filter((group) => !matched.has(group))
-  const deletions = absent.filter(({ scimId }) => !staying.has(scimId))
-  const removed = new Set(deletions)
-  return {
-    changes,
-    deletions,
-    received: remote.size,
-    present: remote.size + absent.length - deletions.length,
-    groupsBefore: living.length,
-    membersBefore: sum(living.map((group) => (removed.has(group) ? 0 : (group.memberCount ?? 0)))),
-  }
+  const isAbsent = (group: StoredGroup) => !matched.has(group) && !staying.has(group.scim_id)
+  changes.push(
+    ...stored.filter((group) => isLiving(group) && isAbsent(group)).map((group) => deletionOf(group, now)),
+  )
+  return changes
 }
 
-/** Matches by the directory's id, then, for a recreated group, by its externalId. Never by name. */
-async function matchGroups(
-  local: readonly LocalGroup[],
-  remote: ReadonlyMap<string, RemoteGroup>,
-  staying: ReadonlySet<string>,
-): Promise<(group: RemoteGroup) => LocalGroup | undefined> {
-  const byScimId = new Map(local.map((group) => [group.scimId, group]))
-  await endOfTurn()
-  const free = local.filter(({ scimId }) => !remote.has(scimId) && !staying.has(scimId))
-  const living = byExternalId(free.filter((group) => !group.isDeleted))
-  const deleted = byExternalId(free.filter((group) => group.isDeleted))
-  await endOfTurn()
-  const recreated = byExternalId([...remote.values()].filter(({ scimId }) => !byScimId.has(scimId)))
-  await endOfTurn()
-  return (group) => {
-    const { scimId, externalId } = group
-    const sameId = byScimId.get(scimId)
-    if (sameId !== undefined || externalId === null || recreated.get(externalId) !== group) return sameId
-    return living.get(externalId) ?? deleted.get(externalId)
-  }
+const isDeleted = ({ deleted_at }: StoredGroup): boolean => deleted_at !== null
+
+/** Whether a group is in use. */
+export const isLiving = (group: StoredGroup): boolean => !isDeleted(group)
+
+/** Groups by their externalId. */
+export function byExternalId(groups: readonly StoredGroup[]): Map<string, StoredGroup | undefined> {
+  return byUniqueKey(groups, ({ external_id }) => external_id)
 }
 
-/** By externalId, only unique ones: a shared externalId identifies no group. */
-export function byExternalId<Group extends Pick<RemoteGroup, 'externalId'>>(
-  groups: readonly Group[],
-): Map<string, Group | undefined> {
+/** Groups by a key; a shared key identifies none. */
+function byUniqueKey<Group>(groups: readonly Group[], keyOf: (group: Group) => string | null) {
   const found = new Map<string, Group | undefined>()
   for (const group of groups) {
-    const { externalId } = group
-    if (externalId !== null) found.set(externalId, found.has(externalId) ? undefined : group)
+    const key = keyOf(group)
+    if (key !== null) found.set(key, found.has(key) ? undefined : group)
   }
   return found
 }
 
+const NOBODY: Part = { count: 0, names: [] }
+const NO_MEMBERS = { member_digest: null, member_count: null, member_list: null }
+
 function changeOf(
-  local: LocalGroup | undefined,
-  remote: RemoteGroup,
-  suppliesMembers: boolean,
+  former: StoredGroup | undefined,
+  { scimId, externalId, displayName, members }: RemoteGroup,
+  { suppliesMembers, time }: { readonly suppliesMembers: boolean; readonly time: string },
 ): Change | undefined {
-  const members = newMembers(local, remote, suppliesMembers)
+  const { member_digest, member_count, member_list } = former ?? NO_MEMBERS
+  // A group without members is empty if the directory supplies members, for others or for this one before.
+  const isKnown = members !== null && (members.count > 0 || suppliesMembers || (member_count ?? 0) > 0)
+  const isNew = isKnown && members.digest !== member_digest
+  const row: StoredGroup = {
+    id: former?.id ?? randomUUID(),
+    scim_id: scimId,
+    external_id: externalId,
+    display_name: displayName,
+    ...(isNew
+      ? { member_digest: members.digest, member_count: members.count, member_list: members.listId }
+      : { member_digest, member_count, member_list }),
+    created_at: former?.created_at ?? time,
+    updated_at: time,
+    deleted_at: null,
+  }
+  const { joined, left } = isNew ? members : { joined: NOBODY, left: NOBODY }
   const isSame =
-    local?.isDeleted === false &&
-    local.scimId === remote.scimId &&
-    local.externalId === remote.externalId &&
-    local.displayName === remote.displayName &&
-    members === null
-  return isSame ? undefined : { id: local?.id ?? randomUUID(), local, remote, members }
+    former?.deleted_at === null &&
+    former.scim_id === scimId &&
+    former.external_id === externalId &&
+    former.display_name === displayName
+  return isSame && !isNew ? undefined : { former, row, joined, left }
 }
 
-/** The list of members to write, if it is new. A group without members is empty if the directory supplies members. */
-function newMembers(
-  local: LocalGroup | undefined,
-  { members }: RemoteGroup,
-  suppliesMembers: boolean,
-): MemberList | null {
-  if (members === 'none') return suppliesMembers && local?.memberCount !== 0 ? NO_MEMBERS : null
-  return members === 'unknown' || members.digest === local?.memberDigest ? null : members
-}
-
-/** The directory's ids of groups that a plan removes: deleted ones, and ones replaced by a recreated group. */
-export function goneIn({ changes, deletions }: Plan): string[] {
-  const replaced = changes.filter(({ local, remote }) => {
-    return local?.isDeleted === false && local.scimId !== remote.scimId
-  })
-  return [...deletions, ...replaced.flatMap(({ local }) => local ?? [])].map((group) => group.scimId)
+/** Deleted groups keep their row, so that they get their id back, but no members. */
+function deletionOf(former: StoredGroup, now: Date): Change {
+  const time = now.toISOString()
+  const row = { ...former, ...NO_MEMBERS, updated_at: time, deleted_at: time }
+  return { former, row, joined: NOBODY, left: NOBODY }
 }
 
 /** This many groups and members may be removed in one sync, and beyond them this percentage. */
@@ -195,21 +165,40 @@ interface Gate {
   readonly gate_percent: number
 }
 
-/** The failure that blocks a plan without `--allow-deletions`, if any: a large loss more likely is an incomplete reading. */
-export function deletionFault(plan: Plan, gate: Gate): SyncFailure | undefined {
-  const { deletions, received, groupsBefore, membersBefore } = plan
-  if (received === 0 && groupsBefore > 0) {
-    return new SyncFailure('directory_empty', `the directory has no groups, but ${groupsBefore} are stored`)
+/**
+ * The failure that blocks changes without `--allow-deletions`, if any: a large loss more likely is an incomplete reading.
+ * Added members do not offset removed ones.
+ */
+export function deletionFault(
+  {
+    stored,
+    changes,
+    received,
+  }: {
+    readonly stored: readonly StoredGroup[]
+    readonly changes: readonly Change[]
+    readonly received: number
+  },
+  gate: Gate,
+): SyncFailure | undefined {
+  const groups = stored.filter(isLiving).length
+  if (received === 0 && groups > 0) {
+    return new SyncFailure('directory_empty', `the directory has no groups, but ${groups} are stored`)
   }
-  if (exceedsGate(deletions.length, groupsBefore, gate.gate_groups, gate)) {
-    const detail = `${deletions.length} of ${groupsBefore} groups would be removed`
-    return new SyncFailure('deletion_threshold_exceeded', detail)
-  }
-  // Added members do not offset removed ones.
-  const left = countOf(plan, 'left')
-  if (!exceedsGate(left, membersBefore, gate.gate_members, gate)) return undefined
-  const detail = `${left} of ${membersBefore} memberships would be removed`
+  const deleted = changes.filter(({ row }) => isDeleted(row)).map(({ former }) => former)
+  // Of the groups that stay.
+  const members = sum(stored, (group) => group.member_count) - sum(deleted, (group) => group?.member_count)
+  const left = sum(changes, (change) => change.left.count)
+  const isTooMuch =
+    exceedsGate(deleted.length, groups, gate.gate_groups, gate) ||
+    exceedsGate(left, members, gate.gate_members, gate)
+  if (!isTooMuch) return undefined
+  const detail = `${deleted.length} of ${groups} groups and ${left} of ${members} memberships would be removed`
   return new SyncFailure('deletion_threshold_exceeded', detail)
+}
+
+function sum<Item>(items: readonly Item[], of: (item: Item) => number | null | undefined): number {
+  return items.reduce((total, item) => total + (of(item) ?? 0), 0)
 }
 
 /** Whether this share of all exceeds a gate; in integers, so that exactly the percentage is allowed. */
@@ -222,7 +211,7 @@ export function exceedsGate(
   return lost > free && lost * 100 > all * gate_percent
 }
 
-/** The changes of a job for its account (CONTRACT 5). Members are named as `group: member`. */
+/** The changes of a job for its account (CONTRACT 5). */
 export const reportSchema = z.strictObject({
   groups_added: partSchema,
   groups_renamed: partSchema.describe('Names as `former -> present`.'),
@@ -233,29 +222,31 @@ export const reportSchema = z.strictObject({
 })
 export type Report = z.infer<typeof reportSchema>
 
-/** The report of a plan; an empty plan is one of a job that changed nothing. */
-export function reportOf(plan: Pick<Plan, 'changes' | 'deletions'>, warnings: readonly string[]): Report {
-  const { changes, deletions } = plan
-  const added = changes.filter(({ local }) => local?.isDeleted !== false)
-  const renamed = changes.filter(({ local, remote }) => {
-    return local?.isDeleted === false && local.displayName !== remote.displayName
-  })
-  const members = (which: 'joined' | 'left') => ({
-    count: countOf(plan, which),
+/** The report of a plan; without changes it is one of a job that changed nothing. */
+export function reportOf(changes: readonly Change[], warnings: readonly string[]): Report {
+  const groups = {
+    groups_added: [] as string[],
+    groups_renamed: [] as string[],
+    groups_deleted: [] as string[],
+  }
+  for (const { former, row } of changes) {
+    const name = row.display_name
+    if (isDeleted(row)) groups.groups_deleted.push(name)
+    else if (former?.deleted_at !== null) groups.groups_added.push(name)
+    else if (former.display_name !== name) groups.groups_renamed.push(`${former.display_name} -> ${name}`)
+  }
+  const members = (which: 'joined' | 'left'): Part => ({
+    count: sum(changes, (change) => change[which].count),
     names: changes
       .values()
-      .flatMap(({ members: list, remote }) =>
-        (list?.[which].names ?? []).map((name) => `${remote.displayName}: ${name}`),
-      )
+      .flatMap(({ row, [which]: { names } }) => names.map((name) => `${row.display_name}: ${name}`))
       .take(NAMED)
       .toArray(),
   })
   return {
-    groups_added: partOf(added.map(({ remote }) => remote.displayName)),
-    groups_renamed: partOf(
-      renamed.map(({ local, remote }) => `${local?.displayName} -> ${remote.displayName}`),
-    ),
-    groups_deleted: partOf(deletions.map(({ displayName }) => displayName)),
+    groups_added: partOf(groups.groups_added),
+    groups_renamed: partOf(groups.groups_renamed),
+    groups_deleted: partOf(groups.groups_deleted),
     members_joined: members('joined'),
     members_left: members('left'),
     warnings: [...warnings],
@@ -265,12 +256,4 @@ export function reportOf(plan: Pick<Plan, 'changes' | 'deletions'>, warnings: re
 /** All of these names, of which a report lists the first. */
 export function partOf(names: readonly string[]): Part {
   return { count: names.length, names: names.slice(0, NAMED) }
-}
-
-function countOf({ changes }: Pick<Plan, 'changes'>, which: 'joined' | 'left'): number {
-  return sum(changes.map(({ members }) => members?.[which].count ?? 0))
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
 }

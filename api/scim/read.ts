@@ -1,6 +1,6 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
 import { shorten } from '../untrusted/shorten.ts'
-import { createClient, type ClientDependencies, type DirectoryClient, type SyncLimits } from './client.ts'
+import type { DirectoryClient, SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { isOfReply, SyncFailure } from './failures.ts'
 import {
@@ -11,8 +11,8 @@ import {
   type Page,
   type ReceivedGroup,
 } from './messages.ts'
-import { hasNoMembers, type RemoteGroup } from './plan.ts'
-import { ON_REQUEST, requestPage, walkGroups, type Progress, type Walk } from './walk.ts'
+import { exceedsGate, type RemoteGroup } from './plan.ts'
+import { ON_REQUEST, requestPage, walkGroups, type Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first two of the whole directory, the others of some groups. */
 const WARNINGS = {
@@ -32,54 +32,52 @@ const WARNINGS = {
 export interface ReadOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
-  readonly members: Connection['members']
-  readonly progress: Progress
-  /** Whether a sync goes on if the members of `groups` of all groups are unreadable. */
-  readonly mayMiss: (groups: number, all: number) => boolean
+  readonly connection: Connection
+  /** Whether to read the first page of the list alone. */
+  readonly isTrial?: boolean
   /** Compares and stages the members of a group. */
   readonly takeMembers: (group: ReceivedGroup, members: readonly Member[]) => Promise<RemoteGroup['members']>
-  /** Called after each page. */
-  readonly onPage: () => Promise<void>
+  /** Called after each page, with the number of groups read, and the directory's total if it states one. */
+  readonly onPage: (read: number, total: number | undefined) => Promise<void>
 }
 
-/** What the directory offers for lists; without an answer it is requested by index. */
-async function discoverLists(client: DirectoryClient): Promise<ListOffer> {
-  const answer = await client.getOptional('/ServiceProviderConfig')
-  return readListOffer(answer?.status === 200 ? answer.body : undefined)
-}
+/** Absent groups of a complete list that are requested one by one; above it, a second reading confirms them. */
+const LOOK_UPS = 100
+/** Concurrent requests for single groups. */
+const PARALLEL = 4
 
 /** A directory's groups, as a sync reads them. */
 export class Directory {
   readonly groups = new Map<string, RemoteGroup>()
   readonly #options: ReadOptions
-  readonly #offer: ListOffer
   readonly #warned = new Map<keyof typeof WARNINGS, Set<string>>()
-  /** Groups whose members have been requested by their id. */
-  readonly #read = new Set<string>()
+  /** Groups whose members have been requested by their id, and the failures of some. */
+  readonly #requested = new Set<string>()
   readonly #unreadable = new Map<string, SyncFailure>()
+  #offer: ListOffer = readListOffer(undefined)
   #memberships = 0
-  #isProven = false
   #isCapped = false
+  #isProven = false
 
-  private constructor(options: ReadOptions, offer: ListOffer) {
+  constructor(options: ReadOptions) {
     this.#options = options
-    this.#offer = offer
   }
 
   /**
-   * Reads all groups.
+   * Reads all groups; resolves to the walk over their list.
    * @throws {SyncFailure} if they are unreadable or provably incomplete.
    */
-  static async read(options: ReadOptions): Promise<Directory> {
-    const directory = new Directory(options, await discoverLists(options.client))
-    const walk = await directory.#readAll()
-    directory.#isProven = isProof(walk)
-    directory.#isCapped = !(await directory.#honoursCount(walk))
-    if (directory.#isCapped) directory.#warn('capped')
-    const groups = [...directory.groups.values()]
-    const mayHaveMembers = options.members !== 'off' && groups.length > 0
-    if (mayHaveMembers && groups.every(hasNoMembers)) directory.#warn('no_members')
-    return directory
+  async read(): Promise<Walk> {
+    const { client, connection } = this.#options
+    this.#offer = readListOffer((await client.getOptional('/ServiceProviderConfig'))?.body)
+    const walk = await this.#readAll()
+    this.#isProven = isProof(walk)
+    this.#isCapped = !(await this.#honoursCount(walk))
+    if (this.#isCapped) this.#warn('capped')
+    const groups = [...this.groups.values()]
+    const mayHaveMembers = connection.members !== 'off' && groups.length > 0
+    if (mayHaveMembers && groups.every(({ members }) => members?.count === 0)) this.#warn('no_members')
+    return walk
   }
 
   /** A sentence per kind of warning; those about groups have their number and the first of them. */
@@ -97,43 +95,41 @@ export class Directory {
    * find further groups.
    */
   async confirmAbsent(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const staying = await this.#findStaying(scimIds)
+    const staying = new Set(this.#isProven ? await this.#findStaying(scimIds) : scimIds)
     if (staying.size > 0) this.#warn('kept', staying)
     return staying
   }
 
   #warn(warning: keyof typeof WARNINGS, groups: Iterable<string> = []): void {
-    const known = this.#warned.get(warning) ?? new Set()
-    for (const group of groups) known.add(group)
-    this.#warned.set(warning, known)
+    this.#warned.set(warning, new Set([...(this.#warned.get(warning) ?? []), ...groups]))
   }
 
   async #readAll(): Promise<Walk> {
     const walk = await this.#readList()
-    if (this.#options.members === 'per_group') await this.#readMembers()
+    if (this.#options.connection.members === 'per_group') await this.#readMembers()
     return walk
   }
 
   /** Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups. */
   async #readList(): Promise<Walk> {
+    const { connection, isTrial = false, onPage } = this.#options
     const seen = new Set<string>()
-    const options = { ...this.#options, offer: this.#offer, withMembers: this.#options.members === 'inline' }
-    const take = async ({ groups, unusable }: Page) => {
+    const withMembers = connection.members === 'inline'
+    const take = async ({ groups, unusable }: Page, { groups: read, total }: Walk) => {
       if (unusable.length > 0) this.#warn('group_without_id', unusable)
       for (const group of groups) {
         seen.add(group.scimId)
-        await this.#add(group)
+        await this.#add(group, withMembers)
       }
-      await this.#options.onPage()
+      await onPage(read, total)
+      return !isTrial
     }
-    let walk = await walkGroups(options, take)
-    if (isDoubtful(walk)) {
+    const options = { ...this.#options, offer: this.#offer, withMembers, take }
+    let walk = await walkGroups(options)
+    if (!isTrial && isDoubtful(walk)) {
       const before = seen.size
-      walk = await walkGroups(options, take, this.#offer.sort ? { sortBy: 'id' } : {})
+      walk = await walkGroups(options, this.#offer.sort ? { sortBy: 'id' } : {})
       refuseIncomplete(walk, seen.size, before)
-    }
-    if (walk.repeats === 'full') {
-      throw incomplete(`${walk.groups} groups, and the same ones on the next page with any paging`)
     }
     if (walk.groups === 0 && walk.unusable > 0) {
       throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
@@ -142,11 +138,11 @@ export class Directory {
   }
 
   /** The first row of a group counts. */
-  async #add(group: ReceivedGroup): Promise<void> {
+  async #add(group: ReceivedGroup, withMembers: boolean): Promise<void> {
     if (this.groups.has(group.scimId)) return
     if (this.groups.size >= this.#options.limits.groups) throw tooLarge('groups')
-    this.groups.set(group.scimId, { ...group, members: 'unknown' })
-    if (this.#options.members === 'inline') await this.#addMembers(group)
+    this.groups.set(group.scimId, { ...group, members: null })
+    if (withMembers) await this.#addMembers(group)
   }
 
   async #addMembers(received: ReceivedGroup): Promise<void> {
@@ -162,60 +158,67 @@ export class Directory {
 
   /**
    * Reads members by a request per group. Groups with unreadable members keep the stored ones.
-   * @throws {SyncFailure} if too many are unreadable.
+   * @throws {SyncFailure} if more are unreadable than the gate lets a sync remove.
    */
   async #readMembers(): Promise<void> {
-    const { client, limits, mayMiss, progress, onPage } = this.#options
-    const left = [...this.groups.keys()].filter((scimId) => !this.#read.has(scimId))
-    await inParallel(left, limits.parallel, async (scimId) => {
+    const { client, connection, onPage } = this.#options
+    const left = [...this.groups.keys()].filter((scimId) => !this.#requested.has(scimId))
+    await inParallel(left, async (scimId) => {
       const found = await readById(client, scimId)
       if (found instanceof SyncFailure) this.#unreadable.set(scimId, found)
       else await this.#addMembers(found)
-      this.#read.add(scimId)
+      this.#requested.add(scimId)
       const [first] = this.#unreadable.values()
       const [missing, all] = [this.#unreadable.size, this.groups.size]
-      if (first !== undefined && (missing === all || !mayMiss(missing, all))) throw first
-      progress(this.#read.size, all)
+      const isTooMuch = missing === all || exceedsGate(missing, all, connection.gate_groups, connection)
+      if (first !== undefined && isTooMuch) throw first
     })
-    await onPage()
+    await onPage(this.#requested.size, this.groups.size)
     if (this.#unreadable.size > 0) this.#warn('members_unreadable', this.#unreadable.keys())
   }
 
   /** Whether the directory obeys `count`: otherwise its only page may be capped, whatever total it states. */
-  async #honoursCount({ way, pages, rows, isEndStated }: Walk): Promise<boolean> {
+  async #honoursCount({ query, pages, rows, isEndStated }: Walk): Promise<boolean> {
     if (isEndStated || pages > 1 || rows <= 1) return true
-    if (!('count' in way)) return false
-    const probe = await requestPage(this.#options, { ...way, count: '1' }, 1)
-    return 'page' in probe && probe.page.rows <= 1
+    if (query['count'] === undefined) return false
+    try {
+      const { client, limits } = this.#options
+      return (await requestPage(client, { ...query, startIndex: '1', count: '1' }, limits)).rows <= 1
+    } catch (error) {
+      if (isOfReply(error)) return false
+      throw error
+    }
   }
 
-  async #findStaying(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
-    if (scimIds.length === 0 || !this.#isProven) return new Set(scimIds)
+  async #findStaying(scimIds: readonly string[]): Promise<readonly string[]> {
+    if (scimIds.length === 0) return []
     if (this.#isCapped) return await this.#findUnproven(scimIds)
-    const found = scimIds.length > this.#options.limits.lookUps ? [] : await this.#lookUp(scimIds)
-    if (found.length > 0 && found.every(([, state]) => state === 'gone')) return new Set()
-    if (!isProof(await this.#readAll())) return new Set(scimIds)
+    const found = scimIds.length > LOOK_UPS ? [] : await this.#lookUp(scimIds)
+    if (found.length > 0 && found.every(([, state]) => state === 'gone')) return []
+    if (!isProof(await this.#readAll())) return scimIds
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    for (const [scimId, state] of found) {
-      if (state === 'found' && !this.groups.has(scimId)) this.#warn('not_listed', [scimId])
-    }
-    return new Set()
+    const readable = found.filter(([scimId, state]) => state === 'found' && !this.groups.has(scimId))
+    if (readable.length > 0)
+      this.#warn(
+        'not_listed',
+        readable.map(([scimId]) => scimId),
+      )
+    return []
   }
 
   /** Only a 404 or 410 proves anything, and only if the directory answers for single groups at all. */
-  async #findUnproven(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const listed = await this.#lookUp([...this.groups.keys()].slice(0, 1))
-    if (listed[0]?.[1] !== 'found') return new Set(scimIds)
+  async #findUnproven(scimIds: readonly string[]): Promise<readonly string[]> {
+    const [listed] = await this.#lookUp([...this.groups.keys()].slice(0, 1))
+    if (listed?.[1] !== 'found') return scimIds
     const found = await this.#lookUp(scimIds)
-    return new Set(found.filter(([, state]) => state !== 'gone').map(([scimId]) => scimId))
+    return found.filter(([, state]) => state !== 'gone').map(([scimId]) => scimId)
   }
 
   async #lookUp(scimIds: readonly string[]) {
     const found: (readonly [string, 'found' | 'gone' | 'unknown'])[] = []
-    const { client, limits } = this.#options
-    await inParallel(scimIds, limits.parallel, async (scimId) => {
+    await inParallel(scimIds, async (scimId) => {
       // A directory may serve lists alone and answer any other path arbitrarily: that is unknown.
-      const answer = await client.getOptional(pathOf(scimId))
+      const answer = await this.#options.client.getOptional(pathOf(scimId))
       const isFound = answer?.status === 200 && readGroup(answer.body)?.scimId === scimId
       const isGone = answer?.status === 404 || answer?.status === 410
       found.push([scimId, isFound ? 'found' : isGone ? 'gone' : 'unknown'])
@@ -239,11 +242,8 @@ function isDoubtful({ total, groups, unusable, isUnsteady }: Walk): boolean {
 function refuseIncomplete({ total, rows, unusable }: Walk, seen: number, before: number): void {
   const isRepeating = seen === before && total !== undefined && rows >= total
   if (total === undefined || seen + unusable >= total || isRepeating) return
-  throw incomplete(`${seen} different groups in two walks, but the directory counts ${total}`)
-}
-
-function incomplete(detail: string): SyncFailure {
-  return new SyncFailure('directory_incomplete', detail)
+  const detail = `${seen} different groups in two walks, but the directory counts ${total}`
+  throw new SyncFailure('directory_incomplete', detail)
 }
 
 function tooLarge(what: 'groups' | 'memberships'): SyncFailure {
@@ -275,62 +275,11 @@ async function readById(client: DirectoryClient, scimId: string): Promise<Receiv
   }
 }
 
-/** Does the work for each item, `width` at a time. */
-async function inParallel<Item>(
-  items: readonly Item[],
-  width: number,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
+/** Does the work for each item, some at a time. */
+async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const queue = items.values()
   const worker = async () => {
     for (const item of queue) await work(item)
   }
-  await Promise.all(Array.from({ length: width }, worker))
-}
-
-/**
- * Requests the first page of groups as a sync would, and describes it, as lines of `name: value`.
- * @throws {SyncFailure} if the directory returns no list of groups.
- */
-export async function examine(
-  connection: Connection,
-  signal: AbortSignal,
-  dependencies: ClientDependencies,
-): Promise<string[]> {
-  const client = createClient(connection, signal, dependencies)
-  const { limits } = dependencies
-  const { members } = connection
-  let first: Page | undefined
-  try {
-    const offer = await discoverLists(client)
-    const options = { client, limits, offer, withMembers: members === 'inline', progress: () => undefined }
-    const { way } = await walkGroups(options, async (page) => ((first = page), false))
-    const isByCursor = 'cursor' in way || first?.nextCursor !== undefined
-    const unstated = isByCursor ? 'not stated' : 'not stated, so a sync deletes nothing'
-    const byIndex = 'startIndex' in way ? 'index' : 'nothing, all groups come at once'
-    return [
-      `address: ${connection.url}`,
-      `pages by: ${isByCursor ? 'cursor' : byIndex}`,
-      `groups in all: ${first?.total ?? unstated}`,
-      `groups on the first page: ${first?.groups.length ?? 0}`,
-      ...(await describeMembers(client, members, first?.groups ?? [])),
-    ]
-  } finally {
-    await client.close()
-  }
-}
-
-async function describeMembers(
-  client: DirectoryClient,
-  mode: Connection['members'],
-  groups: readonly ReceivedGroup[],
-): Promise<string[]> {
-  const [first] = groups
-  if (mode === 'inline') {
-    return [`of these with members: ${groups.filter(({ members }) => members?.length !== 0).length}`]
-  }
-  if (mode === 'off' || first === undefined) return []
-  const group = await readById(client, first.scimId)
-  const known = group instanceof SyncFailure ? 'it cannot be read' : (group.members?.length ?? 'unreadable')
-  return [`members of the first, requested by its id: ${known}`]
+  await Promise.all(Array.from({ length: PARALLEL }, worker))
 }

@@ -51,6 +51,7 @@ const jobReplySchema = z.strictObject({ data: jobSchema }).meta({ id: 'ScimSyncJ
 const jobsSchema = z
   .strictObject({ data: z.array(jobSchema), total_count: count() })
   .meta({ id: 'ScimSyncJobList' })
+const groupsSchema = z.strictObject({ data: z.array(groupRowSchema), total_count: count() })
 const membersSchema = z.object({
   data: z.array(memberRowSchema),
   total_count: count().nullable().describe('Null if the directory never supplied members of the group.'),
@@ -60,119 +61,111 @@ const UNKNOWN = { '404': { description: "Unknown, or another account's.", conten
 const WRONG_PAGE = {
   '400': { description: 'Invalid parameters; the message names each.', content: ENVELOPE },
 }
-const JOB_ID = { id: z.string().describe('Identifier of the job.') }
-const GROUP_ID = { id: z.string().describe('Identifier of the group.') }
 
-const reply = (description: string, schema: z.ZodType): ReplyDescription => {
-  return { description, content: { 'application/json': schema } }
-}
-
-type Described = Pick<Operation, 'id' | 'summary' | 'replies'> & Partial<Operation>
-
-function route(method: Route['method'], path: string, described: Described, handle: Handler): Route {
-  return {
-    access: 'management',
-    method,
-    path,
-    operation: { tag: 'directory sync', ...described },
-    handle,
-  }
-}
+const ok = (description: string, schema: z.ZodType, headers: ReplyDescription['headers'] = []) => ({
+  '200': { description, headers, content: { 'application/json': schema } },
+})
+const path = (of: 'job' | 'group') => ({ id: z.string().describe(`Identifier of the ${of}.`) })
 
 /** The routes of directory sync; all need a management key. */
 export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
+  const get = (of: string, described: Omit<Operation, 'tag'>, handle: Handler): Route => {
+    const operation: Operation = { tag: 'directory sync', ...described }
+    return { access: 'management', method: 'GET', path: of, operation, handle }
+  }
   return [
     // A request body is ignored.
-    route('POST', SYNC_JOBS_PATH, START, async (_request, response) => {
-      const job = await jobs.request(accountOf(response))
-      if (job === undefined) {
-        throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
-      }
-      response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
-      sendJob(response, 202, job)
-    }),
-    route('GET', SYNC_JOBS_PATH, JOBS, async (request, response) => {
+    {
+      ...get(SYNC_JOBS_PATH, START, async (_request, response) => {
+        const job = await jobs.request(accountOf(response))
+        if (job === undefined) {
+          throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
+        }
+        response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
+        sendJob(response, 202, job)
+      }),
+      method: 'POST',
+    },
+    get(SYNC_JOBS_PATH, JOBS, async (request, response) => {
       sendJson(response, 200, await listJobs(store, accountOf(response), pageOf(request)))
     }),
-    route('GET', `${SYNC_JOBS_PATH}/:id`, JOB, async (request, response) => {
-      const job = await findJob(store, accountOf(response), idOf(request, 'sync job'))
-      sendJob(response, 200, known(job, 'sync job'))
+    get(`${SYNC_JOBS_PATH}/:id`, JOB, async (request, response) => {
+      sendJob(
+        response,
+        200,
+        await known('sync job', request, (id) => findJob(store, accountOf(response), id)),
+      )
     }),
-    route('GET', `${SYNC_JOBS_PATH}/:id/changes`, CHANGES, async (request, response) => {
-      const report = await readReport(store, accountOf(response), idOf(request, 'sync job'))
-      sendJson(response, 200, { data: known(report, 'sync job') })
+    get(`${SYNC_JOBS_PATH}/:id/changes`, CHANGES, async (request, response) => {
+      const data = await known('sync job', request, (id) => readReport(store, accountOf(response), id))
+      sendJson(response, 200, { data })
     }),
-    route('GET', GROUPS_PATH, GROUPS, async (request, response) => {
+    get(GROUPS_PATH, GROUPS, async (request, response) => {
       sendJson(response, 200, await listGroups(store, accountOf(response), pageOf(request)))
     }),
-    route('GET', `${GROUPS_PATH}/:id`, GROUP, async (request, response) => {
-      const group = await findGroup(store, accountOf(response), idOf(request, 'group'))
-      sendJson(response, 200, { data: known(group, 'group') })
+    get(`${GROUPS_PATH}/:id`, GROUP, async (request, response) => {
+      const data = await known('group', request, (id) => findGroup(store, accountOf(response), id))
+      sendJson(response, 200, { data })
     }),
-    route('GET', `${GROUPS_PATH}/:id/members`, MEMBERS, async (request, response) => {
-      const id = idOf(request, 'group')
-      const members = await listMembers(store, accountOf(response), id, pageOf(request))
-      sendJson(response, 200, known(members, 'group'))
+    get(`${GROUPS_PATH}/:id/members`, MEMBERS, async (request, response) => {
+      const page = pageOf(request)
+      const find = (id: string) => listMembers(store, accountOf(response), id, page)
+      sendJson(response, 200, await known('group', request, find))
     }),
   ]
 }
 
-const START: Described = {
+const START = {
   id: 'startScimSyncJob',
   summary: 'Starts a directory sync, or returns the open one',
   replies: {
     '202': {
-      ...reply('The job; `Location` is its address for polling.', jobReplySchema),
+      description: 'The job; `Location` is its address for polling.',
+      content: { 'application/json': jobReplySchema },
       headers: ['Location', 'Retry-After'],
     },
     '404': { description: 'No directory is configured for the account.', content: ENVELOPE },
   },
-}
-const JOBS: Described = {
+} as const
+const JOBS = {
   id: 'listScimSyncJobs',
   summary: 'The sync jobs of the account, newest first',
   query: PAGE,
-  replies: { '200': reply('A page of jobs.', jobsSchema), ...WRONG_PAGE },
+  replies: { ...ok('A page of jobs.', jobsSchema), ...WRONG_PAGE },
 }
-const JOB: Described = {
+const JOB = {
   id: 'getScimSyncJob',
   summary: 'Reads a sync job',
-  path: JOB_ID,
-  replies: { '200': { ...reply('The job.', jobReplySchema), headers: ['Retry-After'] }, ...UNKNOWN },
+  path: path('job'),
+  replies: { ...ok('The job.', jobReplySchema, ['Retry-After']), ...UNKNOWN },
 }
-const CHANGES: Described = {
+const CHANGES = {
   id: 'getScimSyncJobChanges',
   summary: 'What a sync job changed: counts, the first names of each, and warnings',
-  path: JOB_ID,
+  path: path('job'),
   replies: {
-    '200': reply('The changes; none unless the job succeeded.', z.strictObject({ data: reportSchema })),
+    ...ok('The changes; none unless the job succeeded.', z.strictObject({ data: reportSchema })),
     ...UNKNOWN,
   },
 }
-const GROUPS: Described = {
+const GROUPS = {
   id: 'listScimGroups',
   summary: 'The synced groups',
   query: PAGE,
-  replies: {
-    '200': reply(
-      'A page of groups.',
-      z.strictObject({ data: z.array(groupRowSchema), total_count: count() }),
-    ),
-    ...WRONG_PAGE,
-  },
+  replies: { ...ok('A page of groups.', groupsSchema), ...WRONG_PAGE },
 }
-const GROUP: Described = {
+const GROUP = {
   id: 'getScimGroup',
   summary: 'Reads a synced group',
-  path: GROUP_ID,
-  replies: { '200': reply('The group.', z.strictObject({ data: groupRowSchema })), ...UNKNOWN },
+  path: path('group'),
+  replies: { ...ok('The group.', z.strictObject({ data: groupRowSchema })), ...UNKNOWN },
 }
-const MEMBERS: Described = {
+const MEMBERS = {
   id: 'listScimGroupMembers',
   summary: 'The members of a synced group',
-  path: GROUP_ID,
+  path: path('group'),
   query: PAGE,
-  replies: { '200': reply('A page of members.', membersSchema), ...WRONG_PAGE, ...UNKNOWN },
+  replies: { ...ok('A page of members.', membersSchema), ...WRONG_PAGE, ...UNKNOWN },
 }
 
 function sendJob(response: Reply, status: number, job: Job): void {
@@ -191,12 +184,14 @@ function accountOf(response: Reply): string {
   return caller.accountId
 }
 
-// An invalid id never reaches the store: PostgreSQL rejects texts with a NUL.
-function idOf(request: Request, what: string): string {
-  return known(idSchema.safeParse(request.params['id']).data, what)
-}
-
-function known<Thing>(thing: Thing | undefined, what: string): Thing {
+/** What has the id of the path; an invalid one never reaches the store: PostgreSQL rejects texts with a NUL. */
+async function known<Thing>(
+  what: string,
+  request: Request,
+  find: (id: string) => Promise<Thing | undefined>,
+): Promise<Thing> {
+  const id = idSchema.safeParse(request.params['id']).data
+  const thing = id === undefined ? undefined : await find(id)
   if (thing === undefined) throw new ApiError(404, `No such ${what}`)
   return thing
 }

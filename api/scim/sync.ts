@@ -1,14 +1,13 @@
 /** One sync of one account: reads the directory, plans and checks the change, and switches to it in one transaction. */
 import type { Clock } from '../http/call.ts'
 import type { Queries, Store } from '../store/store.ts'
-import { createClient, type ClientDependencies } from './client.ts'
-import { findConnection, holdConnection } from './connections.ts'
+import { DirectoryClient, type ClientDependencies } from './client.ts'
+import { findConnection, holdConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
-import { applyPlan, createMemberStage, readLocalGroups, takeMembers, type MemberStage } from './groups.ts'
-import { renewLease, succeedJob, type RunningJob } from './job-store.ts'
-import { byExternalId, deletionFault, exceedsGate, goneIn, planSync, reportOf } from './plan.ts'
+import { applyPlan, MemberStage, readStoredGroups, type Staging } from './groups.ts'
+import { endJob, renewLease, type Job, type Runner } from './job-store.ts'
+import { byExternalId, deletionFault, isLiving, planSync, reportOf } from './plan.ts'
 import { Directory } from './read.ts'
-import type { Progress } from './walk.ts'
 
 export interface SyncDependencies extends ClientDependencies {
   readonly store: Store
@@ -18,80 +17,120 @@ export interface SyncDependencies extends ClientDependencies {
 export interface SyncOptions {
   /** Ends the sync; its reason is a SyncFailure. */
   readonly signal: AbortSignal
-  readonly progress: Progress
+  /** Called after each page with the groups read so far, and the directory's total if it states one. */
+  readonly progress: (read: number, total: number | undefined) => void
   /** Lifts the deletion gate for this run. */
   readonly allowDeletions: boolean
 }
 
 /**
- * Reads the directory and computes the changes. Members are staged; without a `stage` nothing is written. Resolves to the
- * plan with its report, and the `fault` that blocks it without `--allow-deletions`.
+ * Reads the directory and computes the changes. Members are staged; without `staging` nothing is written. Resolves to the
+ * changes with their report, and the `fault` that blocks them without `--allow-deletions`.
  * @throws {SyncFailure} if the directory cannot be read completely.
  */
 export async function prepareSync(
   accountId: string,
   { signal, progress, allowDeletions }: SyncOptions,
   dependencies: SyncDependencies,
-  stage?: MemberStage,
+  staging?: Staging,
 ) {
-  const { store, limits } = dependencies
+  const { store, limits, clock } = dependencies
   const connection = await findConnection(store, accountId)
-  if (connection === undefined) throw changed()
-  const local = await readLocalGroups(store, accountId)
-  const byId = new Map(local.map((group) => [group.scimId, group]))
-  const byOtherId = byExternalId(local.filter((group) => !group.isDeleted))
-  const client = createClient(connection, signal, dependencies)
-  try {
-    const directory = await Directory.read({
-      client,
-      limits,
-      members: connection.members,
-      progress,
-      mayMiss: (groups, all) => !exceedsGate(groups, all, connection.gate_groups, connection),
-      takeMembers: ({ scimId, externalId }, members) =>
-        takeMembers(members, byId.get(scimId) ?? byOtherId.get(externalId ?? ''), store, stage),
-      onPage: async () => await stage?.flush(),
-    })
-    const first = await planSync(local, directory.groups)
-    // An empty directory alone stops the sync, so absent groups are not confirmed.
-    const mayConfirm = directory.groups.size > 0 || allowDeletions
-    const staying = await directory.confirmAbsent(mayConfirm ? goneIn(first) : [])
-    const plan = await planSync(local, directory.groups, staying)
-    const fault = allowDeletions ? undefined : deletionFault(plan, connection)
-    return { connection, plan, report: reportOf(plan, directory.warnings()), fault }
-  } finally {
-    await client.close()
-  }
+  if (connection === undefined) throw connectionChanged()
+  const stored = await readStoredGroups(store, accountId)
+  const byId = new Map(stored.map((group) => [group.scim_id, group]))
+  const byOtherId = byExternalId(stored.filter(isLiving))
+  const stage = new MemberStage(store, staging)
+  await using client = new DirectoryClient(connection, signal, dependencies)
+  const directory = new Directory({
+    client,
+    limits,
+    connection,
+    takeMembers: async ({ scimId, externalId }, members) =>
+      await stage.take(members, byId.get(scimId) ?? byOtherId.get(externalId ?? '')),
+    async onPage(read, total) {
+      await stage.flush()
+      progress(read, total)
+    },
+  })
+  await directory.read()
+  const absent = stored.filter((group) => isLiving(group) && !directory.groups.has(group.scim_id))
+  // An empty directory alone stops the sync, so absent groups are not confirmed.
+  const mayConfirm = directory.groups.size > 0 || allowDeletions
+  const staying = await directory.confirmAbsent(mayConfirm ? absent.map(({ scim_id }) => scim_id) : [])
+  const changes = await planSync(stored, directory.groups, staying, clock())
+  const report = reportOf(changes, directory.warnings())
+  const fault = allowDeletions
+    ? undefined
+    : deletionFault({ stored, changes, received: directory.groups.size }, connection)
+  // Groups present after the sync: also unlisted ones that stay.
+  const present = stored.filter(isLiving).length + report.groups_added.count - report.groups_deleted.count
+  return { connection, changes, report, fault, present }
 }
 
 /**
- * Runs a sync and marks its job as succeeded, in one transaction with its last writes. Resolves to the numbers of groups
- * present after it, deleted by it and written by it, and the warnings.
+ * Reads the first groups as a sync would, and describes them in lines. Writes nothing.
+ * @throws {SyncFailure} if the directory returns no list of groups.
+ */
+export async function tryDirectory(
+  connection: Connection,
+  signal: AbortSignal,
+  dependencies: SyncDependencies,
+): Promise<string[]> {
+  const { store, limits } = dependencies
+  const stage = new MemberStage(store, undefined)
+  await using client = new DirectoryClient(connection, signal, dependencies)
+  const directory = new Directory({
+    client,
+    limits,
+    connection,
+    isTrial: true,
+    takeMembers: async (_group, members) => await stage.take(members, undefined),
+    onPage: async () => undefined,
+  })
+  const { query, total, isEndStated } = await directory.read()
+  const groups = [...directory.groups.values()]
+  const byIndex = 'startIndex' in query ? 'index' : 'nothing, all groups come at once'
+  return [
+    `address: ${connection.url}`,
+    `pages by: ${isEndStated ? 'cursor' : byIndex}`,
+    `groups in all: ${total ?? (isEndStated ? 'not stated' : 'not stated, so a sync deletes nothing')}`,
+    `groups on the first page: ${groups.length}`,
+    ...(connection.members === 'off'
+      ? []
+      : [
+          `of these with members: ${groups.filter(({ members }) => members !== null && members.count > 0).length}`,
+        ]),
+    ...directory.warnings(),
+  ]
+}
+
+/**
+ * Runs a sync and marks its job as succeeded, in one transaction with its last writes. Resolves to the job, the number of
+ * groups written, and the warnings.
  * @throws {SyncFailure} if the sync fails.
  */
-export async function sync(
-  running: RunningJob,
-  accountId: string,
-  options: SyncOptions,
-  dependencies: SyncDependencies & { readonly leaseMs: number },
-) {
-  const { store, clock, leaseMs } = dependencies
+export async function sync(job: Job, runner: Runner, options: SyncOptions, dependencies: SyncDependencies) {
+  const { store, clock } = dependencies
   const hold = async (queries: Queries) => {
     options.signal.throwIfAborted()
-    if (!(await renewLease(queries, running, { now: clock(), leaseMs }))) throw lostJob()
+    if (!(await renewLease(queries, job, runner, clock()))) throw lostJob()
   }
-  const stage = createMemberStage(store, { id: running.id, accountId }, hold)
-  const { connection, plan, report, fault } = await prepareSync(accountId, options, dependencies, stage)
+  const { account_id } = job
+  const prepared = await prepareSync(account_id, options, dependencies, { job, hold })
+  const { connection, changes, report, fault, present } = prepared
   if (fault !== undefined) throw fault
-  const counts = { synced: plan.present, deleted: plan.deletions.length }
-  await store.transaction(async (queries) => {
+  const deleted_groups = report.groups_deleted.count
+  return await store.transaction(async (queries) => {
     options.signal.throwIfAborted()
-    await applyPlan(queries, accountId, plan, clock())
+    await applyPlan(queries, account_id, changes)
     // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
-    if (!(await holdConnection(queries, connection))) throw changed()
-    if (!(await succeedJob(queries, running, { ...counts, report, now: clock() }))) throw lostJob()
+    if (!(await holdConnection(queries, connection))) throw connectionChanged()
+    const outcome = { synced_groups: present, deleted_groups, report }
+    const ended = await endJob(queries, job, runner, outcome, clock())
+    if (ended === undefined) throw lostJob()
+    return { ended, changed: changes.length - deleted_groups, warnings: report.warnings }
   })
-  return { ...counts, changed: plan.changes.length, warnings: report.warnings }
 }
 
 /** The failure of a job that another process ended. */
@@ -99,6 +138,6 @@ export function lostJob(): SyncFailure {
   return new SyncFailure('interrupted', 'another process ended this job as interrupted')
 }
 
-function changed(): SyncFailure {
+function connectionChanged(): SyncFailure {
   return new SyncFailure('connection_changed', 'the connection has changed since the sync began')
 }

@@ -7,6 +7,7 @@ import { SyncFailure } from './failures.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const OTHERS = 0o077
+// Anything else is invalid in a header, and most likely the wrong file.
 const ONE_WORD = /^[\x21-\x7e]+$/
 
 /**
@@ -20,10 +21,10 @@ export function readSecret(
   const isFile = token_kind === 'file'
   const place = isFile ? `file "${token_source}"` : `environment variable ${token_source}`
   const secret = (isFile ? readPrivateFile(token_source) : (environment[token_source] ?? '')).trim()
-  if (secret === '') throw unavailable(`The ${place} holds no token`)
-  // Anything else is invalid in a header, and most likely the wrong file.
   if (ONE_WORD.test(secret)) return secret
-  throw unavailable(`The ${place} holds more than a token: one word is expected`)
+  throw unavailable(
+    `The ${place} holds ${secret === '' ? 'no token' : 'more than a token: one word is expected'}`,
+  )
 }
 
 function readPrivateFile(path: string): string {
@@ -42,47 +43,39 @@ function unavailable(detail: string): SyncFailure {
   return new SyncFailure('token_unavailable', detail)
 }
 
-/** A request for a token with client credentials (RFC 6749, 4.4), by one of two ways to authenticate (2.3.1). */
-export function tokenRequest(clientId: string, secret: string, way: 'header' | 'body') {
-  const credentials = Buffer.from(`${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`)
-  const inBody = way === 'body' ? { client_id: clientId, client_secret: secret } : {}
-  return {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/x-www-form-urlencoded',
-      ...(way === 'header' && { Authorization: `Basic ${credentials.toString('base64')}` }),
-    },
-    body: new URLSearchParams({ grant_type: 'client_credentials', ...inBody }).toString(),
-  }
-}
+/** Sends a form with these headers to the token address. */
+type Post = (
+  form: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>>,
+) => Promise<{ readonly status: number; readonly body: unknown }>
 
 /**
- * The token in a token reply (RFC 6749, 5.1).
- * @throws {SyncFailure} `token_refused` if it has none.
+ * Requests a token with client credentials (RFC 6749, 4.4). They go into the header or, if that is refused, into the body
+ * (2.3.1).
+ * @throws {SyncFailure} `token_refused` if no token is issued.
  */
-export function readTokenReply({
-  status,
-  body,
-}: {
-  readonly status: number
-  readonly body: unknown
-}): string {
-  const { access_token: token, error } = isObject(body) ? body : {}
-  if (status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token
-  // Only errors of RFC 6749, 5.2.
-  const [reason = 'no token'] =
-    /^(?:invalid|unauthorized|unsupported)_[a-z_]{1,30}$/.exec(String(error)) ?? []
-  throw new SyncFailure('token_refused', `the token address answered with status ${status} (${reason})`)
+export async function requestToken(client_id: string, client_secret: string, post: Post): Promise<string> {
+  const form = { grant_type: 'client_credentials' }
+  const credentials = `${encodeURIComponent(client_id)}:${encodeURIComponent(client_secret)}`
+  let answer = await post(form, { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` })
+  if (answer.status === 400 || answer.status === 401)
+    answer = await post({ ...form, client_id, client_secret }, {})
+  const token = isObject(answer.body) ? answer.body['access_token'] : undefined
+  if (answer.status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token
+  throw new SyncFailure(
+    'token_refused',
+    `the token address answered with status ${answer.status} and no token`,
+  )
 }
 
 // A shorter token is no secret: it may occur in any text.
 const SHORTEST_SECRET = 8
 
-/** Whether a text has the secret, in any JSON spelling: some writers escape HTML characters, such as the = of Base64. */
-export function repeats(text: string, secret: string): boolean {
+/** Whether JSON has the secret, in any spelling: some writers escape HTML characters, such as the = of Base64. */
+export function repeats(json: string, secret: string): boolean {
   if (secret.length < SHORTEST_SECRET) return false
-  const plain = text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gi, (_escape, code?: string, character = '') =>
-    code === undefined ? String(character) : String.fromCharCode(Number.parseInt(code, 16)),
+  const plain = json.replaceAll(/\\(?:u([\da-f]{4}))?/gi, (_escape, code?: string) =>
+    code === undefined ? '' : String.fromCharCode(Number.parseInt(code, 16)),
   )
   return plain.includes(secret)
 }

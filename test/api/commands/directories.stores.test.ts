@@ -54,7 +54,8 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${TOKEN} ${A} --schedule "0 2 30 2 *"`, '--schedule'],
     [`${SET} ${TOKEN} --gate-percent 101`, '--gate-percent is "101": use a whole number'],
     [`${SET} ${TOKEN} --gate-groups -1`, '--gate-groups'],
-    ['sync --acount acme', 'sync --account NAME'],
+    ['sync --acount acme', 'See sync --help'],
+    ['sync', 'sync --account NAME'],
     ['list --account acme', 'See list'],
     [`${SET} ${A} --client-id x`, '--token-url URL'],
     [`${SET} ${A} --token-url https://a.example/token`, '--client-id ID'],
@@ -84,9 +85,12 @@ stores.describeOnce('directories set --token-env', () => {
     expect(message).not.toContain(token)
   })
 
-  it.each(['ACME_SCIM_TOKEN', 'T1', 'OKTA_PRODUCTION_DIRECTORY_TOKEN'])('takes %s', async (name) => {
-    expect(await set(name)).toContain('There is no account')
-  })
+  it.each(['ACME_SCIM_TOKEN', 'T1', 'OKTA_PRODUCTION_DIRECTORY_TOKEN', 'scim_token', 'acmeScimToken'])(
+    'takes %s',
+    async (name) => {
+      expect(await set(name)).toContain('There is no account')
+    },
+  )
 })
 
 stores.describeOnce('directories --help', () => {
@@ -273,14 +277,11 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       for (let times = 0; times < 2; times += 1) {
         const run = await sync(settings, '--dry-run')
         expect(run.code).toBe(0)
-        expect(JSON.parse(run.stdout)).toEqual({
-          groups_added: { count: 1, names: ['Group 4'] },
-          groups_renamed: { count: 1, names: ['Group 1 -> New name'] },
-          groups_deleted: { count: 1, names: ['Group 2'] },
-          members_joined: { count: 2, names: ['Group 3: new', 'Group 4: user-of-4'] },
-          members_left: { count: 2, names: ['New name: user-of-1', 'Group 3: user-of-3'] },
-          warnings: [],
-        })
+        expect(run.stdout).toBe(
+          'groups added: 1\n  Group 4\ngroups renamed: 1\n  Group 1 -> New name\ngroups deleted: 1\n  Group 2\n' +
+            'members joined: 2\n  Group 3: new\n  Group 4: user-of-4\n' +
+            'members left: 2\n  New name: user-of-1\n  Group 3: user-of-3\n',
+        )
       }
       const store = await openStore(settings, new Date())
       expect(await store.query('SELECT 1 AS job FROM scim_sync_jobs')).toHaveLength(1)
@@ -291,7 +292,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const members = [{ value: '' }, { value: 'ann' }]
       await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
       const run = await sync(await connected(directory.url), '--dry-run')
-      expect(run.stdout).toContain('1 group with members that have no usable id')
+      expect(run.stdout).toContain('\nwarning: 1 group with members that have no usable id')
     })
 
     it("removes as much as the connection's gate allows", async () => {
@@ -310,7 +311,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await sync(settings)
       directory.groups.splice(0, 15)
       const dry = await sync(settings, '--dry-run')
-      expect(JSON.parse(dry.stdout)).toMatchObject({ groups_deleted: { count: 15 } })
+      expect(dry.stdout).toContain('groups deleted: 15\n  Group 1\n')
       expect(dry.stderr).toContain(FAILURES.deletion_threshold_exceeded)
       expect((await sync(settings)).code).toBe(1)
       expect(JSON.parse((await sync(settings, '--allow-deletions')).stdout)).toMatchObject({
@@ -352,9 +353,9 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     })
 
     it.each([
-      ['per_group', undefined, 'members of the first, requested by its id: 1\n'],
-      ['per_group', { id: '1', displayName: 'A' }, 'members of the first, requested by its id: 0\n'],
-      ['per_group', 404, 'members of the first, requested by its id: it cannot be read\n'],
+      ['per_group', undefined, 'of these with members: 3\n'],
+      ['per_group', { id: '1', displayName: 'A' }, 'of these with members: 2\n'],
+      ['per_group', 404, 'of these with members: 2\n1 group with members that could not be read'],
       ['off', undefined, ''],
     ])('requests members as a sync would: %s, reply %j', async (members, reply, output) => {
       await using directory = await startDirectory(manyGroups(3), {
@@ -366,14 +367,14 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const settings = await connected(directory.url, `--members ${members}`)
       const run = await directories(settings, 'test --account acme')
       expect(run).toMatchObject({ code: 0, stderr: '' })
-      expect(run.stdout).toMatch(new RegExp(`\ngroups on the first page: 3\n${output}$`))
+      expect(run.stdout).toContain(`\ngroups on the first page: 3\n${output}`)
     })
 
     it('works without a group', async () => {
       await using directory = await startDirectory([])
       const settings = await connected(directory.url, '--members per_group')
       const run = await directories(settings, 'test --account acme')
-      expect(run.stdout).toMatch(/\ngroups on the first page: 0\n$/)
+      expect(run.stdout).toContain('\ngroups on the first page: 0\n')
     })
 
     it('exits with 1 and the reason', async () => {

@@ -30,7 +30,7 @@ it('the metrics count jobs by outcome, with their times, and changed groups; the
   const accountId = (await findConnectionByName(service.store, 'lost'))?.account_id ?? ''
   await service.store.transaction(async (queries) => {
     const job = await requestJob(queries, accountId, { now: new Date() })
-    await takeJob(queries, 'a process that is gone', { now: new Date(), leaseMs: 0 }, job?.id)
+    await takeJob(queries, { id: job?.id ?? '' }, { id: 'a process that is gone', leaseMs: 0 }, new Date())
   })
   // A job is over before it is counted.
   await until(async () => (await samples()).length === 6)
