@@ -63,7 +63,7 @@ export const SET_OPTIONS = {
   'no-allow-loopback': flag('reverts it', { allow_loopback: 0 }),
 } as const satisfies Readonly<Record<string, Option>>
 
-type Given = Readonly<Record<string, unknown>>
+type Given = Readonly<Record<string, string | boolean | undefined>>
 
 /**
  * The settings in the options of `set`.

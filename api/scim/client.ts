@@ -10,7 +10,7 @@ import { codeOf } from '../process/system-errors.ts'
 import { exceededBound, parseJson } from '../untrusted/json.ts'
 import { guardedAgent } from './addresses.ts'
 import type { Connection } from './connections.ts'
-import { isOfReply, SyncFailure, type Failure } from './failures.ts'
+import { SyncFailure, type Failure } from './failures.ts'
 import { readSecret, repeats, requestToken, type Environment } from './token.ts'
 
 /** Limits of one sync. */
@@ -130,16 +130,6 @@ export class DirectoryClient {
     }
     if (answer.status !== 401 && answer.status !== 403) return answer
     throw new SyncFailure('directory_unauthorized', `GET ${path}: status ${answer.status}`)
-  }
-
-  /** GET of something that a sync can do without; undefined without an answer to assess. */
-  async getOptional(path: string): Promise<Answer | undefined> {
-    try {
-      return await this.get(path, {}, BRIEF)
-    } catch (error) {
-      if (isOfReply(error)) return undefined
-      throw error
-    }
   }
 
   async #issueToken(): Promise<string> {

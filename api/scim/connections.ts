@@ -7,10 +7,13 @@ import { eraseGroups, sweepMembers } from './groups.ts'
 /** Where a sync reads members: from the list of groups, by a request per group, or not at all. */
 export const MEMBER_MODES = ['inline', 'per_group', 'off'] as const
 
+const optional = z.string().nullable().default(null)
+const flag = z.number().default(0)
+/** A number that may be missing in a row too. */
 const orDefault = (value: number) =>
   z
     .number()
-    .nullable()
+    .nullish()
     .transform((stored) => stored ?? value)
 
 const settingsSchema = z.object({
@@ -19,19 +22,24 @@ const settingsSchema = z.object({
   token_kind: z.enum(['env', 'file']),
   token_source: z.string(),
   /** Where a token is requested (RFC 6749, 4.4), and for which client. */
-  token_url: z.string().nullable(),
-  client_id: z.string().nullable(),
-  members: z.enum(MEMBER_MODES),
-  allow_loopback: z.number(),
-  allow_private: z.number(),
+  token_url: optional,
+  client_id: optional,
+  members: z.enum(MEMBER_MODES).default('inline'),
+  allow_loopback: flag,
+  allow_private: flag,
   /** This many groups and members may be removed in one sync, and beyond them this percentage. */
   gate_groups: orDefault(5),
   gate_members: orDefault(50),
   gate_percent: orDefault(20),
   /** A cron expression in UTC, and its next time. */
-  schedule: z.string().nullable(),
-  next_sync_at: z.string().nullable(),
+  schedule: optional,
+  next_sync_at: optional,
 })
+
+/** The connection before anything is set. */
+export const NEW_CONNECTION = settingsSchema
+  .omit({ url: true, token_kind: true, token_source: true })
+  .parse({})
 
 const connectionSchema = settingsSchema.extend({
   account_id: z.string(),
@@ -44,20 +52,6 @@ const connectionSchema = settingsSchema.extend({
 export type ConnectionSettings = z.infer<typeof settingsSchema>
 /** A connection; times are ISO 8601 UTC with milliseconds, flags 0 or 1. */
 export type Connection = z.infer<typeof connectionSchema>
-
-/** The connection before anything is set. */
-export const NEW_CONNECTION: Omit<ConnectionSettings, 'url' | 'token_kind' | 'token_source'> = {
-  token_url: null,
-  client_id: null,
-  members: 'inline',
-  allow_loopback: 0,
-  allow_private: 0,
-  gate_groups: 5,
-  gate_members: 50,
-  gate_percent: 20,
-  schedule: null,
-  next_sync_at: null,
-}
 
 const SETTINGS = settingsSchema.keyof().options
 const SELECT = `

@@ -36,7 +36,6 @@ export class SyncFailure extends Error {
   }
 }
 
-/** Failures of one reply: other requests of the sync may still succeed. */
 const OF_REPLY: ReadonlySet<Failure> = new Set([
   'directory_unauthorized',
   'directory_failing',
@@ -46,7 +45,15 @@ const OF_REPLY: ReadonlySet<Failure> = new Set([
   'directory_too_large',
 ])
 
-/** Whether an error concerns one reply alone; others, such as a sync that takes too long, concern every request. */
-export function isOfReply(error: unknown): error is SyncFailure {
-  return error instanceof SyncFailure && OF_REPLY.has(error.failure)
+/**
+ * The result, or its failure if that concerns one reply alone: other requests may still succeed.
+ * @throws if the whole sync cannot go on, for example since it takes too long.
+ */
+export async function orFailure<Result>(work: Promise<Result>): Promise<Result | SyncFailure> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof SyncFailure && OF_REPLY.has(error.failure)) return error
+    throw error
+  }
 }

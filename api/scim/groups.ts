@@ -84,7 +84,7 @@ export async function listMembers(
 
 const COLUMNS = storedGroupSchema.keyof().options
 const STORED = `
-  SELECT ${COLUMNS.join(', ')} FROM scim_groups
+  SELECT ${COLUMNS.join(', ')}, scim_id AS key FROM scim_groups
   WHERE account_id = $1 AND scim_id > $2 ORDER BY scim_id LIMIT ${ROWS_AT_ONCE}`
 const MEMBER_NAMES = `
   SELECT member_id AS key, display_name AS name FROM scim_members
@@ -92,34 +92,31 @@ const MEMBER_NAMES = `
 
 /** All groups of an account, including deleted ones. */
 export async function readStoredGroups(queries: Queries, accountId: string): Promise<readonly StoredGroup[]> {
-  return await readAll(queries, STORED, accountId, storedGroupSchema, ({ scim_id }) => scim_id)
+  const groups: StoredGroup[] = []
+  for await (const rows of pagesOf(queries, STORED, accountId)) {
+    groups.push(...z.array(storedGroupSchema).parse(rows))
+  }
+  return groups
 }
 
-/** All rows with this value of `$1`; each statement reads those with a key after `$2`. */
-async function readAll<Found>(
-  queries: Queries,
-  sql: string,
-  value: string,
-  schema: z.ZodType<Found>,
-  keyOf: (row: Found) => string,
-): Promise<readonly Found[]> {
-  const found: Found[] = []
-  for (;;) {
-    const last = found.at(-1)
-    const rows = await queries.query(sql, [value, last === undefined ? '' : keyOf(last)])
-    found.push(...z.array(schema).parse(rows))
-    if (rows.length < ROWS_AT_ONCE) return found
+/** Reads rows with this value of `$1`, in pages: each statement reads rows with a `key` after `$2`, in its order. */
+async function* pagesOf(queries: Queries, sql: string, value: string): AsyncGenerator<readonly Row[]> {
+  for (let after = ''; ;) {
+    const rows = await queries.query(sql, [value, after])
+    yield rows
+    if (rows.length < ROWS_AT_ONCE) return
+    after = z.string().parse(rows.at(-1)?.['key'])
     await endOfTurn()
   }
 }
-
-const nameSchema = z.object({ key: z.string(), name: z.string().nullable() })
 
 /** Members between two turns of the event loop, and in one transaction. */
 const MEMBERS_AT_ONCE = 2000
 
 const ADD_LISTS = 'INSERT INTO scim_member_lists (id, account_id, job_id) VALUES'
 const ADD_MEMBERS = 'INSERT INTO scim_members (list_id, member_id, type, display_name) VALUES'
+
+const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
 /** Where a job stages lists of members. `hold` runs in each transaction; it throws if the sync may not go on. */
 export interface Staging {
@@ -142,24 +139,30 @@ export class MemberStage {
   /** Takes a group's members; a staged list is written after `flush`. */
   async take(received: readonly Member[], former: StoredGroup | undefined): Promise<MemberList> {
     const members = sortUnique(received)
-    const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
-    const digest = members.length === 0 ? '' : hash('sha256', text, 'base64url')
     const count = members.length
+    const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
+    const digest = count === 0 ? '' : hash('sha256', text, 'base64url')
     if (digest === former?.member_digest) {
       return { digest, count, listId: former.member_list, joined: partOf([]), left: partOf([]) }
     }
     await endOfTurn()
-    const stored = former?.member_list ?? null
-    const names =
-      stored === null ? [] : await readAll(this.#store, MEMBER_NAMES, stored, nameSchema, ({ key }) => key)
-    const left = new Map(names.map(({ key, name }) => [key, name ?? key]))
+    const differences = await this.#compare(members, former?.member_list)
+    const listId = count === 0 || this.#staging === undefined ? null : await this.#add(members, this.#staging)
+    return { digest, count, listId, ...differences }
+  }
+
+  /** Who joined a stored list, and who left it. */
+  async #compare(members: readonly Member[], stored: string | null | undefined) {
+    const left = new Map<string, string>()
     const joined: string[] = []
+    for await (const rows of stored ? pagesOf(this.#store, MEMBER_NAMES, stored) : []) {
+      for (const { key, name } of namesSchema.parse(rows)) left.set(key, name ?? key)
+    }
     for (const [index, { id, displayName }] of members.entries()) {
       if (!left.delete(id)) joined.push(displayName ?? id)
       if (index % MEMBERS_AT_ONCE === MEMBERS_AT_ONCE - 1) await endOfTurn()
     }
-    const listId = count === 0 || this.#staging === undefined ? null : await this.#add(members, this.#staging)
-    return { digest, count, listId, joined: partOf(joined), left: partOf([...left.values()]) }
+    return { joined: partOf(joined), left: partOf([...left.values()]) }
   }
 
   async #add(members: readonly Member[], { job }: Staging): Promise<string> {

@@ -134,28 +134,28 @@ function leaseEnd({ leaseMs }: Runner, now: Date): string {
 }
 
 /** What a job has come to. */
-export type Outcome =
-  | (Pick<Job, 'synced_groups' | 'deleted_groups'> & { readonly report: Report })
-  | { readonly failure: Failure }
+interface Outcome {
+  readonly now: Date
+  readonly failure?: Failure
+  readonly success?: Pick<Job, 'synced_groups' | 'deleted_groups'> & { readonly report: Report }
+}
 
 /**
- * Records the end of a job of `runner`, or without one that its lease expired. Undefined if the job belongs to another
- * process, or is over.
+ * Records the end of a job of `runner`, or without one of a job whose lease has expired. Undefined if the job belongs to
+ * another process, or is over.
  */
 export async function endJob(
   queries: Queries,
   { id }: Pick<Job, 'id'>,
-  runner: Pick<Runner, 'id'> | 'expired',
-  outcome: Outcome,
-  now: Date,
+  runner: Pick<Runner, 'id'> | undefined,
+  { now, failure, success }: Outcome,
 ): Promise<Job | undefined> {
   const time = now.toISOString()
-  const values =
-    'failure' in outcome
-      ? ['failed', null, null, null, outcome.failure]
-      : ['succeeded', outcome.synced_groups, outcome.deleted_groups, JSON.stringify(outcome.report), null]
-  const [sql, owner] = runner === 'expired' ? [END_EXPIRED, time] : [END_OWN, runner.id]
-  return firstOf(await queries.query(sql, [id, owner, ...values, time]))
+  const [sql, owner] = runner === undefined ? [END_EXPIRED, time] : [END_OWN, runner.id]
+  const { synced_groups = null, deleted_groups = null, report } = success ?? {}
+  const numbers = [synced_groups, deleted_groups, report === undefined ? null : JSON.stringify(report)]
+  const status = success === undefined ? 'failed' : 'succeeded'
+  return firstOf(await queries.query(sql, [id, owner, status, ...numbers, failure ?? null, time]))
 }
 
 /** What a job of the account changed; undefined without such a job. Only a successful one changes anything. */

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import type { Log } from '../process/log.ts'
+import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Notify } from '../process/webhook.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
@@ -43,6 +44,8 @@ export interface JobDependencies extends SyncDependencies {
   readonly metrics?: SyncMetrics
 }
 
+const UNATTENDED = { allowDeletions: false, progress: () => undefined }
+
 export type SyncJobs = ReturnType<typeof createSyncJobs>
 
 /** Runs up to `concurrent` syncs of different accounts at the same time. */
@@ -53,31 +56,25 @@ export function createSyncJobs(
   const { store, clock, log, leaseMs } = dependencies
   const runner = newRunner(dependencies)
   const stopping = new AbortController()
-  const { signal } = stopping
-  const options = { signal, allowDeletions: false, progress: () => undefined }
   const running = new Set<Promise<void>>()
-  let polling = Promise.resolve()
+  const enqueue = createSerialQueue()
   let isWaiting = false
   let timer: NodeJS.Timeout | undefined
 
   async function poll(): Promise<void> {
     isWaiting = false
-    try {
-      for (const job of await findWork(store, clock())) {
-        if (job.status === 'running') await interrupt(job, dependencies)
-        else if (running.size < concurrent && !signal.aborted) await start(job)
-      }
-      // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
-      for (const connection of await dueConnections(store, clock())) await startDue(connection, dependencies)
-    } catch (error) {
-      log.error({ err: error }, 'sync jobs could not be checked')
+    for (const job of await findWork(store, clock())) {
+      if (job.status === 'running') await interrupt(job, dependencies)
+      else if (running.size < concurrent && !stopping.signal.aborted) await start(job)
     }
+    // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
+    for (const connection of await dueConnections(store, clock())) await startDue(connection, dependencies)
   }
 
   async function start(queued: Job): Promise<void> {
     const job = await takeJob(store, queued, runner, clock())
     if (job === undefined) return
-    const work = runJob(job, runner, options, dependencies).finally(() => {
+    const work = runJob(job, runner, { ...UNATTENDED, signal: stopping.signal }, dependencies).finally(() => {
       running.delete(work)
       wake()
     })
@@ -86,9 +83,9 @@ export function createSyncJobs(
 
   // One poll at a time, and at most one queued: two at once could take too many jobs.
   function wake(): void {
-    if (isWaiting || signal.aborted) return
+    if (isWaiting || stopping.signal.aborted) return
     isWaiting = true
-    polling = polling.then(poll)
+    enqueue(poll).catch((error: unknown) => log.error({ err: error }, 'sync jobs could not be checked'))
   }
 
   return {
@@ -107,8 +104,7 @@ export function createSyncJobs(
     async close(): Promise<void> {
       clearInterval(timer)
       stopping.abort(new SyncFailure('interrupted', 'the service was stopped'))
-      await polling
-      await Promise.all(running)
+      await enqueue(() => Promise.all(running))
     },
   }
 }
@@ -160,7 +156,7 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
 /** Ends a job if its lease has expired. */
 async function interrupt(job: Job, dependencies: JobDependencies): Promise<void> {
   const { store, clock } = dependencies
-  const ended = await endJob(store, job, 'expired', { failure: 'interrupted' }, clock())
+  const ended = await endJob(store, job, undefined, { failure: 'interrupted', now: clock() })
   if (ended !== undefined) await reportEnd(ended, dependencies)
 }
 
@@ -201,7 +197,7 @@ async function runJob(
     const { failure } = fault
     log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
     try {
-      const ended = await endJob(store, job, runner, { failure }, clock())
+      const ended = await endJob(store, job, runner, { failure, now: clock() })
       // A job that another process ended as interrupted was counted there.
       if (ended !== undefined) await reportEnd(ended, dependencies, performance.now() - start)
     } catch (unrecorded) {

@@ -120,35 +120,29 @@ function byUniqueKey<Group>(groups: readonly Group[], keyOf: (group: Group) => s
 
 const NOBODY: Part = { count: 0, names: [] }
 const NO_MEMBERS = { member_digest: null, member_count: null, member_list: null }
+/** The columns that make a change. */
+const COMPARED = ['scim_id', 'external_id', 'display_name', 'member_digest', 'deleted_at'] as const
 
 function changeOf(
   former: StoredGroup | undefined,
   { scimId, externalId, displayName, members }: RemoteGroup,
   { suppliesMembers, time }: { readonly suppliesMembers: boolean; readonly time: string },
 ): Change | undefined {
-  const { member_digest, member_count, member_list } = former ?? NO_MEMBERS
+  const before = former ?? { id: randomUUID(), created_at: time, ...NO_MEMBERS }
   // A group without members is empty if the directory supplies members, for others or for this one before.
-  const isKnown = members !== null && (members.count > 0 || suppliesMembers || (member_count ?? 0) > 0)
-  const isNew = isKnown && members.digest !== member_digest
-  const row: StoredGroup = {
-    id: former?.id ?? randomUUID(),
+  const isKnown = suppliesMembers || Number(before.member_count) > 0
+  const list = isKnown && members !== null ? members : undefined
+  const row = {
+    ...before,
+    ...(list && { member_digest: list.digest, member_count: list.count, member_list: list.listId }),
     scim_id: scimId,
     external_id: externalId,
     display_name: displayName,
-    ...(isNew
-      ? { member_digest: members.digest, member_count: members.count, member_list: members.listId }
-      : { member_digest, member_count, member_list }),
-    created_at: former?.created_at ?? time,
     updated_at: time,
     deleted_at: null,
   }
-  const { joined, left } = isNew ? members : { joined: NOBODY, left: NOBODY }
-  const isSame =
-    former?.deleted_at === null &&
-    former.scim_id === scimId &&
-    former.external_id === externalId &&
-    former.display_name === displayName
-  return isSame && !isNew ? undefined : { former, row, joined, left }
+  if (former !== undefined && COMPARED.every((column) => former[column] === row[column])) return undefined
+  return { former, row, joined: list?.joined ?? NOBODY, left: list?.left ?? NOBODY }
 }
 
 /** Deleted groups keep their row, so that they get their id back, but no members. */

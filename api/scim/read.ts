@@ -1,8 +1,8 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
 import { shorten } from '../untrusted/shorten.ts'
-import type { DirectoryClient, SyncLimits } from './client.ts'
+import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
-import { isOfReply, SyncFailure } from './failures.ts'
+import { orFailure, SyncFailure } from './failures.ts'
 import {
   readGroup,
   readListOffer,
@@ -25,7 +25,6 @@ const WARNINGS = {
   group_without_id: 'without a usable id: left out, so nothing counts as deleted',
   member_without_id: 'with members that have no usable id: these are left out',
   members_unreadable: 'with members that could not be read: these stay as they are stored',
-  not_listed: 'readable by id, but in no list of groups: deleted here',
   kept: 'not in the list, but not provably deleted: these stay',
 } as const
 
@@ -69,7 +68,8 @@ export class Directory {
    */
   async read(): Promise<Walk> {
     const { client, connection } = this.#options
-    this.#offer = readListOffer((await client.getOptional('/ServiceProviderConfig'))?.body)
+    const offer = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
+    this.#offer = readListOffer(offer instanceof SyncFailure ? undefined : offer.body)
     const walk = await this.#readAll()
     this.#isProven = isProof(walk)
     this.#isCapped = !(await this.#honoursCount(walk))
@@ -95,7 +95,7 @@ export class Directory {
    * find further groups.
    */
   async confirmAbsent(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const staying = new Set(this.#isProven ? await this.#findStaying(scimIds) : scimIds)
+    const staying = new Set(await this.#findStaying(scimIds))
     if (staying.size > 0) this.#warn('kept', staying)
     return staying
   }
@@ -119,7 +119,11 @@ export class Directory {
       if (unusable.length > 0) this.#warn('group_without_id', unusable)
       for (const group of groups) {
         seen.add(group.scimId)
-        await this.#add(group, withMembers)
+        // The first row of a group counts.
+        if (this.groups.has(group.scimId)) continue
+        if (this.groups.size >= this.#options.limits.groups) throw tooLarge('groups')
+        this.groups.set(group.scimId, { ...group, members: null })
+        if (withMembers) await this.#addMembers(group)
       }
       await onPage(read, total)
       return !isTrial
@@ -131,18 +135,8 @@ export class Directory {
       walk = await walkGroups(options, this.#offer.sort ? { sortBy: 'id' } : {})
       refuseIncomplete(walk, seen.size, before)
     }
-    if (walk.groups === 0 && walk.unusable > 0) {
-      throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
-    }
-    return walk
-  }
-
-  /** The first row of a group counts. */
-  async #add(group: ReceivedGroup, withMembers: boolean): Promise<void> {
-    if (this.groups.has(group.scimId)) return
-    if (this.groups.size >= this.#options.limits.groups) throw tooLarge('groups')
-    this.groups.set(group.scimId, { ...group, members: null })
-    if (withMembers) await this.#addMembers(group)
+    if (walk.groups > 0 || walk.unusable === 0) return walk
+    throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
   }
 
   async #addMembers(received: ReceivedGroup): Promise<void> {
@@ -181,49 +175,33 @@ export class Directory {
   async #honoursCount({ query, pages, rows, isEndStated }: Walk): Promise<boolean> {
     if (isEndStated || pages > 1 || rows <= 1) return true
     if (query['count'] === undefined) return false
-    try {
-      const { client, limits } = this.#options
-      return (await requestPage(client, { ...query, startIndex: '1', count: '1' }, limits)).rows <= 1
-    } catch (error) {
-      if (isOfReply(error)) return false
-      throw error
-    }
+    const { client, limits } = this.#options
+    const page = await orFailure(requestPage(client, { ...query, startIndex: '1', count: '1' }, limits))
+    return !(page instanceof SyncFailure) && page.rows <= 1
   }
 
   async #findStaying(scimIds: readonly string[]): Promise<readonly string[]> {
-    if (scimIds.length === 0) return []
-    if (this.#isCapped) return await this.#findUnproven(scimIds)
-    const found = scimIds.length > LOOK_UPS ? [] : await this.#lookUp(scimIds)
-    if (found.length > 0 && found.every(([, state]) => state === 'gone')) return []
-    if (!isProof(await this.#readAll())) return scimIds
+    if (scimIds.length === 0 || !this.#isProven) return scimIds
+    if (this.#isCapped) {
+      // A 404 proves nothing if the directory answers for no single group.
+      const [listed = ''] = this.groups.keys()
+      const found = await readById(this.#options.client, listed)
+      return found instanceof SyncFailure ? scimIds : await this.#notGone(scimIds)
+    }
+    if (scimIds.length <= LOOK_UPS && (await this.#notGone(scimIds)).length === 0) return []
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    const readable = found.filter(([scimId, state]) => state === 'found' && !this.groups.has(scimId))
-    if (readable.length > 0)
-      this.#warn(
-        'not_listed',
-        readable.map(([scimId]) => scimId),
-      )
-    return []
+    return isProof(await this.#readAll()) ? [] : scimIds
   }
 
-  /** Only a 404 or 410 proves anything, and only if the directory answers for single groups at all. */
-  async #findUnproven(scimIds: readonly string[]): Promise<readonly string[]> {
-    const [listed] = await this.#lookUp([...this.groups.keys()].slice(0, 1))
-    if (listed?.[1] !== 'found') return scimIds
-    const found = await this.#lookUp(scimIds)
-    return found.filter(([, state]) => state !== 'gone').map(([scimId]) => scimId)
-  }
-
-  async #lookUp(scimIds: readonly string[]) {
-    const found: (readonly [string, 'found' | 'gone' | 'unknown'])[] = []
+  /** The groups that are answered by their id, with anything but 404 or 410. */
+  async #notGone(scimIds: readonly string[]): Promise<readonly string[]> {
+    const others: string[] = []
     await inParallel(scimIds, async (scimId) => {
-      // A directory may serve lists alone and answer any other path arbitrarily: that is unknown.
-      const answer = await this.#options.client.getOptional(pathOf(scimId))
-      const isFound = answer?.status === 200 && readGroup(answer.body)?.scimId === scimId
-      const isGone = answer?.status === 404 || answer?.status === 410
-      found.push([scimId, isFound ? 'found' : isGone ? 'gone' : 'unknown'])
+      const answer = await orFailure(this.#options.client.get(pathOf(scimId), {}, BRIEF))
+      const isGone = !(answer instanceof SyncFailure) && (answer.status === 404 || answer.status === 410)
+      if (!isGone) others.push(scimId)
     })
-    return found
+    return others
   }
 }
 
@@ -260,19 +238,18 @@ function pathOf(scimId: string): string {
  * @throws {SyncFailure} if the whole sync cannot go on.
  */
 async function readById(client: DirectoryClient, scimId: string): Promise<ReceivedGroup | SyncFailure> {
-  try {
-    let { status, body } = await client.get(pathOf(scimId), ON_REQUEST)
-    if (status === 400 || status === 501) ({ status, body } = await client.get(pathOf(scimId)))
-    const group = status === 200 ? readGroup(body) : undefined
-    if (group?.scimId === scimId) return group
-    const what = status === 200 ? 'something that is not this group' : `status ${status}`
-    const detail = `the group "${shorten(scimId)}": the request by its id is answered with ${what}`
-    return new SyncFailure('directory_invalid_response', detail)
-  } catch (error) {
-    // A group that is too large ends the sync: otherwise its stored members would never change again.
-    if (isOfReply(error) && error.failure !== 'directory_too_large') return error
-    throw error
-  }
+  const path = pathOf(scimId)
+  let answer = await orFailure(client.get(path, ON_REQUEST))
+  if ('status' in answer && (answer.status === 400 || answer.status === 501))
+    answer = await orFailure(client.get(path))
+  // A group that is too large ends the sync: otherwise its stored members would never change again.
+  if (answer instanceof SyncFailure && answer.failure === 'directory_too_large') throw answer
+  if (answer instanceof SyncFailure) return answer
+  const group = answer.status === 200 ? readGroup(answer.body) : undefined
+  if (group?.scimId === scimId) return group
+  const what = answer.status === 200 ? 'something that is not this group' : `status ${answer.status}`
+  const detail = `the group "${shorten(scimId)}": the request by its id is answered with ${what}`
+  return new SyncFailure('directory_invalid_response', detail)
 }
 
 /** Does the work for each item, some at a time. */

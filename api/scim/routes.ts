@@ -51,69 +51,20 @@ const jobReplySchema = z.strictObject({ data: jobSchema }).meta({ id: 'ScimSyncJ
 const jobsSchema = z
   .strictObject({ data: z.array(jobSchema), total_count: count() })
   .meta({ id: 'ScimSyncJobList' })
+const reportReplySchema = z.strictObject({ data: reportSchema })
+const groupReplySchema = z.strictObject({ data: groupRowSchema })
 const groupsSchema = z.strictObject({ data: z.array(groupRowSchema), total_count: count() })
 const membersSchema = z.object({
   data: z.array(memberRowSchema),
   total_count: count().nullable().describe('Null if the directory never supplied members of the group.'),
 })
 
-const UNKNOWN = { '404': { description: "Unknown, or another account's.", content: ENVELOPE } }
-const WRONG_PAGE = {
-  '400': { description: 'Invalid parameters; the message names each.', content: ENVELOPE },
-}
-
 const ok = (description: string, schema: z.ZodType, headers: ReplyDescription['headers'] = []) => ({
   '200': { description, headers, content: { 'application/json': schema } },
 })
-const path = (of: 'job' | 'group') => ({ id: z.string().describe(`Identifier of the ${of}.`) })
-
-/** The routes of directory sync; all need a management key. */
-export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
-  const get = (of: string, described: Omit<Operation, 'tag'>, handle: Handler): Route => {
-    const operation: Operation = { tag: 'directory sync', ...described }
-    return { access: 'management', method: 'GET', path: of, operation, handle }
-  }
-  return [
-    // A request body is ignored.
-    {
-      ...get(SYNC_JOBS_PATH, START, async (_request, response) => {
-        const job = await jobs.request(accountOf(response))
-        if (job === undefined) {
-          throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
-        }
-        response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
-        sendJob(response, 202, job)
-      }),
-      method: 'POST',
-    },
-    get(SYNC_JOBS_PATH, JOBS, async (request, response) => {
-      sendJson(response, 200, await listJobs(store, accountOf(response), pageOf(request)))
-    }),
-    get(`${SYNC_JOBS_PATH}/:id`, JOB, async (request, response) => {
-      sendJob(
-        response,
-        200,
-        await known('sync job', request, (id) => findJob(store, accountOf(response), id)),
-      )
-    }),
-    get(`${SYNC_JOBS_PATH}/:id/changes`, CHANGES, async (request, response) => {
-      const data = await known('sync job', request, (id) => readReport(store, accountOf(response), id))
-      sendJson(response, 200, { data })
-    }),
-    get(GROUPS_PATH, GROUPS, async (request, response) => {
-      sendJson(response, 200, await listGroups(store, accountOf(response), pageOf(request)))
-    }),
-    get(`${GROUPS_PATH}/:id`, GROUP, async (request, response) => {
-      const data = await known('group', request, (id) => findGroup(store, accountOf(response), id))
-      sendJson(response, 200, { data })
-    }),
-    get(`${GROUPS_PATH}/:id/members`, MEMBERS, async (request, response) => {
-      const page = pageOf(request)
-      const find = (id: string) => listMembers(store, accountOf(response), id, page)
-      sendJson(response, 200, await known('group', request, find))
-    }),
-  ]
-}
+const badPage = { '400': { description: 'Invalid parameters; the message names each.', content: ENVELOPE } }
+const unknown = { '404': { description: "Unknown, or another account's.", content: ENVELOPE } }
+const idOf = (what: string) => ({ id: z.string().describe(`Identifier of the ${what}.`) })
 
 const START = {
   id: 'startScimSyncJob',
@@ -131,41 +82,85 @@ const JOBS = {
   id: 'listScimSyncJobs',
   summary: 'The sync jobs of the account, newest first',
   query: PAGE,
-  replies: { ...ok('A page of jobs.', jobsSchema), ...WRONG_PAGE },
+  replies: { ...ok('A page of jobs.', jobsSchema), ...badPage },
 }
 const JOB = {
   id: 'getScimSyncJob',
   summary: 'Reads a sync job',
-  path: path('job'),
-  replies: { ...ok('The job.', jobReplySchema, ['Retry-After']), ...UNKNOWN },
+  path: idOf('job'),
+  replies: { ...ok('The job.', jobReplySchema, ['Retry-After']), ...unknown },
 }
 const CHANGES = {
   id: 'getScimSyncJobChanges',
   summary: 'What a sync job changed: counts, the first names of each, and warnings',
-  path: path('job'),
-  replies: {
-    ...ok('The changes; none unless the job succeeded.', z.strictObject({ data: reportSchema })),
-    ...UNKNOWN,
-  },
+  path: idOf('job'),
+  replies: { ...ok('The changes; none unless the job succeeded.', reportReplySchema), ...unknown },
 }
 const GROUPS = {
   id: 'listScimGroups',
   summary: 'The synced groups',
   query: PAGE,
-  replies: { ...ok('A page of groups.', groupsSchema), ...WRONG_PAGE },
+  replies: { ...ok('A page of groups.', groupsSchema), ...badPage },
 }
 const GROUP = {
   id: 'getScimGroup',
   summary: 'Reads a synced group',
-  path: path('group'),
-  replies: { ...ok('The group.', z.strictObject({ data: groupRowSchema })), ...UNKNOWN },
+  path: idOf('group'),
+  replies: { ...ok('The group.', groupReplySchema), ...unknown },
 }
 const MEMBERS = {
   id: 'listScimGroupMembers',
   summary: 'The members of a synced group',
-  path: path('group'),
+  path: idOf('group'),
   query: PAGE,
-  replies: { ...ok('A page of members.', membersSchema), ...WRONG_PAGE, ...UNKNOWN },
+  replies: { ...ok('A page of members.', membersSchema), ...badPage, ...unknown },
+}
+
+/** The routes of directory sync; all need a management key. */
+export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
+  return [
+    // A request body is ignored.
+    route('POST', SYNC_JOBS_PATH, START, async (_request, response) => {
+      const job = await jobs.request(accountOf(response))
+      if (job === undefined) {
+        throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
+      }
+      response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
+      sendJob(response, 202, job)
+    }),
+    route('GET', SYNC_JOBS_PATH, JOBS, async (request, response) => {
+      sendJson(response, 200, await listJobs(store, accountOf(response), pageOf(request)))
+    }),
+    route('GET', `${SYNC_JOBS_PATH}/:id`, JOB, async (request, response) => {
+      const find = (id: string) => findJob(store, accountOf(response), id)
+      sendJob(response, 200, await known('sync job', request, find))
+    }),
+    route('GET', `${SYNC_JOBS_PATH}/:id/changes`, CHANGES, async (request, response) => {
+      const find = (id: string) => readReport(store, accountOf(response), id)
+      sendJson(response, 200, { data: await known('sync job', request, find) })
+    }),
+    route('GET', GROUPS_PATH, GROUPS, async (request, response) => {
+      sendJson(response, 200, await listGroups(store, accountOf(response), pageOf(request)))
+    }),
+    route('GET', `${GROUPS_PATH}/:id`, GROUP, async (request, response) => {
+      const find = (id: string) => findGroup(store, accountOf(response), id)
+      sendJson(response, 200, { data: await known('group', request, find) })
+    }),
+    route('GET', `${GROUPS_PATH}/:id/members`, MEMBERS, async (request, response) => {
+      const page = pageOf(request)
+      const find = (id: string) => listMembers(store, accountOf(response), id, page)
+      sendJson(response, 200, await known('group', request, find))
+    }),
+  ]
+}
+
+function route(
+  method: Route['method'],
+  path: string,
+  described: Omit<Operation, 'tag'>,
+  handle: Handler,
+): Route {
+  return { access: 'management', method, path, operation: { tag: 'directory sync', ...described }, handle }
 }
 
 function sendJob(response: Reply, status: number, job: Job): void {

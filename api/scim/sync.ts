@@ -126,8 +126,8 @@ export async function sync(job: Job, runner: Runner, options: SyncOptions, depen
     await applyPlan(queries, account_id, changes)
     // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
     if (!(await holdConnection(queries, connection))) throw connectionChanged()
-    const outcome = { synced_groups: present, deleted_groups, report }
-    const ended = await endJob(queries, job, runner, outcome, clock())
+    const success = { synced_groups: present, deleted_groups, report }
+    const ended = await endJob(queries, job, runner, { success, now: clock() })
     if (ended === undefined) throw lostJob()
     return { ended, changed: changes.length - deleted_groups, warnings: report.warnings }
   })

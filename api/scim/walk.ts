@@ -3,7 +3,7 @@
  * 3.4.2.4), in smaller pages, or without any.
  */
 import { BRIEF, type DirectoryClient, type Patience, type Query, type SyncLimits } from './client.ts'
-import { isOfReply, SyncFailure, type Failure } from './failures.ts'
+import { orFailure, SyncFailure, type Failure } from './failures.ts'
 import { readPage, type ListOffer, type Page } from './messages.ts'
 
 export interface WalkOptions {
@@ -19,39 +19,34 @@ export interface WalkOptions {
 /** For directories that return members on request only (RFC 7643, 7: `returned`), as Keycloak does. */
 export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
 
+type Failures = ReadonlySet<Failure>
 /** Failures after which another way to list may work: servers reject parameters, and break off large pages. */
-const MOVES_ON: ReadonlySet<Failure> = new Set(['directory_invalid_response', 'directory_too_large'])
+const MOVES_ON: Failures = new Set(['directory_invalid_response', 'directory_too_large'])
 /** At the first page also these: in the middle, a way that works is not given up for a server that fails. */
-const STARTS_ANEW: ReadonlySet<Failure> = new Set(['directory_failing', 'directory_unreachable'])
+const STARTS_ANEW: Failures = new Set(['directory_failing', 'directory_unreachable'])
+/** Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help. */
+const NEEDS_COUNT: Failures = new Set(['directory_incomplete', 'directory_too_large'])
+
+function isOf(failed: SyncFailure | undefined, failures: Failures): boolean {
+  return failed !== undefined && failures.has(failed.failure)
+}
 
 /**
  * Walks over all groups. `more` is added to each query.
- * @throws {SyncFailure} if the list is unreadable, endless, or incomplete by its own count.
+ * @throws {SyncFailure} if the list is unreadable, endless, or repeats its first page.
  */
 export async function walkGroups(options: WalkOptions, more: Query = {}): Promise<Walk> {
-  let stuck: Walk | undefined
   let failed: SyncFailure | undefined
   for (const way of waysToList(options)) {
-    // Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help.
-    const needsCount = stuck !== undefined || failed?.failure === 'directory_too_large'
-    if (needsCount && way['count'] === undefined) continue
+    if (way['count'] === undefined && isOf(failed, NEEDS_COUNT)) continue
     const walk = new Walk({ ...way, ...more })
     // Once a way has failed in spite of retries, every other one is tried once.
-    const patience = failed !== undefined && STARTS_ANEW.has(failed.failure) ? BRIEF : options.limits
-    try {
-      await follow(walk, options, patience)
-      if (!walk.isRepeating || (stuck === undefined && !walk.isFull)) return walk
-      stuck ??= walk
-    } catch (error) {
-      const isFirst = walk.pages === 0
-      const movesOn = isOfReply(error) && (MOVES_ON.has(error.failure) || STARTS_ANEW.has(error.failure))
-      if (!movesOn || (!isFirst && STARTS_ANEW.has(error.failure))) throw error
-      failed ??= error
-    }
+    const patience = isOf(failed, STARTS_ANEW) ? BRIEF : options.limits
+    const fault = (await follow(walk, options, patience)) ?? walk.repetition(failed)
+    if (fault === undefined) return walk
+    if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
   }
-  if (stuck === undefined) throw failed ?? new SyncFailure('internal', 'no way to list groups')
-  const detail = `${stuck.groups} groups, and the same ones on the next page with any paging`
-  throw new SyncFailure('directory_incomplete', detail)
+  throw failed ?? new SyncFailure('internal', 'no way to list groups')
 }
 
 /** The queries of a first page, the best first. */
@@ -65,49 +60,47 @@ function waysToList({ offer, limits, withMembers }: WalkOptions): Query[] {
   return withMembers ? ways : ways.flatMap((way) => [{ ...way, excludedAttributes: 'members' }, way])
 }
 
-async function follow(walk: Walk, options: WalkOptions, patience: Patience): Promise<void> {
-  const { client, limits, offer, take } = options
+/** Follows a list to its end. Resolves to a failure after which another way may work. */
+async function follow(
+  walk: Walk,
+  options: WalkOptions,
+  patience: Patience,
+): Promise<SyncFailure | undefined> {
+  const { limits, take } = options
   for (let asked = 0; asked < limits.pages; asked += 1) {
-    let page: Page
-    try {
-      page = await (asked === 0
-        ? requestFirst(walk, options, patience)
-        : requestPage(client, walk.query, patience))
-    } catch (error) {
+    const page = await orFailure((asked === 0 ? requestFirst : requestNext)(walk, options, patience))
+    if (page instanceof SyncFailure) {
       // Once the total is reached, a failing page is not a missing one.
-      if (isOfReply(error) && walk.isTotalReached()) return
-      throw error
-    }
-    // A directory that ignores the parameter returns a first page like any other.
-    if (asked === 0 && 'cursor' in walk.query && !offer.cursor && page.nextCursor === undefined) {
-      throw refusal('no cursor in the reply to a request for one')
+      if (walk.isTotalReached()) return undefined
+      if (isOf(page, MOVES_ON) || (asked === 0 && isOf(page, STARTS_ANEW))) return page
+      throw page
     }
     walk.add(page)
     const goesOn = await take(page, walk)
-    if (!goesOn || walk.isLast(page)) return
+    if (!goesOn || walk.isLast(page)) return undefined
     walk.advance(page)
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
 }
 
 /** Requests the first page and, if it has no members, requests them once by name: the walk keeps what returns some. */
-async function requestFirst(
-  walk: Walk,
-  { client, withMembers }: WalkOptions,
-  patience: Patience,
-): Promise<Page> {
-  const page = await requestPage(client, walk.query, patience)
+async function requestFirst(walk: Walk, options: WalkOptions, patience: Patience): Promise<Page> {
+  const { client, offer, withMembers } = options
+  const page = await requestNext(walk, options, patience)
+  // A directory that ignores the parameter returns a first page like any other.
+  if ('cursor' in walk.query && !offer.cursor && page.nextCursor === undefined) {
+    throw refusal('no cursor in the reply to a request for one')
+  }
   if (!withMembers || page.groups.length === 0 || hasMembers(page)) return page
   const query = { ...walk.query, ...ON_REQUEST }
-  try {
-    const named = await requestPage(client, query, BRIEF)
-    if (!hasMembers(named)) return page
-    walk.query = query
-    return named
-  } catch (error) {
-    if (isOfReply(error)) return page
-    throw error
-  }
+  const named = await orFailure(requestPage(client, query, BRIEF))
+  if (named instanceof SyncFailure || !hasMembers(named)) return page
+  walk.query = query
+  return named
+}
+
+async function requestNext({ query }: Walk, { client }: WalkOptions, patience: Patience): Promise<Page> {
+  return await requestPage(client, query, patience)
 }
 
 function hasMembers({ groups }: Page): boolean {
@@ -137,12 +130,12 @@ export class Walk {
   unusable = 0
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   isUnsteady = false
-  /** Whether the second page repeats the first, so that the directory may lack paging. */
-  isRepeating = false
   // Of this walk alone: in a second walk every group is known.
   readonly #seen = new Set<string>()
   readonly #cursors = new Set<string>()
   #bringsNothing = false
+  // Whether the second page repeats the first, so that the directory may lack paging.
+  #isRepeating = false
 
   constructor(way: Query) {
     this.query = way
@@ -158,9 +151,15 @@ export class Walk {
     return 'cursor' in this.query
   }
 
-  /** Whether the first page had as many rows as requested, so that there may be more. */
-  get isFull(): boolean {
-    return this.rows === this.#count
+  /**
+   * The fault of a walk with the same groups on its second page. It may have all of them, if the first page had another
+   * number of rows than requested, and no other walk was stuck.
+   */
+  repetition(failed: SyncFailure | undefined): SyncFailure | undefined {
+    const isStuck = this.rows === this.#count || failed?.failure === 'directory_incomplete'
+    if (!this.#isRepeating || !isStuck) return undefined
+    const detail = `${this.groups} groups, and the same ones on the next page with any paging`
+    return new SyncFailure('directory_incomplete', detail)
   }
 
   get #count(): number {
@@ -174,7 +173,7 @@ export class Walk {
     this.isUnsteady ||= this.total !== undefined && page.total !== undefined && this.total !== page.total
     this.total = page.total ?? this.total
     if (this.pages > 0 && this.#bringsNothing) {
-      this.isRepeating = this.pages === 1 && page.rows > 0 && !this.isEndStated
+      this.#isRepeating = this.pages === 1 && page.rows > 0 && !this.isEndStated
       return
     }
     this.pages += 1
