@@ -6,15 +6,20 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
-import { failureText, keepFilesPrivate } from '../pipeline/program/program.ts'
+import {
+  exitCodeOf,
+  failureText,
+  keepFilesPrivate,
+  UsageError,
+  wantsHelp,
+} from '../pipeline/program/program.ts'
 import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
-import { EXIT_USAGE, note } from '../pipeline/program/terminal.ts'
+import { note, print } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
 import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { OperatorError } from './http/errors.ts'
 import { addressFaults } from './http/server.ts'
-import { takeNoArguments } from './process/entry.ts'
 import { createLog, type Log } from './process/log.ts'
 import { missingRights } from './process/rights.ts'
 import { storeFaults } from './store/open-store.ts'
@@ -26,7 +31,8 @@ const RESTORED =
   'revoke and retract them once more'
 
 /**
- * Runs an entry point: checks arguments and configuration, then starts the service. Prints a failure and exits with 2.
+ * Runs an entry point, which takes no arguments but `--help`: checks the configuration, then starts the service. Prints a
+ * failure and exits with 2.
  * @param check resolves to the faults of the configuration, a sentence each.
  */
 export async function runEntry(
@@ -34,29 +40,28 @@ export async function runEntry(
   check: (environment: NodeJS.ProcessEnv) => Promise<readonly string[]>,
   start: (settings: Settings, log: Log) => Promise<void>,
 ): Promise<void> {
-  try {
+  const args = process.argv.slice(2)
+  const code = await exitCodeOf({ note }, async () => {
     keepFilesPrivate()
-    takeNoArguments(usage)
+    if (wantsHelp(args)) return print(usage)
+    if (args.length > 0)
+      throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
     const faults = await check(process.env)
     if (faults.length > 0) throw new OperatorError(faults.join('\n'))
     const settings = readSettings(process.env)
     const log = createLog(settings.LOG_LEVEL)
     reportStart(settings, log)
     await start(settings, log)
-  } catch (error) {
-    note(failureText(error))
-    process.exit(EXIT_USAGE)
-  }
+  })
+  // What was opened before a failure would keep the process.
+  if (code !== 0) process.exit(code)
 }
 
 function reportStart({ DATA_DIR }: Settings, log: Log): void {
   const { node } = process.versions
   log.info({ version: VERSION, node }, 'starting')
-  if (node !== PINNED_RUNTIME) {
-    log.warn(
-      `This runs on Node.js ${node}, but is tested with ${PINNED_RUNTIME}: npm ci installs that one, and npm scripts find it`,
-    )
-  }
+  if (node !== PINNED_RUNTIME)
+    log.warn(`This runs on Node.js ${node}, but is tested with ${PINNED_RUNTIME}, which npm ci installs`)
   const checksums = join(DATA_DIR, CHECKSUMS_FILE)
   if (!existsSync(checksums)) return
   // From here on files change: the list is of use for the first start alone.
@@ -114,11 +119,9 @@ async function restoreFaults(dataDir: string): Promise<string[]> {
 }
 
 async function modelsFaults(file: string | undefined, environment: NodeJS.ProcessEnv): Promise<string[]> {
-  try {
-    if (file !== undefined) await readConfiguration(file, environment)
-    return []
-  } catch (error) {
-    if (error instanceof OperatorError) return [error.message]
-    throw error
-  }
+  if (file === undefined) return []
+  return await readConfiguration(file, environment).then(
+    () => [],
+    (error: unknown) => [failureText(error)],
+  )
 }

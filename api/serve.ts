@@ -1,36 +1,44 @@
-/** The running service: opens store, snapshots and HTTP server in order, and closes them in reverse. */
+/** The running service: opens store, snapshots, chat and HTTP server in order, and closes them in reverse. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 import { localUrl } from '../pipeline/program/settings.ts'
-import { createApp } from './http/app.ts'
-import type { Clock } from './http/call.ts'
-import type { Route } from './http/route.ts'
+import { createApplyLimits, createKeyLimits, createRateLimiter } from './accounts/rate-limiter.ts'
+import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
-import { Catalogue } from './datasets/snapshots/catalogue.ts'
-import { openSnapshots, type Snapshots } from './datasets/snapshots/current.ts'
 import { RANKINGS } from './datasets/rankings.ts'
-import { createBodies, type Bodies } from './datasets/reply.ts'
+import { createBodies } from './datasets/reply.ts'
+import { datasetRoutes } from './datasets/routes.ts'
+import { Catalogue } from './datasets/snapshots/catalogue.ts'
+import { openSnapshots } from './datasets/snapshots/current.ts'
 import { measureDataset } from './datasets/status.ts'
+import { createApp } from './http/app.ts'
+import type { Clock, Handler } from './http/call.ts'
+import { sendJson } from './http/respond.ts'
+import type { Route } from './http/route.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http/server.ts'
-import { cronSchedule, type CronSchedule } from './process/cron-schedule.ts'
+import { openApiRoutes } from './openapi/routes.ts'
+import { HEALTH_PATH } from './paths.ts'
+import { cronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
-import { createMetricsRegistry } from './process/metrics.ts'
 import { createWebhook } from './process/webhook.ts'
-import { createKeyLimits, createRateLimiter } from './accounts/rate-limiter.ts'
+import { createReadiness } from './readiness.ts'
+import { SYNC_LIMITS } from './scim/client.ts'
+import { createSyncJobs, LEASE_MS, type JobDependencies } from './scim/jobs.ts'
+import { createScimMetrics } from './scim/metrics.ts'
+import { scimRoutes } from './scim/routes.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/request-store.ts'
-import { createReadiness } from './readiness.ts'
-import { createRoutes } from './routes.ts'
-import { SYNC_LIMITS } from './scim/client.ts'
-import { createSyncJobs, LEASE_MS, type JobDependencies, type SyncJobs } from './scim/jobs.ts'
-import { createScimMetrics } from './scim/metrics.ts'
 import type { Store } from './store/store.ts'
 import { listView, PAGES } from './web/list-page.ts'
-import { createViews, type Views } from './web/views.ts'
+import { webRoutes } from './web/routes.ts'
+import { createViews } from './web/views.ts'
 
 /** Milliseconds for syncs to record that they were interrupted. */
 const SYNC_STOP_MS = 10_000
+
+/** The most frequent requests and views, which are prepared before a new snapshot is served. */
+const USUAL = [{}, { sort: 'trending' }]
 
 export interface Service {
   /** Its own address, `http://host:port`. */
@@ -74,28 +82,20 @@ async function open(
   given: ServeDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Service> {
-  const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment, sync, chat: chatLimits } = given
+  const { log, clock = () => new Date(), limits = HTTP_LIMITS } = given
+  const { HOST: host, PORT: port } = settings
   const store = opened.adopt(await openStore(settings, clock()), (it) => it.close())
-  const metrics = createMetricsRegistry()
-  const bodies = createBodies()
-  const base = { metrics, clock, schedule: cronSchedule(settings.NIGHTLY_SCHEDULE) }
-  const { snapshots, views } = await openDataset(settings, { ...base, log, bodies, opened })
-  const requestStore = createRequestStore(store, log)
-  const limiter = createRateLimiter(requestStore)
-  const keyLimits = createKeyLimits(limiter, clock, log)
-  const shared = { settings, store, keyLimits, clock, log, metrics, environment }
-  const chat = opened.adopt(await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...chatLimits } }), (it) =>
-    it.close(),
-  )
-  const syncJobs = startSyncJobs(shared, sync)
-  const { PUBLIC_URL: publicUrl, HOST: host, PORT: port } = settings
+  const parts = await openParts(settings, { ...given, clock, store }, opened)
+  const { chat, syncJobs, snapshots, metrics, requestStore } = parts
   const readiness = createReadiness({ store: requestStore, snapshots, chat, unreadyMs: limits.unreadyMs })
-  const boundedJobs: SyncJobs = {
-    ...syncJobs,
-    request: (accountId) => requestStore.bounded(syncJobs.request(accountId)),
-  }
-  const served = { store: requestStore, readiness, snapshots, views, bodies, chat, syncJobs: boundedJobs }
-  const routes = createRoutes({ ...served, ...base, limiter, publicUrl, port })
+  const routes = [
+    ...parts.routes,
+    openRoute(HEALTH_PATH, (_request, reply) => sendJson(reply, 200, { status: 'ok' })),
+    openRoute('/readyz', readiness.handle),
+    openRoute('/metrics', async (_request, reply) => {
+      reply.set('Content-Type', metrics.contentType).end(await metrics.metrics())
+    }),
+  ]
   const app = createApp({ routes, store: requestStore, clock, log, stallMs: limits.stallMs, metrics })
   const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
   // Syncs are interrupted at once: they would only be cut after the requests in flight. A silent database may hold one.
@@ -118,20 +118,55 @@ async function open(
   }
 }
 
-interface SnapshotOptions {
-  readonly log: Log
-  readonly metrics: Registry
-  readonly clock: Clock
-  readonly schedule: CronSchedule
-  readonly bodies: Bodies
-  readonly opened: AsyncDisposableStack
+function openRoute(path: string, handle: Handler): Route {
+  return { method: 'GET', path, access: 'open', handle }
 }
 
-/** The snapshots, and the views that are prepared before a new one is served. */
+type PartDependencies = ServeDependencies & { readonly clock: Clock; readonly store: Store }
+
+/** The dataset with its pages, chat and directory sync, and their routes. */
+async function openParts(settings: Settings, given: PartDependencies, opened: AsyncDisposableStack) {
+  const { log, clock, store, environment } = given
+  const metrics = new Registry()
+  collectDefaultMetrics({ register: metrics })
+  const requestStore = createRequestStore(store, log)
+  const limiter = createRateLimiter(requestStore)
+  const dataset = await openDataset(settings, given, opened)
+  measureDataset(metrics, dataset.snapshots)
+  const keyLimits = createKeyLimits(limiter, clock, log)
+  const shared = { settings, store, keyLimits, clock, log, metrics, environment }
+  const chat = await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...given.chat } })
+  opened.defer(() => chat.close())
+  const syncJobs = createSyncJobs(
+    {
+      ...shared,
+      metrics: createScimMetrics(metrics),
+      limits: SYNC_LIMITS,
+      leaseMs: LEASE_MS,
+      syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
+      notify: createWebhook(settings.NOTICE_WEBHOOK, log),
+      ...given.sync,
+    },
+    { concurrent: settings.SCIM_CONCURRENT_SYNCS },
+  )
+  const request = (accountId: string) => requestStore.bounded(syncJobs.request(accountId))
+  const described = [
+    ...datasetRoutes({ ...dataset, applyLimits: createApplyLimits(limiter, clock), clock }),
+    ...chatRoutes(chat),
+    ...scimRoutes(requestStore, { ...syncJobs, request }),
+  ]
+  const { PUBLIC_URL: publicUrl, PORT: port } = settings
+  const routes = [...described, ...openApiRoutes(described), ...webRoutes({ ...dataset, publicUrl, port })]
+  return { chat, syncJobs, snapshots: dataset.snapshots, metrics, requestStore, routes }
+}
+
 async function openDataset(
-  { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT: port }: Settings,
-  { log, metrics, clock, schedule, bodies, opened }: SnapshotOptions,
-): Promise<{ snapshots: Snapshots; views: Views }> {
+  { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT: port, NIGHTLY_SCHEDULE }: Settings,
+  { log, clock }: PartDependencies,
+  opened: AsyncDisposableStack,
+) {
+  const bodies = createBodies()
+  const schedule = cronSchedule(NIGHTLY_SCHEDULE)
   const catalogue = new Catalogue(dataDir, log)
   const views = createViews({ catalogue, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })
   const snapshots = await openSnapshots({
@@ -140,40 +175,10 @@ async function openDataset(
     catalogue,
     log,
     async prepare(snapshot) {
-      // The most frequent requests and views.
-      await bodies.warm(snapshot, RANKINGS, [{}, { sort: 'trending' }])
-      for (const given of [{}, { sort: 'trending' }]) {
-        await views.warm(snapshot, listView('apps'), PAGES.apps, given)
-      }
+      await bodies.warm(snapshot, RANKINGS, USUAL)
+      for (const query of USUAL) await views.warm(snapshot, listView('apps'), PAGES.apps, query)
     },
   })
-  measureDataset(metrics, snapshots)
   opened.defer(() => snapshots.close())
-  return { snapshots, views }
-}
-
-interface SyncDependencies extends Pick<JobDependencies, 'store' | 'clock' | 'log' | 'environment'> {
-  readonly settings: Settings
-  readonly metrics: Registry
-}
-
-function startSyncJobs(
-  { settings, metrics, store, clock, log, environment }: SyncDependencies,
-  sync: ServeDependencies['sync'],
-): SyncJobs {
-  return createSyncJobs(
-    {
-      store,
-      clock,
-      log,
-      environment,
-      metrics: createScimMetrics(metrics),
-      limits: SYNC_LIMITS,
-      leaseMs: LEASE_MS,
-      syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
-      notify: createWebhook(settings.NOTICE_WEBHOOK, log),
-      ...sync,
-    },
-    { concurrent: settings.SCIM_CONCURRENT_SYNCS },
-  )
+  return { bodies, schedule, views, snapshots }
 }

@@ -31,30 +31,29 @@ The settings of the pipeline count too: npm run nightly -- --help`
 await runEntry(USAGE, checkAll, start)
 
 async function start(settings: Settings, log: Log): Promise<void> {
-  const running = new AsyncDisposableStack()
-  onStopSignal(() => void running.disposeAsync())
+  const stopping = new AbortController()
+  const { signal } = stopping
+  onStopSignal(() => stopping.abort())
 
-  const run = runProgram(NIGHTLY, ['run', '--with-sample', '--brief'])
-  running.defer(() => run.stop())
-  const ending = await run.ended
-  if (running.disposed) return
+  const ending = await runProgram(NIGHTLY, ['run', '--with-sample', '--brief'], signal)
+  if (signal.aborted) return
   // After a failed run the API starts all the same, with earlier snapshots, if any.
   if (ending['code'] !== 0) log.error(ending, 'pipeline run failed; serving the earlier snapshots')
 
   const service = await serve(settings, { log, environment: process.env })
-  if (running.disposed) return await service.close()
-  running.defer(() => service.close())
+  if (signal.aborted) return await service.close()
+  signal.addEventListener('abort', () => void service.close())
   onReloadSignal(() => void service.reload())
   const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
   const firstKey = await createFirstKey(service.store, wanted)
-  if (running.disposed) return
+  if (signal.aborted) return
   print(welcome(service.origin, firstKey))
   // A run has just been made, so there is none to catch up on.
-  const schedule = keepRunning(SCHEDULE, ['--no-catch-up'], {
+  await keepRunning(SCHEDULE, ['--no-catch-up'], {
     delayMs: RESTART_DELAY_MS,
     onEnd: (end) => log.error(end, 'nightly schedule ended; starting it again'),
+    signal,
   })
-  running.defer(() => schedule.stop())
 }
 
 function welcome(origin: string, firstKey: string | undefined): string {

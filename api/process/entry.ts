@@ -1,26 +1,10 @@
-/** The common parts of the entry points: help and signals. */
+/** The signals of the entry points. */
 import { isatty } from 'node:tty'
-import { UsageError, wantsHelp } from '../../pipeline/program/program.ts'
-import { print } from '../../pipeline/program/terminal.ts'
 
 const STDIN = 0
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 /** npm passes a signal on within milliseconds; a person takes longer to send a second one. */
 const ECHO_MS = 1000
-
-/**
- * For commands without arguments: `--help` prints `usage` and ends the process.
- * @throws {UsageError} for any other argument.
- */
-export function takeNoArguments(usage: string): void {
-  const args = process.argv.slice(2)
-  if (args.length === 0) return
-  if (!wantsHelp(args)) {
-    throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
-  }
-  print(usage)
-  process.exit()
-}
 
 /**
  * Calls `stop` on the first SIGTERM or SIGINT. A second one ends the process at once. Terminals send SIGINT, and

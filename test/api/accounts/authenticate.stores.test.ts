@@ -5,7 +5,7 @@ import { createApp } from '../../../api/http/app.ts'
 import { makeKey } from '../../../api/accounts/credentials.ts'
 import { createKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server.ts'
-import { createMetricsRegistry } from '../../../api/process/metrics.ts'
+import { Registry } from 'prom-client'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Route } from '../../../api/http/route.ts'
 import type { Store } from '../../../api/store/store.ts'
@@ -34,7 +34,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     store = await openStore(settings, now)
     elsewhere = await openStore(settings, now)
     const { log } = memoryLog()
-    const metrics = createMetricsRegistry()
+    const metrics = new Registry()
     const app = express().use(createApp({ routes, store, clock: () => now, log, stallMs: 60_000, metrics }))
     server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
   })

@@ -1,12 +1,12 @@
 /** CONTRACT 3: every error has the envelope, whatever raises it. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Registry } from 'prom-client'
 import { makeKey } from '../../../api/accounts/credentials.ts'
 import { createApp } from '../../../api/http/app.ts'
 import { ApiError } from '../../../api/http/errors.ts'
 import type { Route } from '../../../api/http/route.ts'
 import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server.ts'
-import { createMetricsRegistry } from '../../../api/process/metrics.ts'
 import { envelopeSchema, memoryLog, sendRaw, startApi, until, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
     clock: () => new Date(),
     log,
     stallMs: 60_000,
-    metrics: createMetricsRegistry(),
+    metrics: new Registry(),
   })
   faulty = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
 })

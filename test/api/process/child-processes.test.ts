@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { keepRunning, runProgram, type Ending } from '../../../api/process/child-processes.ts'
 import { until } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
@@ -27,49 +27,45 @@ function makeProgram(rest: string) {
 
 const RUN_FOREVER = 'setInterval(() => undefined, 1000)'
 
-describe('runProgram', () => {
-  it('passes on arguments and returns the exit code', async () => {
-    const { program, starts } = makeProgram('process.exitCode = 75')
-    expect(await runProgram(program, ['run', 'it']).ended).toMatchObject({ code: 75 })
-    expect(starts()).toEqual(['run it'])
-  })
+/** Keeps a program running until `stop`. */
+function keep(program: URL, delayMs: number) {
+  const [stopping, endings] = [new AbortController(), [] as Ending[]]
+  const onEnd = (ending: Ending) => endings.push(ending)
+  const ended = keepRunning(program, ['--once'], { delayMs, onEnd, signal: stopping.signal })
+  const stop = async () => {
+    stopping.abort()
+    await ended
+  }
+  return { endings, stop }
+}
 
-  it('stop ends the program and waits for its end', async () => {
-    const { program, starts } = makeProgram(RUN_FOREVER)
-    const child = runProgram(program, [])
-    await until(() => starts().length === 1)
-    await child.stop()
-    expect(await child.ended).toMatchObject({ signal: 'SIGTERM' })
-    await child.stop()
-  })
+it('a program gets its arguments, and its exit code is returned', async () => {
+  const { program, starts } = makeProgram('process.exitCode = 75')
+  expect(await runProgram(program, ['run', 'it'], new AbortController().signal)).toMatchObject({ code: 75 })
+  expect(starts()).toEqual(['run it'])
 })
 
-describe('keepRunning', () => {
-  it('restarts a program that ended by itself, and reports how it ended', async () => {
-    const { program, starts } = makeProgram('process.exitCode = 3')
-    const endings: Ending[] = []
-    const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
-    await until(() => starts().length >= 3)
-    await running.stop()
-    expect(endings.slice(0, 2)).toMatchObject([{ code: 3 }, { code: 3 }])
-    expect(new Set(starts())).toEqual(new Set(['--once']))
-  })
+it('a program that ended by itself is started again, and how it ended is reported', async () => {
+  const { program, starts } = makeProgram('process.exitCode = 3')
+  const { endings, stop } = keep(program, 1)
+  await until(() => starts().length >= 3)
+  await stop()
+  expect(endings.slice(0, 2)).toMatchObject([{ code: 3 }, { code: 3 }])
+  expect(new Set(starts())).toEqual(new Set(['--once']))
+})
 
-  it('does not restart it once it was stopped', async () => {
-    const { program, starts } = makeProgram(RUN_FOREVER)
-    const endings: Ending[] = []
-    const running = keepRunning(program, ['--once'], { delayMs: 1, onEnd: (ending) => endings.push(ending) })
-    await until(() => starts().length === 1)
-    await running.stop()
-    expect(endings).toEqual([])
-    expect(starts()).toHaveLength(1)
-  })
+it('a program that was stopped has ended, and is not started again', async () => {
+  const { program, starts } = makeProgram(RUN_FOREVER)
+  const { endings, stop } = keep(program, 1)
+  await until(() => starts().length === 1)
+  await stop()
+  expect([endings, starts()]).toEqual([[], ['--once']])
+})
 
-  it('stops without delay between two starts', async () => {
-    const { program } = makeProgram('')
-    const { promise: ended, resolve } = Promise.withResolvers<Ending>()
-    const running = keepRunning(program, ['--once'], { delayMs: 1_000_000_000, onEnd: resolve })
-    expect(await ended).toMatchObject({ code: 0 })
-    await running.stop()
-  })
+it('a program is stopped without delay between two starts', async () => {
+  const { program } = makeProgram('')
+  const { endings, stop } = keep(program, 1_000_000_000)
+  await until(() => endings.length === 1)
+  await stop()
+  expect(endings).toMatchObject([{ code: 0 }])
 })
