@@ -1,6 +1,6 @@
 /**
- CONTRACT 6: * Clients in JavaScript, Go and Python against the router over a scripted provider: plain, streamed, tools, silence and
- * errors. They are not dependencies of the project; CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as
+ * CONTRACT 6: Clients in JavaScript, Go, Python and Java against the router over a scripted provider: plain, streamed,
+ * tools, silence, errors and a break, and the standard tests of LangChain. They are not dependencies of the project; CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as
  * .ci/run installs it.
  */
 import { spawn } from 'node:child_process'
@@ -48,6 +48,7 @@ const PROGRAMS: readonly (readonly [client: string, folder: string, program: str
     ['openai-go 3.8', 'bin', 'go-clients-old'],
     ['go-openai', 'bin', 'go-clients'],
     ['openai for Python', 'venv/bin', 'python', scriptNamed('program.py')],
+    ['openai-java', 'java', 'java', '-cp', `${INSTALLED}/java:${INSTALLED}/java/*`, 'Client'],
   ]
 
 const either =
@@ -68,6 +69,57 @@ const call = (more: string) => ({
   function: { name: 'read_file', arguments: more },
 })
 const part = (more: string) => chunk({ tool_calls: [call(more)] })
+
+const actingSchema = z.looseObject({
+  messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })),
+  tools: z
+    .array(z.looseObject({ function: z.looseObject({ name: z.string(), parameters: z.unknown() }) }))
+    .default([]),
+  tool_choice: z
+    .union([z.string(), z.looseObject({ function: z.looseObject({ name: z.string() }) })])
+    .optional(),
+  response_format: z
+    .looseObject({ json_schema: z.looseObject({ schema: z.unknown() }).optional() })
+    .optional(),
+})
+const parametersSchema = z.looseObject({
+  properties: z.record(z.string(), z.looseObject({ type: z.string().optional() })).default({}),
+})
+
+/** Acts as a model: calls the tool that is offered or wanted, fills a form that is asked for, or says hello. */
+const acting: Behaviour = async (response, received) => {
+  const { messages, tools, tool_choice: choice, response_format: format } = actingSchema.parse(received.body)
+  const last = messages.at(-1)
+  const quoted = /'([^']+)'/.exec(JSON.stringify(last?.content))?.[1] ?? 'x'
+  const filled = (schema: unknown) =>
+    JSON.stringify(
+      Object.fromEntries(
+        Object.entries(parametersSchema.parse(schema).properties).map(([key, { type }]) => [
+          key,
+          type === 'integer' || type === 'number' ? 3 : quoted,
+        ]),
+      ),
+    )
+  const wanted = typeof choice === 'object' ? choice.function.name : undefined
+  const tool = tools.find((one) => one.function.name === wanted) ?? tools[0]
+  const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+  if (tool !== undefined && last?.role !== 'tool') {
+    const { name, parameters: schema } = tool.function
+    const made = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: filled(schema) } }
+    const whole = completion(null, {
+      choices: [{ index: 0, message: { content: null, tool_calls: [made] }, finish_reason: 'tool_calls' }],
+    })
+    const chunks = [
+      chunk({ tool_calls: [made] }),
+      chunk({}, 'tool_calls'),
+      { ...chunk({}), choices: [], usage },
+    ]
+    await either(json(whole), stream(sse(chunks)))(response, received)
+  } else {
+    const said = format === undefined ? 'Hello' : filled(format.json_schema?.schema ?? {})
+    await either(json(completion(said)), stream(sse(chunksOf(said.split('')))))(response, received)
+  }
+}
 
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   hello: either(
@@ -91,6 +143,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   refused: status(400, { error: { message: "This model's maximum context length is 8192 tokens." } }),
   broken: status(500),
   cut: stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' }),
+  acting,
 }
 
 const failedSchema = z.object({ failed: z.int().nullable(), message: z.string() })
@@ -152,5 +205,27 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
   it.each(PROGRAMS)('%s does too', async (client, folder, program, ...script) => {
     const found = findProgram(program, [join(INSTALLED, folder)])
     if (found !== undefined) await check(found, [...script, client])
+  })
+
+  it('of LangChain for Python passes the standard tests of chat models', async () => {
+    const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')])
+    if (pytest === undefined) return
+    const env = { ...process.env, BASE: `${chat.origin}/api/v1`, KEY: chat.key }
+    const child = spawn(
+      pytest,
+      [
+        '-q',
+        '-p',
+        'no:cacheprovider',
+        '-o',
+        'asyncio_mode=auto',
+        '-o',
+        'asyncio_default_test_loop_scope=session',
+        scriptNamed('test_langchain.py'),
+      ],
+      { env },
+    )
+    const report = await text(child.stdout)
+    expect(report.trim().split('\n').at(-1), report).toMatch(/^\d\d passed/)
   })
 })
