@@ -1,10 +1,10 @@
 /** Values in the form of DuckDB: bound as parameters, or written into a statement. */
 import { DuckDBDateValue, DuckDBListValue, DuckDBTimestampTZValue } from '@duckdb/node-api'
-import { DAY_MS } from '../contract/calendar.ts'
+import { millisecondsInDay } from 'date-fns/constants'
 
 /** A UTC day, `YYYY-MM-DD`, as DATE. */
 export function dateValue(day: string): DuckDBDateValue {
-  return new DuckDBDateValue(Date.parse(day) / DAY_MS)
+  return new DuckDBDateValue(Date.parse(day) / millisecondsInDay)
 }
 
 /** UTC days as a list. */

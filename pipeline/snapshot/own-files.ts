@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { globSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { DAY_MS } from '../contract/calendar.ts'
+import { millisecondsInDay } from 'date-fns/constants'
 
 /** A path in `folder` that no other process uses; what is there is removed at the end of the scope. */
 export function ownPath(folder: string, prefix: string): Disposable & { readonly path: string } {
@@ -18,6 +18,6 @@ export function clearLeft(folder: string, prefix: string): void {
   for (const name of globSync(`${prefix}*`, { cwd: folder })) {
     const path = join(folder, name)
     const changedAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity
-    if (changedAt < Date.now() - DAY_MS) rmSync(path, { recursive: true, force: true })
+    if (changedAt < Date.now() - millisecondsInDay) rmSync(path, { recursive: true, force: true })
   }
 }
