@@ -10,6 +10,7 @@ const storedKeySchema = z.object({
   account_id: z.string(),
   account: z.string(),
   kind: z.enum(KEY_KINDS),
+  key_hash: z.string(),
   key_end: z.string(),
   created_at: z.string(),
   revoked_at: z.string().nullable(),
@@ -21,24 +22,14 @@ const storedKeySchema = z.object({
 /** A stored key without its secret; times are ISO 8601 UTC. */
 export type StoredKey = z.infer<typeof storedKeySchema>
 
-const callerKeySchema = storedKeySchema
-  .omit({ account: true, key_end: true, created_at: true })
-  .extend({ key_hash: z.string() })
-
-/** What a request needs to know of its key. */
-type CallerKey = z.infer<typeof callerKeySchema>
-
-/** Finds the key of a request, revoked or not. */
-export type KeyFinder = (key: string) => Promise<CallerKey | undefined>
+/** Finds the key with a secret, revoked or not. */
+export type KeyFinder = (key: string) => Promise<StoredKey | undefined>
 
 const SELECT_KEYS = `
-  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_end, k.created_at, k.revoked_at,
+  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_hash, k.key_end, k.created_at, k.revoked_at,
     k.requests_per_minute, k.tokens_per_day, k.expires_at
   FROM api_keys AS k JOIN accounts AS a ON a.id = k.account_id`
-const FIND = `${SELECT_KEYS} WHERE k.key_hash = $1`
-const FIND_CALLERS = (keys: number) => `
-  SELECT key_hash, id, account_id, kind, revoked_at, requests_per_minute, tokens_per_day, expires_at
-  FROM api_keys WHERE key_hash IN (VALUES ${places(1, keys)})`
+const FIND = (keys: number) => `${SELECT_KEYS} WHERE k.key_hash IN (VALUES ${places(1, keys)})`
 const LIST = `${SELECT_KEYS} ORDER BY k.created_at, k.id`
 const ANY_KEY = 'SELECT 1 AS found FROM api_keys LIMIT 1'
 const ADD_ACCOUNT = `
@@ -127,17 +118,11 @@ export async function limitKey(
   })
 }
 
-/** The stored key with this secret, revoked or not; one look-up in the unique index of hashes. */
-export async function findKey(store: Pick<Queries, 'query'>, key: string): Promise<StoredKey | undefined> {
-  const [row] = await store.query(FIND, [hashKey(key)])
-  return row === undefined ? undefined : storedKeySchema.parse(row)
-}
-
-/** Finds the keys of one turn of the event loop together. */
+/** Looks the keys of all requests of a turn of the event loop up together, in the unique index of hashes. */
 export function createKeyFinder(store: RequestStore): KeyFinder {
   const find = collectTurn(async (hashes: readonly string[]) => {
     const wanted = [...new Set(hashes)]
-    const rows = z.array(callerKeySchema).parse(await store.query(FIND_CALLERS(wanted.length), wanted))
+    const rows = z.array(storedKeySchema).parse(await store.query(FIND(wanted.length), wanted))
     const found = new Map(rows.map((row) => [row.key_hash, row]))
     return (hash) => found.get(hash)
   })

@@ -11,11 +11,17 @@ export interface Policy {
   readonly unit: 'requests' | 'tokens'
 }
 
-export const MINUTE_SECONDS = 60
-export const DAY_SECONDS = 86_400
+const MINUTE_SECONDS = 60
+const DAY_SECONDS = 86_400
 
 const PER_MINUTE = { name: 'per-minute', limit: 30, windowSeconds: MINUTE_SECONDS, unit: 'requests' } as const
 const PER_DAY = { name: 'per-day', limit: 500, windowSeconds: DAY_SECONDS, unit: 'requests' } as const
+const KEY_REQUESTS = {
+  name: 'key-requests-per-minute',
+  windowSeconds: MINUTE_SECONDS,
+  unit: 'requests',
+} as const
+const KEY_TOKENS = { name: 'key-tokens-per-day', windowSeconds: DAY_SECONDS, unit: 'tokens' } as const
 
 /** The limits of the dataset's paths, in the order of the headers, each with its unit for documents. */
 export const POLICIES: readonly (Policy & { readonly sentence: string })[] = [
@@ -35,6 +41,16 @@ export function datasetClaims({ keyId, accountId }: Caller): readonly Claim[] {
     { policy: PER_MINUTE, subject: keyId },
     { policy: PER_DAY, subject: accountId },
   ]
+}
+
+/** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
+export function keyClaims({ keyId: subject, limits }: Caller) {
+  const claims = (policy: Omit<Policy, 'limit'>, limit: number | null = null): readonly Claim[] =>
+    limit === null ? [] : [{ policy: { ...policy, limit }, subject }]
+  return {
+    requests: claims(KEY_REQUESTS, limits?.requestsPerMinute),
+    tokens: claims(KEY_TOKENS, limits?.tokensPerDay),
+  }
 }
 
 /** The rest of one policy. */

@@ -1,7 +1,13 @@
 /** CONTRACT 2: keys are created, listed and revoked, on both stores. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey } from '../../../api/accounts/credentials.ts'
-import { createFirstKey, createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import {
+  createFirstKey,
+  createKey,
+  createKeyFinder,
+  listKeys,
+  revokeKey,
+} from '../../../api/accounts/key-store.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { TestStores } from '../../support/stores.ts'
@@ -39,16 +45,16 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     })
   })
 
-  describe('findKey', () => {
+  describe('createKeyFinder', () => {
     it('finds a stored key by the secret', async () => {
       const key = await createKey(store, { account: 'found', kind: 'inference', now })
-      expect(await findKey(store, key)).toMatchObject({
+      expect(await createKeyFinder(store)(key)).toMatchObject({
         account: 'found',
         kind: 'inference',
         created_at: now.toISOString(),
         revoked_at: null,
       })
-      expect(await findKey(store, makeKey('inference'))).toBeUndefined()
+      expect(await createKeyFinder(store)(makeKey('inference'))).toBeUndefined()
     })
 
     it.runIf(name === 'SQLite')('looks a key up through the unique index', async () => {
@@ -60,10 +66,10 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   describe('revokeKey', () => {
     it('keeps the time of the first revocation', async () => {
       const key = await createKey(store, { account: 'revoked', kind: 'inference', now })
-      const id = (await findKey(store, key))?.id ?? ''
+      const id = (await createKeyFinder(store)(key))?.id ?? ''
       expect(await revokeKey(store, id, now)).toBe(true)
       expect(await revokeKey(store, id, new Date('2026-12-01T00:00:00Z'))).toBe(true)
-      expect((await findKey(store, key))?.revoked_at).toBe(now.toISOString())
+      expect((await createKeyFinder(store)(key))?.revoked_at).toBe(now.toISOString())
       expect(await revokeKey(store, 'nobody', now)).toBe(false)
     })
   })

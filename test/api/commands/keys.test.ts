@@ -1,6 +1,6 @@
 /** CONTRACT 9: `npm run keys`. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { findKey } from '../../../api/accounts/key-store.ts'
+import { createKeyFinder } from '../../../api/accounts/key-store.ts'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { startProgram } from '../../support/api.ts'
@@ -23,7 +23,10 @@ describe('npm run keys', () => {
     expect(run.stderr).not.toContain(run.stdout.trim())
 
     const store = await openStore({ DATA_DIR: dataDir }, new Date())
-    expect(await findKey(store, run.stdout.trim())).toMatchObject({ account: 'Acme Inc', kind: 'inference' })
+    expect(await createKeyFinder(store)(run.stdout.trim())).toMatchObject({
+      account: 'Acme Inc',
+      kind: 'inference',
+    })
     await store.close()
   })
 
@@ -37,7 +40,7 @@ describe('npm run keys', () => {
     expect(line).not.toContain(key)
     expect(row).toMatchObject({ account: 'a', kind: 'management', ends_with: key.slice(-4), revoked_at: '' })
     const store = await openStore({ DATA_DIR: dataDir }, new Date())
-    expect(await findKey(store, key)).toMatchObject({ account_id: row['account_id'] })
+    expect(await createKeyFinder(store)(key)).toMatchObject({ account_id: row['account_id'] })
     await store.close()
 
     expect((await keys(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)

@@ -1,6 +1,6 @@
 /** CONTRACT 10: what SQLite holds moves into PostgreSQL. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey, findKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import { createKey, createKeyFinder, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
 import { copyStore } from '../../../api/commands/copy-store.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { runCommandLine } from '../../support/processes.ts'
@@ -27,7 +27,7 @@ async function fill(settings: StoreSettings) {
   const store = await openStore({ DATA_DIR: settings.DATA_DIR }, now)
   const key = await createKey(store, { account: ACCOUNT, kind: 'inference', now })
   const revoked = await createKey(store, { account: 'gone', kind: 'management', now })
-  await revokeKey(store, (await findKey(store, revoked))?.id ?? '', now)
+  await revokeKey(store, (await createKeyFinder(store)(revoked))?.id ?? '', now)
   await store.script(FILL)
   const keys = await listKeys(store)
   await store.close()
@@ -59,7 +59,7 @@ describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name,
 
     const store = await openStore(settings, now)
     expect(await listKeys(store)).toEqual(keys)
-    expect((await findKey(store, key))?.account).toBe(ACCOUNT)
+    expect((await createKeyFinder(store)(key))?.account).toBe(ACCOUNT)
     const tables = `
       SELECT table_name AS name FROM information_schema.tables
       WHERE table_schema = current_schema() AND table_name <> 'migrations'`
