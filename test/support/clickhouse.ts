@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { until } from './api.ts'
 import { freePort } from './ports.ts'
 import { REPOSITORY } from './processes.ts'
 import { findProgram, hasFolder } from './programs.ts'
@@ -17,17 +17,7 @@ export const PASSWORD = 's3cret-of-the-test'
 /** Whether the tests of a cluster can run here. */
 export const hasClickHouse = hasFolder('CLICKHOUSE') && findProgram('python3') !== undefined
 
-export type ClickHouseCluster = {
-  /** Host and port of the HTTP interface of each server. */
-  readonly hosts: readonly [string, string]
-  /** The value of USAGE_SOURCE for a table, as a user of `users`. */
-  readonly source: (table: string, user?: keyof typeof USERS) => string
-  /** Runs a statement on the first server, or on both. */
-  readonly run: (sql: string) => Promise<string>
-  readonly runOnShards: (sql: string) => Promise<void>
-  readonly runOnSecond: (sql: string) => Promise<string>
-  readonly remove: () => Promise<void>
-}
+export type ClickHouseCluster = Awaited<ReturnType<typeof startCluster>>
 
 type Server = { readonly http: number; readonly tcp: number; readonly folder: string }
 
@@ -51,7 +41,7 @@ const LISTEN =
   'SELECT sleepEachRow(1) FROM numbers(1000000) FORMAT Null SETTINGS max_block_size = 1'
 
 /** Starts both servers and makes the tables of data/clickhouse.sql on them. */
-export async function startCluster(): Promise<ClickHouseCluster> {
+export async function startCluster() {
   const outer = realpathSync(mkdtempSync(join(tmpdir(), 'clickhouse-test-')))
   const newServer = async (name: string): Promise<Server> => ({
     http: await freePort(),
@@ -61,19 +51,26 @@ export async function startCluster(): Promise<ClickHouseCluster> {
   const servers = [await newServer('a'), await newServer('b')] as const
   const processes = servers.map((server) => startServer(server, servers))
   const [first, second] = servers
-  for (const [index, { http }] of servers.entries()) await untilReady(http, processes[index])
+  for (const [index, { http }] of servers.entries()) {
+    await until(() => {
+      if (processes[index]?.exitCode !== null) throw new Error('The ClickHouse server ended at its start')
+      return ask(http, 'SELECT 1').catch(() => undefined)
+    })
+  }
   const runOnShards = async (sql: string) => {
     for (const { http } of servers) await ask(http, sql)
   }
   for (const statement of tableStatements()) await runOnShards(statement)
   return {
-    hosts: [`127.0.0.1:${first.http}`, `127.0.0.1:${second.http}`],
-    source: (table, user = 'pipeline') =>
+    /** Host and port of the HTTP interface of each server. */
+    hosts: [`127.0.0.1:${first.http}`, `127.0.0.1:${second.http}`] as const,
+    /** The value of USAGE_SOURCE for a table, as a user of `users`. */
+    source: (table: string, user: keyof typeof USERS = 'pipeline') =>
       `clickhouse://${user}:${PASSWORD}@127.0.0.1:${first.http}/default?table=${table}`,
-    run: (sql) => ask(first.http, sql),
-    runOnSecond: (sql) => ask(second.http, sql),
+    run: (sql: string) => ask(first.http, sql),
+    runOnSecond: (sql: string) => ask(second.http, sql),
     runOnShards,
-    async remove() {
+    remove: async () => {
       await Promise.all(processes.map(kill))
       rmSync(outer, { recursive: true, force: true })
     },
@@ -173,15 +170,6 @@ function users(): string {
       ${accounts.join('')}
     </users>
   </clickhouse>`
-}
-
-async function untilReady(port: number, server: ChildProcess | undefined): Promise<void> {
-  for (;;) {
-    if (server?.exitCode !== null) throw new Error('The ClickHouse server ended at its start')
-    const isReady = await ask(port, 'SELECT 1').catch(() => undefined)
-    if (isReady !== undefined) return
-    await pause(50)
-  }
 }
 
 async function kill(server: ChildProcess): Promise<void> {

@@ -4,9 +4,9 @@ import { chownSync, globSync, mkdtempSync, readFileSync, realpathSync, rmSync, w
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
+import { until } from './api.ts'
 import { freePort } from './ports.ts'
 import { findProgram } from './programs.ts'
 
@@ -16,20 +16,7 @@ const DEBIAN_FOLDERS = globSync('/usr/lib/postgresql/*/bin').toSorted().toRevers
 /** The password of the test servers' only user. */
 export const PASSWORD = 'p4ssword-of-the-test'
 
-export interface Postgres {
-  /** Makes an empty database and resolves to its address. */
-  readonly createDatabase: () => Promise<string>
-  /** Stops the server at once, without waiting for clients. */
-  stop(): Promise<void>
-  /** Starts it again on the same port, with its data. */
-  start(): Promise<void>
-  /** Stops every process of the server, as a debugger or a frozen machine does (SIGSTOP). */
-  suspend(): void
-  /** Lets them go on. */
-  resume(): void
-  /** Stops the server and removes its files. */
-  remove(): Promise<void>
-}
+export type Postgres = Awaited<ReturnType<typeof startPostgres>>
 
 /**
  * The folder of the server's programs, `.` if they are on the PATH; undefined, with a line on stderr, if they are not
@@ -41,7 +28,7 @@ export function findPostgres(): string | undefined {
 }
 
 /** Makes a cluster with the programs in `bin` and starts it. */
-export async function startPostgres(bin: string): Promise<Postgres> {
+export async function startPostgres(bin: string) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'postgres-test-')))
   const owner = serverUser()
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
@@ -69,9 +56,13 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     const options = { fsync: 'off', listen_addresses: '127.0.0.1', unix_socket_directories: folder, port }
     const args = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     server = spawn(join(bin, 'postgres'), ['-D', data, ...args], { ...owner, cwd: folder, stdio: 'ignore' })
-    await untilReady(address('postgres'), server)
+    await until(() => {
+      if (server?.exitCode !== null) throw new Error('The PostgreSQL server ended at its start')
+      return ask(address('postgres'), 'SELECT 1').catch(() => undefined)
+    })
   }
 
+  /** Stops the server at once, without waiting for clients. */
   async function stop(): Promise<void> {
     if (server === undefined) return
     // SIGQUIT is the immediate shutdown.
@@ -89,11 +80,14 @@ export async function startPostgres(bin: string): Promise<Postgres> {
 
   await start()
   return {
+    /** Starts it again on the same port, with its data. */
     start,
     stop,
+    /** Stops every process of the server, as a debugger or a frozen machine does. */
     suspend: () => signal('SIGSTOP'),
     resume: () => signal('SIGCONT'),
-    async createDatabase() {
+    /** Makes an empty database and resolves to its address. */
+    createDatabase: async () => {
       databases += 1
       await ask(address('postgres'), `CREATE DATABASE test_${databases}`)
       return address(`test_${databases}`)
@@ -121,16 +115,4 @@ function serverUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const id = (option: string) => Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }))
   return { uid: id('-u'), gid: id('-g') }
-}
-
-async function untilReady(address: string, server: ChildProcess): Promise<void> {
-  for (;;) {
-    if (server.exitCode !== null) throw new Error(`The PostgreSQL server ended with ${server.exitCode}`)
-    try {
-      await ask(address, 'SELECT 1')
-      return
-    } catch {
-      await sleep(20)
-    }
-  }
 }

@@ -2,8 +2,7 @@
 import { afterAll, expect, it } from 'vitest'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
-import { openRecords, REGISTRY } from '../../support/chat/records.ts'
-import { failedRecord, usageRecord } from '../../support/chat/usage-records.ts'
+import { openRecords, usageRecord } from '../../support/chat/usage-records.ts'
 
 const DAY = '2026-03-10'
 const NEXT_RUN = '2026-03-12T02:00:00Z'
@@ -13,20 +12,27 @@ afterAll(() => folders.removeAll())
 
 it('counts records of unserved requests, of unknown tokens and without an app', async () => {
   const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const registry = '7,Seven,public,2025-01-01\n8,Eight,public,2025-01-01\n'
+  writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${registry}`)
   writeRaw(
     dataDir,
     `usage/date=${DAY}/other.csv`,
     `ts,app_id,prompt_tokens,completion_tokens\n${DAY},8,1,2\n`,
   )
   const { records: usage } = openRecords(dataDir)
+  const unserved = {
+    prompt_tokens: null,
+    completion_tokens: null,
+    requests: 0,
+    usage_missing: 'not served',
+  } as const
   const repeated = usageRecord()
   const records = [
     repeated,
     repeated,
     usageRecord({ prompt_tokens: null, completion_tokens: null, usage_missing: 'left by the caller' }),
-    failedRecord(),
-    failedRecord({ app_id: 8 }),
+    usageRecord(unserved),
+    usageRecord({ ...unserved, app_id: 8 }),
     usageRecord({ app_id: 0, prompt_tokens: 1000, completion_tokens: 1 }),
     usageRecord({ provider: '"quoted", with\ttabs and \u0001', usage_missing: 'line\nbreak \u2028 😀' }),
   ]

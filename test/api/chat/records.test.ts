@@ -6,9 +6,14 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { NOT_WRITTEN } from '../../../api/chat/records.ts'
 import { makeKey, startServer, until } from '../../support/api.ts'
 import { MESSAGES, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
-import { openRecords } from '../../support/chat/records.ts'
 import { answers, startUpstream } from '../../support/chat/upstream.ts'
-import { readRecords, requestIds, usageFiles, usageRecord } from '../../support/chat/usage-records.ts'
+import {
+  openRecords,
+  readRecords,
+  requestIds,
+  usageFiles,
+  usageRecord,
+} from '../../support/chat/usage-records.ts'
 import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { hasProgram } from '../../support/programs.ts'

@@ -338,7 +338,7 @@ describe('a stream', () => {
     expect(content).toBe('Hello')
     expect(text).not.toMatch(/^:/m)
     const words = chunks.map(({ choices }) => choices[0]?.delta.content ?? '')
-    expect(words.join('|')).toMatch(/^\|+Hel\|+lo\|$/)
+    expect(words.join('|')).toMatch(/^\|+Hel\|+lo\|+$/)
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
     expect(chunks[0]).toMatchObject({
       model: 'a/one',

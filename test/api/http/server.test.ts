@@ -216,9 +216,10 @@ describe('a reply that its client does not read', () => {
   it('is waited for if its handler bounds its own time', async () => {
     const app = express().get('/slow', (request, reply) => {
       request.socket.setTimeout(0)
-      setTimeout(() => reply.set('Content-Length', '4').end('late'), 300)
+      setTimeout(() => reply.set('Content-Length', '4').end('late'), 1500)
     })
-    const server = await start({ stallMs: 100 }, app)
+    // Long enough for a busy machine to read the request.
+    const server = await start({ stallMs: 1000 }, app)
     expect(await (await fetch(`${server.origin}/slow`)).text()).toBe('late')
     await server.close()
   })

@@ -2,13 +2,17 @@
  * CONTRACT 7: repeated request_ids: each one is found, wherever the other is; contradicting rows of one request block
  * a run.
  */
-import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { BlockedError } from '../../../pipeline/errors.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, queryCurrent, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
+import {
+  TemporaryFolders,
+  queryCurrent,
+  runCommand,
+  writeParquet,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 
 const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
 
@@ -23,14 +27,11 @@ afterAll(() => folders.removeAll())
 async function runOver(step: number) {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-  const path = join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet')
-  mkdirSync(dirname(path), { recursive: true })
-  await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
-    connection.run(`COPY (
-    SELECT TIMESTAMP '${DAY}' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens,
-      'id-' || CASE WHEN i % ${step} = 0 THEN (i + ${ROWS / 2}) % ${ROWS} + 1 ELSE i END AS request_id
-    FROM range(${ROWS}) AS t (i)
-  ) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 20000)`),
+  await writeParquet(
+    join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet'),
+    `SELECT TIMESTAMP '${DAY}' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens,
+       'id-' || CASE WHEN i % ${step} = 0 THEN (i + ${ROWS / 2}) % ${ROWS} + 1 ELSE i END AS request_id
+     FROM range(${ROWS}) AS t (i)`,
   )
   const report = await runAt(dataDir, '2026-01-06T02:00:00Z')
   const [total] = await queryCurrent(dataDir, 'SELECT sum(requests) AS requests FROM app_daily')

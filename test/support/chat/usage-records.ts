@@ -3,7 +3,15 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { UsageRecord } from '../../../api/chat/records.ts'
+import { UsageRecords, type UsageRecord } from '../../../api/chat/records.ts'
+import { memoryLog } from '../api.ts'
+
+/** The writer of usage records over a data folder, with visible messages. */
+export function openRecords(dataDir: string) {
+  const { log, messages } = memoryLog()
+  const records = new UsageRecords(dataDir, log)
+  return { records, messages, logged: (text: string) => messages().filter(({ msg }) => msg === text) }
+}
 
 /** A served request with `changes`. */
 export function usageRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
@@ -37,23 +45,6 @@ export function usageRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
     ],
     ...changes,
   }
-}
-
-/** A request that no provider served. */
-export function failedRecord(changes: Partial<UsageRecord> = {}): UsageRecord {
-  return usageRecord({
-    prompt_tokens: null,
-    completion_tokens: null,
-    requests: 0,
-    model: null,
-    provider: null,
-    status: 502,
-    outcome: 'failed',
-    usage_missing: 'not served',
-    first_token_ms: null,
-    attempts: [],
-    ...changes,
-  })
 }
 
 /** The request ids of these records. */

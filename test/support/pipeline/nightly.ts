@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { REPOSITORY, runCommandLine, startProcess, type Ended } from '../processes.ts'
 
 const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
@@ -85,18 +85,37 @@ export function currentSnapshot(dataDir: string): string {
   return realpathSync(join(dataDir, 'current'))
 }
 
-/** Queries a DuckDB file, read-only; every value is text. */
-export async function query(file: string, sql: string): Promise<TextRow[]> {
-  const instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })
+/** Works on a DuckDB database, in memory or in a file, and closes it. */
+export async function withDatabase<Result>(
+  work: (connection: DuckDBConnection) => Promise<Result>,
+  file = ':memory:',
+  options: Readonly<Record<string, string>> = {},
+): Promise<Result> {
+  const instance = await DuckDBInstance.create(file, options)
   const connection = await instance.connect()
   try {
-    await connection.run("SET TimeZone = 'UTC'")
-    const reader = await connection.runAndReadAll(`SELECT CAST(COLUMNS(*) AS VARCHAR) FROM (${sql})`)
-    return reader.getRowObjectsJS().map((row) => Object.fromEntries(Object.entries(row).map(asText)))
+    return await work(connection)
   } finally {
     connection.closeSync()
     instance.closeSync()
   }
+}
+
+/** Writes the rows of a query into a Parquet file, with its folders. */
+export async function writeParquet(path: string, sql: string): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true })
+  const options = '(FORMAT parquet, ROW_GROUP_SIZE 20000)'
+  await withDatabase((connection) => connection.run(`COPY (${sql}) TO '${path}' ${options}`))
+}
+
+/** Queries a DuckDB file, read-only; every value is text. */
+export function query(file: string, sql: string): Promise<TextRow[]> {
+  const read = async (connection: DuckDBConnection) => {
+    await connection.run("SET TimeZone = 'UTC'")
+    const reader = await connection.runAndReadAll(`SELECT CAST(COLUMNS(*) AS VARCHAR) FROM (${sql})`)
+    return reader.getRowObjectsJS().map((row) => Object.fromEntries(Object.entries(row).map(asText)))
+  }
+  return withDatabase(read, file, { access_mode: 'READ_ONLY' })
 }
 
 function asText([column, value]: [string, unknown]): [string, string | null] {

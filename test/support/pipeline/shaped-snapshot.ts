@@ -1,7 +1,6 @@
 /** Snapshots with candidates over many shapes of data, and random windows on them. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import { readCandidates, readPage, readRanking } from '../../../api/datasets/rankings.ts'
@@ -12,7 +11,7 @@ import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { CATEGORIES, SUBCATEGORIES } from '../../../pipeline/contract/taxonomy.ts'
 import { fillFast } from '../../../pipeline/ranking/candidates.ts'
-import { TemporaryFolders } from './nightly.ts'
+import { TemporaryFolders, withDatabase } from './nightly.ts'
 import { randomFrom } from '../random.ts'
 import { publishSnapshot } from './snapshot.ts'
 
@@ -55,13 +54,6 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { apps: 100, level: 3, rowShare: 0.1 },
 ]
 
-const INSERT_DAYS = `
-  INSERT INTO app_daily
-  SELECT r.day, r.app_id, 1, r.tokens, r.tokens
-  FROM (
-    SELECT unnest(from_json($1, '[{"day": "DATE", "app_id": "BIGINT", "tokens": "BIGINT"}]'), recursive := true)
-  ) AS r`
-
 /** A snapshot; closing removes it. */
 export interface Shaped {
   readonly snapshot: Snapshot
@@ -82,9 +74,9 @@ export async function makeShaped(
     tags: random() < 0.4 ? [] : [...new Set([tag(), tag()])].toSorted(),
   }))
   const rows = Array.from({ length: apps * DAYS }, (_, index) => {
-    const [app_id, day] = [1 + Math.floor(index / DAYS), index % DAYS]
-    const tokens = shape(app_id, day, random())
-    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app_id, tokens }]
+    const [app, day] = [1 + Math.floor(index / DAYS), index % DAYS]
+    const tokens = shape(app, day, random())
+    return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app, tokens, completion: tokens }]
   }).flat()
   const sum = rows.reduce((total, { tokens }) => total + 2 * tokens, 0)
   const totals = sum < 9e18 ? 'BIGINT' : 'DECIMAL(38, 0)'
@@ -94,18 +86,23 @@ export async function makeShaped(
     dataThrough: LAST_DAY,
     firstDay: FIRST_DAY,
     apps: described,
-    daily: [],
+    daily: rows,
     totals,
   })
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
-  await connection.run(INSERT_DAYS, [JSON.stringify(rows)])
-  const rules = { leastApps: 0, fewest: 1, most: level, appShare: 100, candidateShare: 1, rowShare, rows: 0 }
-  await fillFast(connection, { days: { from: FIRST_DAY, to: LAST_DAY }, totals }, rules)
-  await connection.run('USE memory; DETACH snapshot')
-  connection.closeSync()
-  instance.closeSync()
+  await withDatabase(async (connection) => {
+    await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
+    const rules = {
+      leastApps: 0,
+      fewest: 1,
+      most: level,
+      appShare: 100,
+      candidateShare: 1,
+      rowShare,
+      rows: 0,
+    }
+    await fillFast(connection, { days: { from: FIRST_DAY, to: LAST_DAY }, totals }, rules)
+    await connection.run('USE memory; DETACH snapshot')
+  })
   // Claims so many rows that the candidates are always used.
   const snapshot: Snapshot = { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
   const remove = async () => {

@@ -1,7 +1,7 @@
 /** Small published snapshots with the pipeline's public tables and macros. */
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { addDays, asOfFromId, snapshotId, wholeSeconds } from '../../../pipeline/contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
@@ -11,6 +11,7 @@ import { sqlWithTotals } from '../../../pipeline/snapshot/create.ts'
 import type { TotalType } from '../../../pipeline/snapshot/create.ts'
 import { writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { createMacros } from '../../../pipeline/ranking/macros.ts'
+import { withDatabase } from './nightly.ts'
 
 /** One day of one app; prompt tokens only, unless `completion` is set. */
 interface DayOfApp {
@@ -90,90 +91,61 @@ export function pointAt(dataDir: string, id: string): void {
 async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise<string> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, snapshotId(content.asOf))
   mkdirSync(folder, { recursive: true })
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  try {
+  const tokens = content.daily.reduce(
+    (sum, row) => sum + BigInt(row.tokens) + BigInt(row.completion ?? 0),
+    0n,
+  )
+  const totals = content.totals ?? (tokens < 9n * 10n ** 18n ? 'BIGINT' : 'DECIMAL(38, 0)')
+  await withDatabase(async (connection) => {
     await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot (STORAGE_VERSION 'v1.0.0')`)
     await connection.run('USE snapshot')
-    const tokens = content.daily.reduce(
-      (sum, row) => sum + BigInt(row.tokens) + BigInt(row.completion ?? 0),
-      0n,
-    )
-    const totals = content.totals ?? (tokens < 9n * 10n ** 18n ? 'BIGINT' : 'DECIMAL(38, 0)')
     await connection.run(sqlWithTotals('snapshot.sql#tables', totals))
     await createMacros(connection, content.dataThrough, totals)
     await connection.run(sqlWithTotals('snapshot.sql#views', totals))
     await connection.run('BEGIN')
-    await fill(connection, content)
+    for (const [table, rows] of Object.entries(rowsOf(content))) await insert(connection, table, rows)
     await connection.run('COMMIT; CHECKPOINT snapshot; USE memory; DETACH snapshot')
-  } finally {
-    connection.closeSync()
-    instance.closeSync()
-  }
+  })
   return folder
 }
 
-async function fill(connection: DuckDBConnection, content: SnapshotContent): Promise<void> {
-  await insert(
-    connection,
-    'INSERT INTO categories VALUES ($1, $2)',
-    CATEGORIES.flatMap((category) => subcategoriesOf(category).map((subcategory) => [category, subcategory])),
-  )
-  await insert(
-    connection,
-    "INSERT INTO apps VALUES ($1, $2, list_filter(string_split($3, '|'), tag -> tag <> ''))",
-    content.apps.map(({ id, name, tags = [] }) => [id, name, tags.join('|')]),
-  )
-  await insert(
-    connection,
-    'INSERT INTO app_daily VALUES ($1, $2, $3, $4, $5)',
-    content.daily.map((row) => [row.day, row.app, row.requests ?? 1, row.tokens, row.completion ?? 0]),
-  )
-  await insert(
-    connection,
-    'INSERT INTO model_daily VALUES ($1, $2, $3, $4, 0)',
-    (content.models ?? []).map((row) => [row.day, row.model, row.requests ?? 1, row.tokens]),
-  )
-  const firstDay = content.firstDay ?? addDays(content.dataThrough, -29)
-  const missing = new Set(content.missing)
-  await insert(
-    connection,
-    'INSERT INTO coverage VALUES ($1, $2, 0, 0)',
-    daysBetween(firstDay, content.dataThrough).map((day) => [day, missing.has(day) ? 'missing' : 'complete']),
-  )
-  await insert(connection, 'INSERT INTO meta VALUES ($1, $1, $2, $3, $4, $5, $6, $7, $8, NULL, $9, $10)', [
-    [
-      wholeSeconds(content.asOf),
-      content.dataThrough,
-      firstDay,
-      DATASET_VERSION,
-      LICENCE.name,
-      LICENCE.url,
-      'Test',
-      'Source: Test',
-      COMPARABILITY_NOTE,
-      'none',
-    ],
-  ])
-}
+type Cell = string | number | bigint | null
 
-async function insert(
-  connection: DuckDBConnection,
-  sql: string,
-  rows: readonly (readonly (string | number | bigint)[])[],
-): Promise<void> {
-  const statement = await connection.prepare(sql)
-  for (const row of rows) {
-    row.forEach((value, index) => {
-      if (typeof value === 'string') statement.bindVarchar(index + 1, value)
-      else statement.bindBigInt(index + 1, BigInt(value))
-    })
-    await statement.run()
+/** The rows of each table; the cells are in the order of its columns. */
+function rowsOf(content: SnapshotContent): Record<string, readonly (readonly Cell[])[]> {
+  const { dataThrough, firstDay = addDays(dataThrough, -29) } = content
+  const asOf = wholeSeconds(content.asOf)
+  const days: string[] = []
+  for (let day = firstDay; day <= dataThrough; day = addDays(day, 1)) days.push(day)
+  const about = [DATASET_VERSION, LICENCE.name, LICENCE.url, 'Test', 'Source: Test']
+  return {
+    categories: CATEGORIES.flatMap((category) => subcategoriesOf(category).map((tag) => [category, tag])),
+    apps: content.apps.map(({ id, name, tags = [] }) => [id, name, `[${tags.join(', ')}]`]),
+    app_daily: content.daily.map((row) => [
+      row.day,
+      row.app,
+      row.requests ?? 1,
+      row.tokens,
+      row.completion ?? 0,
+    ]),
+    model_daily: (content.models ?? []).map((row) => [row.day, row.model, row.requests ?? 1, row.tokens, 0]),
+    coverage: days.map((day) => [day, content.missing?.includes(day) ? 'missing' : 'complete', 0, 0]),
+    meta: [[asOf, asOf, dataThrough, firstDay, ...about, null, COMPARABILITY_NOTE, 'none']],
   }
 }
 
-function daysBetween(first: string, last: string): string[] {
-  const days: string[] = []
-  for (let day = first; day <= last; day = addDays(day, 1)) days.push(day)
-  return days
+/** Inserts rows as texts, which DuckDB casts. */
+async function insert(
+  connection: DuckDBConnection,
+  table: string,
+  rows: readonly (readonly Cell[])[],
+): Promise<void> {
+  const [first = []] = rows
+  const texts = rows.map((row) => row.map((cell) => (cell === null ? null : String(cell))))
+  const columns = first.map((_, index) => `r[${index + 1}]`)
+  if (columns.length === 0) return
+  const unnested = `SELECT unnest(from_json($1, '["VARCHAR[]"]')) AS r`
+  await connection.run(`INSERT INTO ${table} SELECT ${columns.join(', ')} FROM (${unnested})`, [
+    JSON.stringify(texts),
+  ])
 }

@@ -2,14 +2,13 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { said, until } from '../../../support/api.ts'
 import { halfRequest, untilClosing } from '../../../support/connections.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { portOf } from '../../../support/ports.ts'
 import { startProcess } from '../../../support/processes.ts'
-import { HAS_TERMINAL, openTerminal } from '../../../support/terminal.ts'
+import { hasProgram } from '../../../support/programs.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -98,14 +97,14 @@ it.each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
-it.skipIf(!HAS_TERMINAL)('ends with its terminal', async () => {
-  const pidFile = join(folders.make(), 'pid')
-  const command = `echo $$ >'${pidFile}'; exec '${process.execPath}' api/server.ts`
-  using terminal = openTerminal(command, { DATA_DIR: folders.make(), PORT: '0' })
-  await terminal.seen(/listening origin=http:/)
-  const pid = readFileSync(pidFile, 'utf8').trim()
+it.runIf(process.platform === 'linux' && hasProgram('script'))('ends with its terminal', async () => {
+  const dataDir = folders.make()
+  const command = `echo "pid=$$"; exec '${process.execPath}' api/server.ts`
+  const options = ['--quiet', '--flush', '--return', '--command', command, '/dev/null']
+  const terminal = startProcess('script', options, { environment: { DATA_DIR: dataDir, PORT: '0' } })
+  const [, pid = ''] = await said(terminal, 'stdout', /pid=(\d+)[^]*listening origin=http:/)
   expect(commandLine(pid)).toContain('api/server.ts')
-  terminal.close()
+  terminal.child.kill('SIGKILL')
   await until(() => commandLine(pid) === '')
 })
 

@@ -1,5 +1,5 @@
 /**
- CONTRACT 8: * The oldest DuckDB on npm for Node opens a published file: tables, views, macros, comments. It is not among the project's
+ * CONTRACT 8: the oldest DuckDB on npm for Node opens a published file: tables, views, macros, comments. It is not among the project's
  * packages; OLD_DUCKDB names a folder into which `npm install` has put it, as .ci/run does.
  */
 import { spawn } from 'node:child_process'
