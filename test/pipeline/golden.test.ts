@@ -1,5 +1,5 @@
 /**
- CONTRACT 4.2: * Hand-made raw input that covers every rule, in two states: a first run, and a later run after files were added. The
+ * CONTRACT 4.2: Hand-made raw input that covers every rule, in two states: a first run, and a later run after files were added. The
  * expected tables come from test/support/pipeline/oracle.ts, never from the pipeline; the figures "checked by hand" were
  * added up on paper.
  */
@@ -176,113 +176,101 @@ it('quarantines exactly the expected rows', async () => {
   )
 })
 
-describe('checked by hand', () => {
-  it('aliases count for the canonical app at the end of their chain', async () => {
+/** Figures of some apps on a day, added up on paper: app, requests, prompt and completion tokens. */
+const BY_HAND: readonly (readonly [string, string, string, readonly string[]])[] = [
+  [
     // 104: 1000 + 2000 + 4000 + 8000 and 0 + 1 + 2 + 4; 106: 10 + 20 + 40 and 1 + 2 + 4.
-    expect(await appsOfDay('2025-01-03', 104, 106)).toEqual([
-      { app_id: '104', requests: '4', prompt_tokens: '15000', completion_tokens: '7' },
-      { app_id: '106', requests: '3', prompt_tokens: '70', completion_tokens: '7' },
-    ])
-  })
-
-  it('among rows with the same request_id the newest counts, then the larger', async () => {
+    'aliases count for the canonical app at the end of their chain',
+    '2025-01-03',
+    '104, 106',
+    ['104 4 15000 7', '106 3 70 7'],
+  ],
+  [
     // 101: exact 1, newest-row 20, newest-file 300. 102: newest-here 3. 103 loses larger-app to 104.
     // 104: 4 + 41 + 0 + 0 and 0 + 0 + 600 + 7000, requests 1 + 1 + 1 + 3. 106: seven rows without a twin that day.
-    expect(await appsOfDay('2025-01-04', 101, 102, 103, 104, 106)).toEqual([
-      { app_id: '101', requests: '3', prompt_tokens: '321', completion_tokens: '0' },
-      { app_id: '102', requests: '1', prompt_tokens: '3', completion_tokens: '0' },
-      { app_id: '104', requests: '6', prompt_tokens: '45', completion_tokens: '7600' },
-      { app_id: '106', requests: '7', prompt_tokens: '232', completion_tokens: '0' },
-    ])
-  })
-
-  it('on a day with one pair of equal ids and a row without id, the older of the pair is dropped', async () => {
-    expect(await appsOfDay('2025-01-09', 403)).toEqual([
-      { app_id: '403', requests: '2', prompt_tokens: '101', completion_tokens: '0' },
-    ])
-  })
-
-  it('rejected rows do not count, but their neighbours do', async () => {
+    'among rows with the same request_id the newest counts, then the larger',
+    '2025-01-04',
+    '101, 102, 103, 104, 106',
+    ['101 3 321 0', '102 1 3 0', '104 6 45 7600', '106 7 232 0'],
+  ],
+  [
+    'on a day with one pair of equal ids and a row without id, the older of the pair is dropped',
+    '2025-01-09',
+    '403',
+    ['403 2 101 0'],
+  ],
+  [
     // 101: 7 + 9 and 70 + 90. 102: the valid row of a pair; the newer row is invalid.
-    expect(await appsOfDay('2025-01-05', 101, 102)).toEqual([
-      { app_id: '101', requests: '2', prompt_tokens: '16', completion_tokens: '160' },
-      { app_id: '102', requests: '1', prompt_tokens: '5', completion_tokens: '50' },
-    ])
-  })
-
-  it('every accepted spelling of time and number is read', async () => {
+    'rejected rows do not count, but their neighbours do',
+    '2025-01-05',
+    '101, 102',
+    ['101 2 16 160', '102 1 5 50'],
+  ],
+  [
     // 101: 12 + 100 + 40 + 400 and 3 + 0 + 4 + 0, requests 1 + 1 + 10 + 1. 103: requests 1 + 5 + 7, no tokens.
-    expect(await appsOfDay('2025-01-06', 101, 102, 103, 106)).toEqual([
-      { app_id: '101', requests: '13', prompt_tokens: '552', completion_tokens: '7' },
-      { app_id: '102', requests: '6', prompt_tokens: '3000', completion_tokens: '3' },
-      { app_id: '103', requests: '13', prompt_tokens: '0', completion_tokens: '0' },
-      { app_id: '106', requests: '1', prompt_tokens: '8', completion_tokens: '0' },
-    ])
-  })
+    'every accepted spelling of time and number is read',
+    '2025-01-06',
+    '101, 102, 103, 106',
+    ['101 13 552 7', '102 6 3000 3', '103 13 0 0', '106 1 8 0'],
+  ],
+]
 
-  it('sums past 2^63 keep every digit', async () => {
-    // Days past 2^63 as a sum of two counts, and 6000000000000000001 + 6000000000000000002.
+describe('checked by hand', () => {
+  it.each(BY_HAND)('%s', async (_promise, day, ids, expected) => {
     const rows = await ask(
       states.first,
+      `SELECT app_id, requests, prompt_tokens, completion_tokens FROM app_daily
+       WHERE day = '${day}' AND app_id IN (${ids}) ORDER BY app_id`,
+    )
+    expect(rows.map(asCells)).toEqual(expected)
+  })
+
+  const lists: readonly (readonly [string, string, readonly string[]])[] = [
+    [
+      // Days past 2^63 as a sum of two counts, and 6000000000000000001 + 6000000000000000002.
+      'sums past 2^63 keep every digit',
       "SELECT app_id, total_tokens FROM popular('2025-01-10', '2025-01-12')",
-    )
-    expect(rows).toEqual([
-      { app_id: '601', total_tokens: '18200000000000000001' },
-      { app_id: '602', total_tokens: '12000000000000000003' },
-      { app_id: '605', total_tokens: '9300000000000000001' },
-    ])
-  })
-
-  it('trending orders by thirds of a token, then by total, then by id', async () => {
-    const rows = await ask(
-      states.first,
+      ['601 18200000000000000001', '602 12000000000000000003', '605 9300000000000000001'],
+    ],
+    [
+      // Threefold excess: 505 has 3 * 1001 - 2, 503 has 3 * 1010 - 30, 501 and 502 have 3 * 1000, 504 has 3 * 1000 - 1.
+      'trending orders by thirds of a token, then by total, then by id',
       "SELECT app_id, total_tokens, excess_tokens FROM trending('2025-01-14', '2025-01-20', subcategory := 'video-gen')",
-    )
-    // Threefold excess: 505 has 3 * 1001 - 2, 503 has 3 * 1010 - 30, 501 and 502 have 3 * 1000, 504 has 3 * 1000 - 1.
-    expect(rows).toEqual([
-      { app_id: '505', total_tokens: '1001', excess_tokens: '1000' },
-      { app_id: '503', total_tokens: '1010', excess_tokens: '1000' },
-      { app_id: '501', total_tokens: '1000', excess_tokens: '1000' },
-      { app_id: '502', total_tokens: '1000', excess_tokens: '1000' },
-      { app_id: '504', total_tokens: '1000', excess_tokens: '999' },
-    ])
-  })
+      ['505 1001 1000', '503 1010 1000', '501 1000 1000', '502 1000 1000', '504 1000 999'],
+    ],
+    [
+      'an app without a request in the window is not in the list',
+      "SELECT app_id FROM popular('2025-01-12', '2025-01-12') WHERE app_id IN (701, 702)",
+      [],
+    ],
+    [
+      'an app with its only request on the last day of the window is in the list',
+      "SELECT app_id FROM popular('2025-01-12', '2025-01-13') WHERE app_id IN (701, 702)",
+      ['701'],
+    ],
+  ]
 
-  it('an app without a request in the window is not in the list', async () => {
-    const lists = ["popular('2025-01-12', '2025-01-12')", "popular('2025-01-12', '2025-01-13')"]
-    const ids = lists.map((list) =>
-      ask(states.first, `SELECT app_id FROM ${list} WHERE app_id IN (701, 702)`),
-    )
-    expect(await Promise.all(ids)).toEqual([[], [{ app_id: '701' }]])
+  it.each(lists)('%s', async (_promise, sql, expected) => {
+    expect((await ask(states.first, sql)).map(asCells)).toEqual(expected)
   })
 
   it('a late file and a hidden app change their days', async () => {
     const rows = await ask(states.later, TABLES.restatements)
     // 102 is hidden: its 55 tokens leave the first day; 301 adds 16008 to the third.
-    expect(rows.map((row) => row['day'])).toEqual([
-      '2025-01-01',
-      '2025-01-03',
-      '2025-01-04',
-      '2025-01-05',
-      '2025-01-06',
-      '2025-01-14',
-    ])
+    const days = ['01', '03', '04', '05', '06', '14'].map((day) => `2025-01-${day}`)
+    expect(rows.map((row) => row['day'])).toEqual(days)
     const [first, third] = rows
     expect([first?.['tokens_before'], first?.['tokens_after']]).toEqual(['385', '330'])
     expect(BigInt(third?.['tokens_after'] ?? 0) - BigInt(third?.['tokens_before'] ?? 0)).toBe(16_008n)
   })
 })
 
-function ask(state: State, sql: string): Promise<TextRow[]> {
-  return query(join(state.snapshot, 'app-rankings.duckdb'), sql)
+function asCells(row: TextRow): string {
+  return Object.values(row).join(' ')
 }
 
-function appsOfDay(day: string, ...apps: readonly number[]): Promise<TextRow[]> {
-  return ask(
-    states.first,
-    `SELECT app_id, requests, prompt_tokens, completion_tokens FROM app_daily
-     WHERE day = '${day}' AND app_id IN (${apps.join()}) ORDER BY app_id`,
-  )
+function ask(state: State, sql: string): Promise<TextRow[]> {
+  return query(join(state.snapshot, 'app-rankings.duckdb'), sql)
 }
 
 function oracleRows({ dataset, correction }: State, table: Table): Readonly<Record<string, Cell>>[] {

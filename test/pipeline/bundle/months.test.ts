@@ -1,5 +1,5 @@
 /**
- CONTRACT 8: * A month of app_daily is one file; an unchanged month is the previous snapshot's file. Whatever happens between two nights,
+ * CONTRACT 8: A month of app_daily is one file; an unchanged month is the previous snapshot's file. Whatever happens between two nights,
  * the files equal those of a first run over the same input.
  */
 import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,16 +1,24 @@
-/** CONTRACT 9: the commands of `npm run nightly` beside the run itself. */
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+/** CONTRACT 8 and 9: the commands of `npm run nightly` beside the run itself, and `npm run sql`. */
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { prune, superfluousSnapshots } from '../../../pipeline/commands/prune.ts'
+import { prune } from '../../../pipeline/commands/prune.ts'
 import { run } from '../../../pipeline/commands/run.ts'
 import { pipelineSettings, readConfig } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, runCommand, startNightly, writeRaw } from '../../support/pipeline/nightly.ts'
+import {
+  deliver,
+  TemporaryFolders,
+  register,
+  runCommand,
+  startNightly,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
-import { APPS_HEADER, FIRST, SECOND, jsonOf, publishTwice } from '../../support/pipeline/published-twice.ts'
+import { FIRST, SECOND, jsonOf, publishTwice } from '../../support/pipeline/published-twice.ts'
+import { REPOSITORY, startProcess } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
@@ -19,6 +27,13 @@ beforeAll(() => publishTwice(dataDir))
 afterAll(() => folders.removeAll())
 
 const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)
+
+/** A folder with the raw input of both nights alone. */
+function rawCopy(): string {
+  const copy = folders.make()
+  cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
+  return copy
+}
 
 describe('status', () => {
   it('shows what is published and which days are missing', async () => {
@@ -52,157 +67,111 @@ describe('status', () => {
     expect(stdout).toMatch(/^age {11}\d+ completed days not in the data: deliver their usage/m)
     expect(stdout).toContain('missing       4 days: 2026-01-03 to 2026-01-05, 2026-01-08\n')
     const behind = (Date.now() - Date.parse('2026-01-12')) / 86_400_000
-    expect(JSON.parse((await runCommand(old, 'status', '--json')).stdout)).toMatchObject({
-      days_behind: Math.floor(behind) + 1,
-    })
+    expect(await jsonOf(old, 'status')).toMatchObject({ days_behind: Math.floor(behind) + 1 })
   })
 
-  it('reports that nothing is published yet', async () => {
-    const ended = await runCommand(folders.make(), 'status')
-    expect(ended).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
-  })
-})
-
-describe('how the last run ended', () => {
-  it('is shown by status: the reason of a block, later the published snapshot', async () => {
-    const copy = folders.make()
-    cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
+  it('shows how the last run ended: the reason of a block, later the published snapshot', async () => {
+    const copy = rawCopy()
     writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id\n')
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(1)
-    const failed = await runCommand(copy, 'status')
-    expect(failed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is published yet\n/) })
-    expect(failed.stdout).toMatch(
-      /^last run      \S+Z failed: usage\/date=2026-01-05\/rows.csv has no column/m,
+    expect((await runCommand(copy, 'status')).stdout).toMatch(
+      /^Nothing is published yet\nlast run      \S+Z failed: usage\/date=2026-01-05\/rows.csv has no column/,
     )
-
-    writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+    deliver(copy, '2026-01-05', [])
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(0)
-    const { stdout } = await runCommand(copy, 'status', '--json')
-    expect(JSON.parse(stdout)).toMatchObject({
-      current: SECOND,
-      last_run: { outcome: 'published', snapshot: SECOND, message: null },
-    })
+    const last_run = { outcome: 'published', snapshot: SECOND, message: null }
+    expect(await jsonOf(copy, 'status')).toMatchObject({ current: SECOND, last_run })
   })
 
-  it('is shown with all lines of its message, the later ones indented', async () => {
+  it('indents the further lines of its message, and leaves out an unreadable one, which a locked-out run keeps', async () => {
     const copy = folders.make()
-    const lastRun = {
-      finished_at: '2026-01-08T02:00:09Z',
-      outcome: 'blocked',
-      snapshot: null,
-      message: 'A:\n  b\n  c',
-    }
-    writeFileSync(join(copy, 'last-run.json'), JSON.stringify(lastRun))
+    const file = join(copy, 'last-run.json')
+    const lastRun = { finished_at: '2026-01-08T02:00:09Z', outcome: 'blocked', snapshot: null }
+    writeFileSync(file, JSON.stringify({ ...lastRun, message: 'A:\n  b\n  c' }))
     const under = ' '.repeat('last run      '.length)
     expect((await runCommand(copy, 'status')).stdout).toBe(
       `Nothing is published yet\nlast run      2026-01-08T02:00:09Z blocked: A:\n${under}  b\n${under}  c\n`,
     )
-  })
-
-  it('is not recorded by a run that is locked out, and is left out if unreadable', async () => {
-    const copy = folders.make()
-    writeFileSync(join(copy, 'last-run.json'), '{"half')
+    writeFileSync(file, '{"half')
     expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
     const held = await openWarehouse(copy, '1GB')
     expect((await startNightly(copy).ended).code).toBe(75)
     held.close()
-    expect(readFileSync(join(copy, 'last-run.json'), 'utf8')).toBe('{"half')
+    expect(readFileSync(file, 'utf8')).toBe('{"half')
   })
 })
 
 describe('quarantine', () => {
-  const bad = (count: number) => '2026-01-04T00:00:00Z,1,-5,0\n'.repeat(count)
-  const long = `2026-01-04T00:00:00Z,1,-${'5'.repeat(200)},0\n`
-
   it('lists rejected rows with file, row, reason and content, of one day or all days', async () => {
     const copy = folders.make()
-    writeRaw(copy, 'apps/registry.csv', `${APPS_HEADER}1,One,public,2025-01-01\n`)
-    const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
-    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${bad(1)}`)
+    const bad = (count: number) => Array<string>(count).fill('1,-5,0')
+    register(copy, ['1,One,public,,,2025-01-01'])
+    deliver(copy, '2026-01-04', bad(1))
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')).stderr).toContain(
       'npm run nightly -- quarantine 2026-01-04 lists the rejected rows',
     )
     const { code, stdout } = await runCommand(copy, 'quarantine', '2026-01-04')
-    expect([code, stdout]).toEqual([
-      0,
-      expect.stringMatching(
-        /^2026-01-04  usage\/date=2026-01-04\/rows.csv +2 +1  prompt_tokens is not an integer, 0 or more +\{"ts":"2026-01-04T00:00:00Z","app_id":"1","prompt_tokens":"-5"/m,
-      ),
-    ])
-    const all = await runCommand(copy, 'quarantine', '--json')
-    expect(JSON.parse(all.stdout)).toMatchObject({
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /^2026-01-04  usage\/date=2026-01-04\/rows.csv +2 +1  prompt_tokens is not an integer, 0 or more +\{"ts":"2026-01-04","app_id":"1","prompt_tokens":"-5"/m,
+    )
+    expect(await jsonOf(copy, 'quarantine')).toMatchObject({
       rejected: [{ day: '2026-01-04', file: 'usage/date=2026-01-04/rows.csv', row: '2', rows: 1 }],
     })
     expect((await runCommand(copy, 'quarantine', '2026-01-03')).stdout).toBe('No row is rejected\n')
 
-    writeRaw(copy, 'usage/date=2026-01-04/rows.csv', `${header}${long}${bad(59)}`)
+    deliver(copy, '2026-01-04', [`1,-${'5'.repeat(200)},0`, ...bad(59)])
     await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')
     const { stdout: many } = await runCommand(copy, 'quarantine')
     expect(many).toMatch(/ 2 +1  prompt_tokens .* \{"ts":.{114}… *\n2026-01-04 .* 3 +1  prompt_tokens /)
     expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
   })
 
-  it('lists nothing before the first run, and rejects an argument that is not a day', async () => {
-    expect(await runCommand(folders.make(), 'quarantine')).toMatchObject({ stdout: 'No row is rejected\n' })
-    expect(await runCommand(dataDir, 'quarantine', 'today')).toMatchObject({
-      code: 2,
-      stderr: '"today" is not a day: expected YYYY-MM-DD\n',
-    })
-    expect((await runCommand(dataDir, 'quarantine', '2026-01-04', '2026-01-05')).code).toBe(2)
-  })
+  it.each([
+    ['quarantine', 'No row is rejected\n'],
+    ['plan', expect.stringMatching(/^current snapshot: none\n0 days to read/)],
+    ['status', 'Nothing is published yet\n'],
+  ])(
+    '%s works before the first run, and with the empty warehouse of a killed one',
+    async (command, stdout) => {
+      const copy = folders.make()
+      expect(await runCommand(copy, command)).toMatchObject({ code: 0, stdout })
+      const instance = await DuckDBInstance.create(join(copy, 'warehouse.duckdb'))
+      instance.closeSync()
+      expect(await runCommand(copy, command)).toMatchObject({ code: 0, stdout })
+    },
+  )
 })
 
-it.each(['plan', 'quarantine'])(
-  '%s treats a warehouse without tables, left by a killed first run, as none',
-  async (command) => {
-    const copy = folders.make()
-    const none = await runCommand(copy, command)
-    const instance = await DuckDBInstance.create(join(copy, 'warehouse.duckdb'))
-    instance.closeSync()
-    expect(none.code).toBe(0)
-    expect(await runCommand(copy, command)).toEqual(none)
-  },
-)
-
-describe('run --as-of', () => {
-  const now = new Date('2026-01-08T12:00:00Z')
-
-  /** The messages of a run at TIME, without its stages, started at `now`. */
-  async function notesAt(time: string): Promise<string[]> {
-    const ahead = folders.make()
-    cpSync(join(dataDir, 'raw'), join(ahead, 'raw'), { recursive: true })
-    const notes: string[] = []
-    await run.prepare(['--as-of', time])({
-      config: readConfig({ DATA_DIR: ahead }),
-      progress: { ...SILENT, note: (text) => void notes.push(text) },
-      now: () => now,
-      print: () => undefined,
-    })
-    return notes
-  }
-
-  it('explains a time in the future, and the remedy', async () => {
-    expect(await notesAt('2026-01-09T02:00:00Z')).toEqual([
-      '--as-of 2026-01-09T02:00:00Z is later than the clock: the days through 2026-01-08 are published as completed, ' +
-        'and later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +
-        'npm run nightly -- retract ID --reason TEXT',
-    ])
+it.each([
+  ['2026-01-09T02:00:00Z', 'the days through 2026-01-08 are published as completed'],
+  ['2026-01-08T12:00:00Z', undefined],
+])('run --as-of %s explains a time in the future, and the remedy', async (time, words) => {
+  const notes: string[] = []
+  await run.prepare(['--as-of', time])({
+    config: readConfig({ DATA_DIR: rawCopy() }),
+    progress: { ...SILENT, note: (text) => void notes.push(text) },
+    now: () => new Date('2026-01-08T12:00:00Z'),
+    print: () => undefined,
   })
+  const remedy = 'To undo it, retract the snapshot: npm run nightly -- retract ID --reason TEXT'
+  const ahead = `--as-of ${time} is later than the clock: ${words}, and later runs fail until the clock reaches that time. ${remedy}`
+  expect(notes).toEqual(words === undefined ? [] : [ahead])
+})
 
-  it('says nothing about a time in the past', async () => {
-    expect(await notesAt(now.toISOString())).toEqual([])
-  })
+it('a service on another port publishes nothing new', async () => {
+  vi.stubEnv('PORT', '4711')
+  const ended = await runCommand(folders.copy(dataDir), 'run', '--as-of', '2026-01-09T02:00:00Z')
+  vi.unstubAllEnvs()
+  expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing new is published') })
 })
 
 describe('plan', () => {
   it('lists the days that a run would read or forget, and writes nothing', async () => {
     const planned = folders.make()
-    writeRaw(planned, 'usage/date=2026-01-06/a.csv', '')
-    writeRaw(planned, 'usage/date=2024-12-31/a.csv', '')
-    writeRaw(planned, 'usage/date=2026-01-09/a.csv', '')
-    const args = ['run', '--dry-run', '--json', '--as-of', '2026-01-09T12:00:00Z']
-    const { stdout } = await runCommand(planned, ...args)
-    expect(JSON.parse(stdout)).toEqual({
+    for (const day of ['2026-01-06', '2024-12-31', '2026-01-09']) deliver(planned, day, [], 'a.csv')
+    const args = ['run', '--dry-run', '--as-of', '2026-01-09T12:00:00Z']
+    expect(await jsonOf(planned, ...args)).toEqual({
       current: null,
       read: [{ day: '2026-01-06', files: ['usage/date=2026-01-06/a.csv'] }],
       forget: [],
@@ -216,11 +185,8 @@ describe('plan', () => {
 
   it('prints lines about the days to read and forget, and when a run would publish', async () => {
     const { stdout } = await runCommand(dataDir, 'plan')
-    expect(stdout).toMatch(
-      new RegExp(
-        `^current snapshot: ${SECOND}\n0 days to read, 0 to forget, 3 unchanged, .*\nA run would publish only if `,
-      ),
-    )
+    const unchanged = '0 days to read, 0 to forget, 3 unchanged, .*\nA run would publish only if '
+    expect(stdout).toMatch(new RegExp(`^current snapshot: ${SECOND}\n${unchanged}`))
     const copy = folders.make()
     cpSync(dataDir, copy, { recursive: true })
     rmSync(join(copy, 'raw/usage/date=2026-01-04'), { recursive: true })
@@ -232,140 +198,134 @@ describe('plan', () => {
         'A run would publish if the figures of these days, the registry or the credit lines changed\n',
     )
   })
-
-  it('names a DATA_DIR that does not exist', async () => {
-    const missing = join(folders.make(), 'missing')
-    const ended = await runCommand(missing, 'plan')
-    expect(ended).toMatchObject({ code: 2, stderr: `DATA_DIR ${missing} does not exist\n` })
-  })
-
-  it('knows the counted days', async () => {
-    expect(await json('plan')).toMatchObject({ current: SECOND, read: [], unchanged: 3 })
-  })
-})
-
-it('a service on another port publishes nothing new', async () => {
-  vi.stubEnv('PORT', '4711')
-  const ended = await runCommand(folders.copy(dataDir), 'run', '--as-of', '2026-01-09T02:00:00Z')
-  vi.unstubAllEnvs()
-  expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing new is published') })
-})
-
-describe('superfluousSnapshots', () => {
-  const ids = [
-    '20260130T020000Z',
-    '20260131T020000Z',
-    '20260201T020000Z',
-    '20260202T020000Z',
-    '20260203T020000Z',
-  ]
-
-  it('are old, not the last of their month, and not current', () => {
-    const rules = { oldestKept: '2026-02-03', current: '20260202T020000Z' }
-    expect(superfluousSnapshots(ids, rules)).toEqual(['20260130T020000Z', '20260201T020000Z'])
-  })
-
-  it('are none while all snapshots are young', () => {
-    expect(superfluousSnapshots(ids, { oldestKept: '2026-01-30', current: undefined })).toEqual([])
-  })
 })
 
 describe('prune', () => {
   it.each([
-    ['0', '2026-01-09T02:00:00Z', undefined],
-    ['1', '2026-01-09T02:00:00Z', [SECOND, 'records']],
-    ['2', '2026-01-09T02:00:00Z', [FIRST, SECOND, 'records']],
-    ['', '2026-01-09T02:00:00Z', [FIRST, SECOND, 'records']],
-  ])('with RETENTION_DAYS "%s" a run at %s leaves %j', async (days, at, left) => {
+    ['1', [SECOND, 'records']],
+    ['2', [FIRST, SECOND, 'records']],
+    ['', [FIRST, SECOND, 'records']],
+  ])('with RETENTION_DAYS "%s" a run leaves %j', async (days, left) => {
     const environment = { DATA_DIR: folders.copy(dataDir), RETENTION_DAYS: days }
-    if (left === undefined) return expect(() => readConfig(environment)).toThrow('RETENTION_DAYS')
-    await run.prepare(['--as-of', at])({
-      config: readConfig(environment),
-      progress: SILENT,
-      now: () => new Date(at),
-      print: () => undefined,
-    })
+    const at = '2026-01-09T02:00:00Z'
+    const surroundings = { progress: SILENT, now: () => new Date(at), print: () => undefined }
+    await run.prepare(['--as-of', at])({ config: readConfig(environment), ...surroundings })
     expect(readdirSync(join(environment.DATA_DIR, 'snapshots')).toSorted()).toEqual(left)
   })
 
   it('with --dry-run lists snapshots, without it removes exactly these', async () => {
-    const tried = await json('prune', '--keep-days', '0', '--dry-run')
-    expect(tried).toEqual({ removed: [FIRST], dry_run: true })
-    expect(existsSync(join(dataDir, 'snapshots', FIRST))).toBe(true)
     const copy = folders.make()
     cpSync(join(dataDir, 'snapshots'), join(copy, 'snapshots'), { recursive: true })
-    await runCommand(copy, 'prune', '--keep-days', '0', '--dry-run')
+    const args = ['prune', '--keep-days', '0'] as const
+    expect(await jsonOf(copy, ...args, '--dry-run')).toEqual({ removed: [FIRST], dry_run: true })
     expect(readdirSync(copy)).toEqual(['snapshots'])
-    expect(await json('prune', '--keep-days', '0')).toEqual({ removed: [FIRST], dry_run: false })
-    expect(readdirSync(join(dataDir, 'snapshots')).toSorted()).toEqual([SECOND, 'records'])
+    expect(readdirSync(join(copy, 'snapshots'))).toContain(FIRST)
+    expect(await jsonOf(copy, ...args)).toEqual({ removed: [FIRST], dry_run: false })
+    expect(readdirSync(join(copy, 'snapshots')).toSorted()).toEqual([SECOND, 'records'])
   })
 
+  const ids = ['20260130', '20260131', '20260201', '20260202', '20260203'].map((day) => `${day}T020000Z`)
   it.each([
-    [['--keep-days', '1'], '2026-01-08T23:59:59Z', []],
-    [['--keep-days', '1'], '2026-01-09T00:00:00Z', [FIRST]],
-    [[], '2026-04-07T23:59:59Z', []],
-    [[], '2026-04-08T00:00:00Z', [FIRST]],
+    ['1', '2026-02-02T23:59:59Z', [0]],
+    ['1', '2026-02-03T00:00:00Z', [0, 2]],
+    ['1', '2026-02-04T00:00:00Z', [0, 2, 3]],
+    ['5', '2026-02-04T23:59:59Z', []],
+    [undefined, '2026-04-30T23:59:59Z', []],
+    [undefined, '2026-05-01T00:00:00Z', [0]],
   ])(
-    '%j keeps a snapshot for this many days after its own (default 90): at %s',
-    async (args, now, removed) => {
+    '--keep-days %s (default 90) at %s removes old ones but the last of a month and the newest',
+    async (days, now, removed) => {
       const kept = folders.make()
-      for (const id of [FIRST, SECOND]) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
+      for (const id of ids) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
       const printed: string[] = []
-      await prune.prepare([...args, '--dry-run', '--json'])({
+      await prune.prepare([...(days === undefined ? [] : ['--keep-days', days]), '--dry-run', '--json'])({
         config: readConfig({ DATA_DIR: kept }),
         progress: SILENT,
         now: () => new Date(now),
         print: (text) => void printed.push(text),
       })
-      expect(JSON.parse(printed.join(''))).toEqual({ removed, dry_run: true })
+      expect(JSON.parse(printed.join(''))).toEqual({ removed: removed.map((at) => ids[at]), dry_run: true })
     },
   )
-
-  it('rejects a wrong number of days', async () => {
-    const ended = await runCommand(dataDir, 'prune', '--keep-days', '-1')
-    expect(ended.code).toBe(2)
-    expect(ended.stderr).toContain('--keep-days')
-  })
 })
 
 describe('wrong usage', () => {
   it.each([['--json'], ['--with-sample']])(
     'run %s reports a DATA_DIR that cannot be created',
-    async (...options) => {
+    async (option) => {
       const file = join(folders.make(), 'file')
       writeFileSync(file, '')
       for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
-        const ended = await runCommand(place, 'run', ...options)
+        const ended = await runCommand(place, 'run', option)
         expect(ended).toMatchObject({ code: 2, stdout: '' })
         expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$/)
       }
     },
   )
 
-  const cases: readonly (readonly [string[], string])[] = [
-    [
-      ['publish'],
-      'Unknown command "publish": expected run, plan, import, status, quarantine, retract, prune, verify, rebuild. See --help',
-    ],
+  const commands = 'run, plan, import, status, quarantine, retract, prune, verify, rebuild'
+  it.each([
+    ['publish', `Unknown command "publish": expected ${commands}. See --help`],
     // Every object has a property with this name.
-    [['constructor'], 'Unknown command "constructor": expected run'],
-    [['status', 'now'], 'status takes no arguments, not "now". See status --help'],
-    [['plan', '--all'], "Unknown option '--all'"],
-  ]
+    ['constructor', 'Unknown command "constructor": expected run'],
+    ['status now', 'status takes no arguments, not "now". See status --help'],
+    ['plan --all', "Unknown option '--all'"],
+    ['quarantine today', '"today" is not a day: expected YYYY-MM-DD\n'],
+    ['quarantine 2026-01-04 2026-01-05', 'quarantine takes one day, or none'],
+    ['prune --keep-days=-1', '--keep-days "-1" is not a number of days: expected 0 or more'],
+  ])('%j ends with 2 and names the remedy', async (line, message) => {
+    const ended = await runCommand(dataDir, ...line.split(' '))
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+  })
 
-  it.each(cases)('%j ends with 2 and names the remedy', async (args, message) => {
-    const ended = await runCommand(dataDir, ...args)
-    expect(ended.code).toBe(2)
-    expect(ended.stderr).toContain(message)
+  it('plan names a DATA_DIR that does not exist', async () => {
+    const missing = join(folders.make(), 'missing')
+    const stderr = `DATA_DIR ${missing} does not exist\n`
+    expect(await runCommand(missing, 'plan')).toMatchObject({ code: 2, stderr })
   })
 
   it('--help lists every command and setting on stdout', async () => {
     const { code, stdout } = await runCommand(dataDir, '--help')
     expect(code).toBe(0)
-    for (const name of ['run', 'plan', 'import', 'status', 'retract', 'prune', 'rebuild'])
-      expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
-    for (const name of Object.keys(pipelineSettings.shape))
+    for (const name of [...commands.split(', '), ...Object.keys(pipelineSettings.shape)])
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
     expect(stdout).toMatch(/^  PIPELINE_MEMORY [^:]*; [^:]*Default:\s+2GB\.$/m)
+  })
+})
+
+describe('npm run sql', () => {
+  const ask = (folder: string, ...args: readonly string[]) => {
+    const environment = { DATA_DIR: folder, TZ: 'Asia/Tokyo' }
+    const program = join(REPOSITORY, 'pipeline', 'sql-prompt.ts')
+    return startProcess(process.execPath, [program, ...args], { environment }).ended
+  }
+
+  it('prints the rows of one query as a table, with times in UTC whatever the time zone of the machine', async () => {
+    const rows =
+      "SELECT rank, app_name, ['a'] AS list, E'a\\nb\\x1B' AS text, as_of FROM latest_popular, meta"
+    const stdout = [
+      'rank  app_name  list   text  as_of                 ',
+      '----  --------  -----  ----  ----------------------',
+      '   1  Nine      ["a"]  a b   2026-01-08 02:00:00+00',
+      '   2  One       ["a"]  a b   2026-01-08 02:00:00+00',
+      '(2 rows)\n',
+    ].map((line) => line.trimEnd())
+    const ended = await ask(dataDir, rows)
+    expect(ended).toMatchObject({ code: 0, stderr: '' })
+    expect(ended.stdout.trimEnd().split('\n')).toEqual(stdout)
+  })
+
+  it.each([
+    [['FROM nothing'], 'Table with name nothing does not exist'],
+    [['DROP TABLE apps'], 'read-only'],
+    [[], 'sql takes one query'],
+  ])('ends %j with 2, and never changes the snapshot', async (args, message) => {
+    const ended = await ask(dataDir, ...args)
+    expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
+  })
+
+  it('names the remedy if nothing is published yet', async () => {
+    const stderr = 'Nothing is published yet: npm run nightly makes a snapshot\n'
+    expect(await ask(folders.make(), 'SELECT 1')).toMatchObject({ code: 2, stderr })
   })
 })

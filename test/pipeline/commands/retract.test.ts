@@ -7,6 +7,7 @@ import { recordOf, writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
+  deliver,
   TemporaryFolders,
   currentSnapshot,
   queryCurrent,
@@ -14,33 +15,15 @@ import {
   startCommand,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
+import { FIRST, publishTwice, SECOND } from '../../support/pipeline/published-twice.ts'
 
-const FIRST = '20260107T020000Z'
-const SECOND = '20260108T020000Z'
 const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
-let dataDir = ''
 /** State after two nights. */
 const template = folders.make()
+let dataDir = ''
 
-function deliver(day: string, tokens: number): void {
-  writeRaw(
-    dataDir,
-    `usage/date=${day}/rows.csv`,
-    `ts,app_id,prompt_tokens,completion_tokens\n${day},1,${tokens},0\n`,
-  )
-}
-
-beforeAll(async () => {
-  dataDir = template
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  deliver('2026-01-06', 10)
-  await runAt(dataDir, '2026-01-07T02:00:00Z')
-  deliver('2026-01-07', 20)
-  await runAt(dataDir, '2026-01-08T02:00:00Z')
-})
-
+beforeAll(() => publishTwice(template))
+afterAll(() => folders.removeAll())
 beforeEach(() => {
   dataDir = folders.copy(template)
 })
@@ -76,13 +59,13 @@ it('retract warns that unchanged input publishes the same figures again, and so 
   await retract('20260108T030000Z', '--reason', 'Still counted twice')
   const third = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T03:30:00Z')
   expect(third.stderr).toContain('20260108T030000Z was made from, which was retracted (Still counted twice)')
-  deliver('2026-01-07', 10)
+  deliver(dataDir, '2026-01-07', ['1,31,0'])
   const corrected = await runCommand(dataDir, 'run', '--as-of', '2026-01-08T04:00:00Z')
   expect(corrected.stderr).not.toContain('which was retracted')
 })
 
 it('retract keeps the pointer if another snapshot is retracted', async () => {
-  deliver('2026-01-08', 30)
+  deliver(dataDir, '2026-01-08', ['1,30,0'])
   await runAt(dataDir, '2026-01-09T02:00:00Z')
   // State after a run that was killed just before it switched the pointer.
   pointAt(dataDir, SECOND)

@@ -1,6 +1,6 @@
-/** CONTRACT 9: the databases of a run reach only DATA_DIR, open no foreign files, and lose no row to a later table. */
+/** CONTRACT 9: the databases of a run reach only DATA_DIR, open no foreign files, lose no row to a later table, and leave no files. */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { tmpdir } from 'node:os'
@@ -17,11 +17,11 @@ afterAll(() => folders.removeAll())
 it('SQL of a run reaches only DATA_DIR and the targets of links in it', async () => {
   const [dataDir, disk, elsewhere] = [folders.make("it's"), folders.make(), folders.make()]
   for (const folder of [dataDir, disk, elsewhere]) writeFileSync(join(folder, 'a.csv'), 'a\n1\n')
-  mkdirSync(join(dataDir, 'raw', 'usage'), { recursive: true })
-  symlinkSync(disk, join(dataDir, 'raw', 'usage', 'date=2026-01-05'))
-  mkdirSync(join(dataDir, 'raw', 'usage', 'date=2026-01-06'))
-  symlinkSync(join(elsewhere, 'a.csv'), join(dataDir, 'raw', 'usage', 'date=2026-01-06', 'link.csv'))
-  symlinkSync(join(elsewhere, 'gone'), join(dataDir, 'raw', 'usage', 'date=2026-01-06', 'broken.csv'))
+  const usage = join(dataDir, 'raw', 'usage')
+  mkdirSync(join(usage, 'date=2026-01-06'), { recursive: true })
+  symlinkSync(disk, join(usage, 'date=2026-01-05'))
+  symlinkSync(join(elsewhere, 'a.csv'), join(usage, 'date=2026-01-06', 'link.csv'))
+  symlinkSync(join(elsewhere, 'gone'), join(usage, 'date=2026-01-06', 'broken.csv'))
   writeFileSync(join(elsewhere, 'b.csv'), 'a\n1\n')
   const warehouse = await openWarehouse(dataDir, '200MB')
   const read = async (path: string) => {
@@ -30,8 +30,8 @@ it('SQL of a run reaches only DATA_DIR and the targets of links in it', async ()
   }
   try {
     expect(await read(join(dataDir, 'a.csv'))).toBe(1)
-    expect(await read(join(dataDir, 'raw', 'usage', 'date=2026-01-05', 'a.csv'))).toBe(1)
-    expect(await read(join(dataDir, 'raw', 'usage', 'date=2026-01-06', 'link.csv'))).toBe(1)
+    expect(await read(join(usage, 'date=2026-01-05', 'a.csv'))).toBe(1)
+    expect(await read(join(usage, 'date=2026-01-06', 'link.csv'))).toBe(1)
     await expect(read(join(elsewhere, 'b.csv'))).rejects.toThrow('Permission Error')
     await expect(warehouse.connection.run('INSTALL httpfs')).rejects.toThrow('Permission Error')
   } finally {
@@ -45,18 +45,11 @@ it.each([
 ])('a warehouse that is %s is rejected with the remedy, for reading and writing', async (_kind, make) => {
   const dataDir = folders.make()
   make(join(dataDir, 'warehouse.duckdb'))
-  for (const open of [
-    openWarehouse,
-    (folder: string, memory: string) => readWarehouse({ dataDir: folder, memory }, async () => undefined),
-  ]) {
-    await expect(open(dataDir, '1GB')).rejects.toThrow(
-      /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/,
-    )
-  }
+  const remedy = /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/
+  await expect(openWarehouse(dataDir, '1GB')).rejects.toThrow(remedy)
+  const reading = readWarehouse({ dataDir, memory: '1GB' }, async () => undefined)
+  await expect(reading).rejects.toThrow(remedy)
 })
-
-const makeTable = (connection: DuckDBConnection, column: string) =>
-  connection.run(`CREATE OR REPLACE TEMP TABLE numbers (number ${column})`)
 
 /** Appends two numbers and a last one; returns the error message (the error would keep the appender alive). */
 function failureOf(connection: DuckDBConnection, last: bigint | null): Promise<string> {
@@ -75,10 +68,24 @@ it.each([
   ['they cannot be written', null, 'NOT NULL constraint failed'],
 ])('when %s, no row reaches the next table of the same name', async (_, last, message) => {
   await withMemoryDatabase({ memory: '100MB', dataDir: tmpdir() }, async (connection) => {
-    await makeTable(connection, 'BIGINT NOT NULL')
+    await connection.run('CREATE TEMP TABLE numbers (number BIGINT NOT NULL)')
     expect(await failureOf(connection, last)).toContain(message)
-    await makeTable(connection, 'BIGINT')
+    await connection.run('CREATE OR REPLACE TEMP TABLE numbers (number BIGINT)')
     await collectGarbage()
     expect((await connection.runAndReadAll('FROM numbers')).getRowsJson()).toEqual([])
   })
+})
+
+it('what killed processes spilled is removed after a day, and what lives stays', async () => {
+  const dataDir = folders.make()
+  for (const name of ['.spilled-old', '.spilled-young', '.other-old'])
+    mkdirSync(join(dataDir, name, 'inside'), { recursive: true })
+  const dayAgo = Date.now() / 1000 - 86_401
+  for (const name of ['.spilled-old', '.other-old']) utimesSync(join(dataDir, name), dayAgo, dayAgo)
+  await withMemoryDatabase({ memory: '100MB', dataDir }, async (connection) => {
+    await connection.run("SET max_temp_directory_size = '1GB'")
+  })
+  const { close } = await openWarehouse(dataDir, '200MB')
+  close()
+  expect(readdirSync(dataDir).toSorted()).toEqual(['.other-old', '.spilled-young', 'warehouse.duckdb'])
 })

@@ -1,9 +1,15 @@
-/**
- * CONTRACT 9: output of every program: counts with nouns, text for a terminal, wrapped lines, the progress of a run.
- */
-import { describe, expect, it } from 'vitest'
+/** CONTRACT 9: output and failures of every program: counts with nouns, text for a terminal, the progress of a run, sentences. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, describe, expect, it } from 'vitest'
+import { failureText } from '../../../pipeline/program/program.ts'
 import { pluralize, printable, wrap } from '../../../pipeline/program/terminal.ts'
 import { createBriefProgress, createProgress } from '../../../pipeline/terminal/progress.ts'
+import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+
+const folders = new TemporaryFolders()
+afterAll(() => folders.removeAll())
 
 it.each([
   [0, '0 days'],
@@ -18,41 +24,35 @@ it.each([
 })
 
 it('control characters do not reach the terminal, tabs and line ends do', () => {
-  expect(printable('a\u001B[2Jb\tc\nd')).toBe('a\uFFFD[2Jb\tc\nd')
+  expect(printable('a\u001B[2Jb\u009Bc\td\n  e')).toBe('a\uFFFD[2Jb\uFFFDc\td\n  e')
 })
 
-it('wrap breaks text at 100 columns, each line after the indent', () => {
+it('wrap breaks text at 100 columns, each line after the indent, and leaves a longer word whole', () => {
   const lines = wrap('word '.repeat(60).trim(), '    ').split('\n')
   expect(lines.join(' ').split(/\s+/).filter(Boolean)).toHaveLength(60)
   for (const line of lines) expect(line).toMatch(/^ {4}word.{0,92}$/)
-})
-
-it('wrap leaves a word longer than a line whole', () => {
   expect(wrap('x'.repeat(120), '  ')).toBe(`  ${'x'.repeat(120)}`)
 })
 
-/** The output of a progress for one stage of 40 steps. */
-function written(isTTY: boolean): string {
-  let text = ''
-  const progress = createProgress({ isTTY, write: (piece: string) => (text += piece) })
-  for (let done = 1; done <= 40; done += 1) progress.step('load', done, 40)
-  progress.finished('load', '40 days counted', 1234)
-  progress.note('a note')
-  return text
-}
+describe('progress', () => {
+  /** The output of a progress for one stage of 40 steps. */
+  function written(isTTY: boolean): string {
+    let text = ''
+    const progress = createProgress({ isTTY, write: (piece: string) => (text += piece) })
+    for (let done = 1; done <= 40; done += 1) progress.step('load', done, 40)
+    progress.finished('load', '40 days counted', 1234)
+    progress.note('a\u001B[2Jnote')
+    return text
+  }
 
-describe('createProgress', () => {
-  it('progress redraws a bar on a terminal', () => {
+  it('redraws a bar on a terminal, and writes one plain line per stage elsewhere', () => {
     const text = written(true)
     expect(text).toContain(`\r\u001B[2Kload     ${'█'.repeat(12)}${'░'.repeat(12)} 20 of 40`)
     expect(text.match(/\n/g)).toHaveLength(2)
+    expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jnote\n')
   })
 
-  it('progress writes one plain line per stage elsewhere', () => {
-    expect(written(false)).toBe('load     40 days counted  1.23 s\na note\n')
-  })
-
-  it('brief progress writes one line for a whole run', () => {
+  it('in brief writes one line for a whole run', () => {
     let text = ''
     const { progress, end } = createBriefProgress(
       createProgress({ write: (piece: string) => (text += piece) }),
@@ -64,10 +64,33 @@ describe('createProgress', () => {
     end()
     expect(text).toBe('a note\nrun      3 apps  1.75 s\n')
   })
+})
 
-  it('progress writes no terminal control characters', () => {
-    let text = ''
-    createProgress({ write: (piece: string) => (text += piece) }).note('a\u001B[2Jb\u009Bc\td\n  e')
-    expect(text).toBe('a\uFFFD[2Jb\uFFFDc\td\n  e\n')
+describe('a failure', () => {
+  /** The text of what `work` throws. */
+  function textOf(work: () => void): string {
+    try {
+      work()
+    } catch (error) {
+      return failureText(error)
+    }
+    throw new Error('Nothing was thrown')
+  }
+
+  it('of the system is a sentence without a stack: a locked or full store, a full disk', () => {
+    const path = join(folders.make(), 'store')
+    using holder = new DatabaseSync(path)
+    holder.exec('BEGIN EXCLUSIVE')
+    using other = new DatabaseSync(path, { timeout: 0 })
+    expect(textOf(() => other.exec('CREATE TABLE t (a)'))).toBe('database is locked')
+    using store = new DatabaseSync(':memory:')
+    store.exec('PRAGMA max_page_count = 2')
+    const filling = () => store.exec('CREATE TABLE t AS SELECT randomblob(100000) AS a')
+    expect(textOf(filling)).toBe('database or disk is full')
+    expect(textOf(() => writeFileSync('/dev/full', 'x'))).toBe('ENOSPC: no space left on device, write')
+  })
+
+  it('that nobody expects is printed with its stack', () => {
+    expect(failureText(new TypeError('undefined is no function'))).toMatch(/^Crashed: TypeError: .*\n {4}at /)
   })
 })

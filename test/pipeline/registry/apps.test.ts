@@ -3,38 +3,41 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { apps as runApps } from '../../../pipeline/apps.ts'
 import { decide as appendDecision, type AppState } from '../../../pipeline/registry/decide.ts'
 import { hide, show } from '../../../pipeline/registry/decisions.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import {
+  deliver,
+  queryCurrent,
+  register,
+  TemporaryFolders,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 import { REPOSITORY, runCommandLine, startProcess } from '../../support/processes.ts'
 
-const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
 const AS_OF = '2026-01-10T02:00:00Z'
 const BECAUSE = ['--reason', 'asked for by its owner']
+const THREE = [
+  '1,One,public,game|legal,,2025-01-01',
+  '2,Two,public,,,2025-01-01',
+  '3,Three,private,,,2025-01-01',
+]
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
 function folder(...registry: readonly string[]): string {
   const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', [HEADER, ...registry].join('\n'))
-  writeRaw(
+  register(dataDir, registry)
+  deliver(
     dataDir,
-    'usage/date=2026-01-05/rows.csv',
-    `ts,app_id,prompt_tokens,completion_tokens\n${[1, 2, 3].map((id) => `2026-01-05,${id},${id},0\n`).join('')}`,
+    '2026-01-05',
+    [1, 2, 3].map((id) => `${id},${id},0`),
   )
   return dataDir
 }
-
-const THREE = [
-  '1,One,public,game|legal,,2025-01-01',
-  '2,Two,public,,,2025-01-01',
-  '3,Three,private,,,2025-01-01',
-]
 
 function apps(dataDir: string, ...args: readonly string[]) {
   return runCommandLine(runApps, args, { DATA_DIR: dataDir })
@@ -47,18 +50,21 @@ async function decide(dataDir: string, ...args: readonly string[]): Promise<void
   expect(code).toBe(0)
 }
 
-const listSchema = z.array(z.looseObject({ app_id: z.string() }))
-
-async function listed(dataDir: string, ...args: readonly string[]) {
-  const { code, stdout } = await apps(dataDir, 'list', '--json', ...args)
+async function listed(dataDir: string, text = ''): Promise<unknown> {
+  const { code, stdout } = await apps(dataDir, 'list', '--json', text)
   expect(code).toBe(0)
-  return listSchema.parse(JSON.parse(stdout))
+  return JSON.parse(stdout)
+}
+
+/** The cells of a printed table, without the line under its header. */
+function cellsOf(stdout: string): string[][] {
+  const lines = stdout.trimEnd().split('\n')
+  return lines.filter((line) => !line.startsWith('--')).map((line) => line.trim().split(/ {2,}/))
 }
 
 function decisionFiles(dataDir: string): string[] {
-  return readdirSync(join(dataDir, 'raw', 'apps')).filter(
-    (name) => name !== 'registry.csv' && !name.startsWith('.'),
-  )
+  const names = readdirSync(join(dataDir, 'raw', 'apps'))
+  return names.filter((name) => name !== 'registry.csv' && !name.startsWith('.'))
 }
 
 const published = (dataDir: string) =>
@@ -67,6 +73,14 @@ const published = (dataDir: string) =>
     `SELECT a.app_id, a.app_name, a.subcategories, d.prompt_tokens
      FROM apps AS a LEFT JOIN app_daily AS d ON d.app_id = a.app_id ORDER BY a.app_id`,
   )
+
+/** What a command is handed; `now` is the present. */
+const dependenciesOf = (dataDir: string, now: string) => ({
+  config: readConfig({ DATA_DIR: dataDir }),
+  now: () => new Date(now),
+  print: () => undefined,
+  note: () => undefined,
+})
 
 describe('decisions', () => {
   it('change the next snapshot', async () => {
@@ -83,9 +97,7 @@ describe('decisions', () => {
 
     await decide(dataDir, 'alias', '1', '2', '--of', '3', ...BECAUSE)
     await runAt(dataDir, '2026-01-10T03:00:00Z')
-    expect(await published(dataDir)).toEqual([
-      { app_id: '3', app_name: 'Three', subcategories: '[]', prompt_tokens: '6' },
-    ])
+    expect((await published(dataDir)).map((row) => row['prompt_tokens'])).toEqual(['6'])
 
     await decide(dataDir, 'alias', '1', '--none', ...BECAUSE)
     await runAt(dataDir, '2026-01-10T04:00:00Z')
@@ -116,19 +128,6 @@ describe('decisions', () => {
     )
   })
 
-  it('are shown by history, beside delivered rows', async () => {
-    const dataDir = folder(...THREE)
-    await decide(dataDir, 'hide', '1', '--reason', 'first')
-    await decide(dataDir, 'show', '1', '--reason', 'second')
-    const { stdout } = await apps(dataDir, 'history', '1', '--json')
-    expect(JSON.parse(stdout)).toMatchObject([
-      { action: null, reason: null, visibility: 'public', file: 'apps/registry.csv' },
-      { action: 'hide', reason: 'first', visibility: 'hidden' },
-      { action: 'show', reason: 'second', visibility: 'public' },
-    ])
-    expect((await apps(dataDir, 'history', '01')).stdout).toContain('(3 rows)')
-  })
-
   it('that change nothing write nothing', async () => {
     const dataDir = folder(...THREE)
     for (const args of [
@@ -143,31 +142,22 @@ describe('decisions', () => {
     expect(decisionFiles(dataDir)).toEqual([])
   })
 
-  it('outrank a row dated in the future, with a message', async () => {
-    const dataDir = folder('1,One,public,,,2999-12-31T23:59:59.999999Z', '2,Two,public,,,2025-01-01')
+  it.each([
+    ['is dated in the future', '1,One,public,,,2999-12-31T23:59:59.999999Z', '3000-01-01T00:00:00.000Z'],
+    ['has no time', '1,One,public,,,soon', ''],
+    ['has no list of tags', '1,One,public,[game,,2025-01-01', ''],
+    ['is an alias', '1,One,public,,2,2025-01-01', 'App 1 is an alias: its usage counts for app 2'],
+  ])('outrank a row that %s, with a message', async (_, row, message) => {
+    const dataDir = folder(row, '2,Two,public,,,2025-01-01')
     const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
     expect(code).toBe(0)
-    expect(stderr).toContain('3000-01-01T00:00:00.000Z')
-    expect((await listed(dataDir, 'One'))[0]).toMatchObject({ visibility: 'hidden' })
-  })
-
-  it.each([
-    ['time', '1,One,public,,,soon'],
-    ['list of tags', '1,One,public,[game,,2025-01-01'],
-  ])('can be taken about an app whose only row has no %s', async (_, row) => {
-    const dataDir = folder(row)
-    await decide(dataDir, 'hide', '1', ...BECAUSE)
-    expect(await listed(dataDir, '1')).toMatchObject([{ visibility: 'hidden' }])
+    expect(stderr).toContain(message)
+    expect(await listed(dataDir, 'One')).toMatchObject([{ visibility: 'hidden' }])
   })
 
   it('of the same millisecond keep their order', async () => {
     const dataDir = folder(...THREE)
-    const dependencies = {
-      config: readConfig({ DATA_DIR: dataDir }),
-      now: () => new Date('2026-01-09T00:00:00Z'),
-      print: () => undefined,
-      note: () => undefined,
-    }
+    const dependencies = dependenciesOf(dataDir, '2026-01-09T00:00:00Z')
     await hide.prepare(['1', ...BECAUSE])(dependencies)
     await show.prepare(['1', ...BECAUSE])(dependencies)
     expect(await listed(dataDir, '1')).toMatchObject([
@@ -175,46 +165,38 @@ describe('decisions', () => {
     ])
   })
 
-  it('about the visibility of an alias warn that the canonical app decides', async () => {
-    const dataDir = folder(...THREE, '4,Alias,public,,2,2025-01-01')
-    const { stderr } = await apps(dataDir, 'hide', '4', ...BECAUSE)
-    expect(stderr).toContain('App 4 is an alias: its usage counts for app 2')
-  })
-
   it('keep ids past 2^53 exactly', async () => {
-    const dataDir = folder(
-      '9007199254740993,Big,public,,,2025-01-01',
-      '9223372036854775807,Most,public,,,2025-01-01',
-    )
-    await decide(dataDir, 'alias', '9007199254740993', '--of', '9223372036854775807', ...BECAUSE)
+    const [big, most] = ['9007199254740993', '9223372036854775807'] as const
+    const dataDir = folder(`${big},Big,public,,,2025-01-01`, `${most},Most,public,,,2025-01-01`)
+    await decide(dataDir, 'alias', big, '--of', most, ...BECAUSE)
     expect(await listed(dataDir)).toMatchObject([
-      { app_id: '9007199254740993', alias_of: '9223372036854775807' },
-      { app_id: '9223372036854775807', alias_of: null },
+      { app_id: big, alias_of: most },
+      { app_id: most, alias_of: null },
     ])
   })
 
-  it('taken at the same time are all kept, and do not undo each other', async () => {
+  it('taken at the same time are all kept, do not undo each other, and are shown by history', async () => {
     const dataDir = folder(...THREE)
-    const program = join(REPOSITORY, 'pipeline', 'apps.ts')
     const decisions = [
       ['hide', '1'],
       ['rename', '1', 'Renamed'],
       ['tag', '1', '--add', 'cli-agent'],
-    ].map(async (args) => {
-      const command = [program, ...args, '--reason', args.join(' ')]
-      return (await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended)
-        .code
+    ]
+    const ended = decisions.map((args) => {
+      const command = [join(REPOSITORY, 'pipeline', 'apps.ts'), ...args, '--reason', args.join(' ')]
+      return startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended
     })
-    expect(await Promise.all(decisions)).toEqual([0, 0, 0])
-    const history = (await apps(dataDir, 'history', '1', '--json')).stdout
-    for (const reason of ['hide 1', 'rename 1 Renamed', 'tag 1 --add cli-agent'])
-      expect(history).toContain(`"reason": "${reason}"`)
-    const [app] = await listed(dataDir, '1')
-    expect(app).toMatchObject({
-      app_name: 'Renamed',
-      visibility: 'hidden',
-      subcategories: ['cli-agent', 'game', 'legal'],
-    })
+    expect((await Promise.all(ended)).map(({ code }) => code)).toEqual([0, 0, 0])
+    const [delivered, ...taken] = JSON.parse((await apps(dataDir, 'history', '1', '--json')).stdout)
+    expect(delivered).toMatchObject({ action: null, reason: null, file: 'apps/registry.csv' })
+    expect(taken.map(({ reason }: { reason: string }) => reason).toSorted()).toEqual(
+      decisions.map((args) => args.join(' ')),
+    )
+    expect((await apps(dataDir, 'history', '01')).stdout).toContain('(4 rows)')
+    const subcategories = ['cli-agent', 'game', 'legal']
+    expect(await listed(dataDir, '1')).toMatchObject([
+      { app_name: 'Renamed', visibility: 'hidden', subcategories },
+    ])
   })
 
   it('repair a registry that stops the nightly run', async () => {
@@ -232,48 +214,38 @@ describe('decisions', () => {
 describe('list', () => {
   it('shows the winning rows, with the address of apps from chat requests', async () => {
     const dataDir = folder(...THREE)
-    const chat = (referer: string, updated_at: string) =>
-      `{"app_id":1000000000,"app_name":"A\\tB","visibility":"public","subcategories":["game"],"alias_of":null,"updated_at":"${updated_at}","referer":"${referer}"}\n`
-    writeRaw(
-      dataDir,
-      'apps/chat.ndjson',
-      chat('app.example/x', '2026-01-02') + chat('old.example', '2026-01-01'),
-    )
+    const row = { app_id: 1_000_000_000, app_name: 'A\tB', visibility: 'public', subcategories: ['game'] }
+    const chat = [
+      { ...row, updated_at: '2026-01-02', referer: 'app.example/x' },
+      { ...row, updated_at: '2026-01-01', referer: 'old.example' },
+    ]
+    writeRaw(dataDir, 'apps/chat.ndjson', chat.map((each) => JSON.stringify(each)).join('\n'))
     await decide(dataDir, 'hide', '1000000000', ...BECAUSE)
-    const { stdout } = await apps(dataDir, 'list')
-    const cells = stdout.split('\n').map((line) => line.trim().split(/ {2,}/))
-    expect(cells[0]).toEqual([
-      'app_id',
-      'app_name',
-      'visibility',
-      'subcategories',
-      'alias_of',
-      'referer',
-      'updated_at',
-    ])
-    expect(cells[2]).toEqual(['1', 'One', 'public', '["game","legal"]', '2025-01-01T00:00:00.000Z'])
-    expect(cells[5]?.slice(0, 5)).toEqual(['1000000000', 'A B', 'hidden', '["game"]', 'app.example/x'])
-    expect(cells[6]).toEqual(['(4 rows)'])
+    const [header, one, , , chatted, count] = cellsOf((await apps(dataDir, 'list')).stdout)
+    expect(header).toEqual('app_id app_name visibility subcategories alias_of referer updated_at'.split(' '))
+    expect(one).toEqual(['1', 'One', 'public', '["game","legal"]', '2025-01-01T00:00:00.000Z'])
+    expect(chatted?.slice(0, -1)).toEqual(['1000000000', 'A B', 'hidden', '["game"]', 'app.example/x'])
+    expect(count).toEqual(['(4 rows)'])
   })
 
   it('skips a row without an id, and warns that it stops the nightly run', async () => {
     const { code, stdout, stderr } = await apps(folder(...THREE, 'four,Four,public,,,2025-01-01'), 'list')
     expect(code).toBe(0)
-    expect(stdout.match(/^ *\d (?= )/gm)?.map(Number)).toEqual([1, 2, 3])
+    expect(cellsOf(stdout).map(([id]) => id)).toEqual(['app_id', '1', '2', '3', '(3 rows)'])
     expect(stderr).toContain('nightly run: 1; the first: apps/registry.csv, row 5: app_id is not an integer')
   })
 
-  it.each([
-    ['t', ['2', '3']],
-    ['TWO', ['2']],
-    ['3', ['3']],
-    ['nobody', []],
-  ])('filters by %j', async (text, ids) => {
-    expect((await listed(folder(...THREE), text)).map(({ app_id }) => app_id)).toEqual(ids)
+  it('filters by a text in id or name, in any case', async () => {
+    const dataDir = folder(...THREE)
+    for (const [text, ids] of Object.entries({ t: ['2', '3'], TWO: ['2'], 3: ['3'], nobody: [] })) {
+      expect(await listed(dataDir, text)).toMatchObject(ids.map((app_id) => ({ app_id })))
+    }
   })
 })
 
 describe('wrong use', () => {
+  const fresh = folder(...THREE)
+
   it.each([
     { args: [], remedy: 'list, history, rename' },
     { args: ['delete', '1'], remedy: 'list, history, rename' },
@@ -298,59 +270,46 @@ describe('wrong use', () => {
     { args: ['history', 'One'], remedy: '"One" is not the id of an app' },
     { args: ['history'], remedy: 'id of one app' },
   ])('$args exits 2, names the remedy and writes nothing', async ({ args, remedy }) => {
-    const dataDir = folder(...THREE)
-    const { code, stdout, stderr } = await apps(dataDir, ...args)
+    const { code, stdout, stderr } = await apps(fresh, ...args)
     expect(stderr).toContain(remedy)
     expect(stderr).not.toMatch(/^\s+at /m)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(decisionFiles(dataDir)).toEqual([])
+    expect(decisionFiles(fresh)).toEqual([])
   })
 
   it('a decision that closes a cycle of aliases is rejected', async () => {
     const dataDir = folder(...THREE)
     await decide(dataDir, 'alias', '1', '--of', '2', ...BECAUSE)
     await decide(dataDir, 'alias', '2', '--of', '3', ...BECAUSE)
-    const { code, stderr } = await apps(dataDir, 'alias', '3', '--of', '1', ...BECAUSE)
-    expect(stderr).toContain('1 -> 2 -> 3 -> 1')
-    expect(code).toBe(2)
+    const ended = await apps(dataDir, 'alias', '3', '--of', '1', ...BECAUSE)
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('1 -> 2 -> 3 -> 1') })
     expect(decisionFiles(dataDir)).toHaveLength(2)
   })
 
-  it('apps reports a missing registry; an unreadable one is named with exit code 1', async () => {
+  it('a missing registry is reported; an unreadable file and a lock that is none are named, with exit code 1', async () => {
     for (const args of [['list'], ['hide', '1', ...BECAUSE]]) {
       const empty = await apps(folders.make(), ...args)
       expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no app registry') })
     }
     const dataDir = folder(...THREE)
+    const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
+    mkdirSync(path)
+    const locked = await apps(dataDir, 'hide', '1', ...BECAUSE)
+    expect(locked).toMatchObject({ code: 1, stderr: expect.stringContaining(`${path} cannot be locked: `) })
     writeRaw(dataDir, 'apps/broken.parquet', 'not parquet')
     const broken = await apps(dataDir, 'list')
     expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.parquet') })
-  })
-
-  it('a lock file that is none is named, not reported as held', async () => {
-    const dataDir = folder(...THREE)
-    const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
-    mkdirSync(path)
-    const { code, stderr } = await apps(dataDir, 'hide', '1', ...BECAUSE)
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`${path} cannot be locked: `)])
   })
 
   it('a decision exits with 75 if another one takes too long', async () => {
     const dataDir = folder(...THREE)
     using other = new DatabaseSync(join(dataDir, 'raw', 'apps', '.decisions.lock'))
     other.exec('BEGIN EXCLUSIVE')
-    const dependencies = {
-      config: readConfig({ DATA_DIR: dataDir }),
-      now: () => new Date(),
-      print: () => undefined,
-      note: () => undefined,
-    }
     const decision = { action: 'hide', ids: ['1'], reason: 'x', change: (app: AppState) => app }
-    const error: unknown = await appendDecision(dependencies, decision, 50).catch((thrown: unknown) => thrown)
-    expect(error).toMatchObject({
-      exitCode: 75,
-      message: expect.stringContaining('Another decision about the apps is under way'),
-    })
+    const late = appendDecision(dependenciesOf(dataDir, AS_OF), decision, 50)
+    const error: unknown = await late.catch((thrown: unknown) => thrown)
+    const message = expect.stringContaining('Another decision about the apps is under way')
+    expect(error).toMatchObject({ exitCode: 75, message })
   })
 
   it('--help goes to stdout and names every command and exit code', async () => {
@@ -362,45 +321,23 @@ describe('wrong use', () => {
 })
 
 describe('unattributed', () => {
-  const line = (account: string, changes: Readonly<Record<string, unknown>>) =>
-    JSON.stringify({
-      ts: '2026-01-05T10:00:00.000Z',
-      app_id: 0,
-      prompt_tokens: 10,
-      completion_tokens: 5,
-      requests: 1,
-      account_id: account,
-      ...changes,
-    })
-
-  it('shows served requests without an app, by account', async () => {
+  it('shows served requests without an app, by account; nothing without chat records', async () => {
     const dataDir = folder(...THREE)
+    expect(await apps(dataDir, 'unattributed', '--json')).toMatchObject({ code: 0, stdout: '[]\n' })
+    const usual = { ts: '2026-01-05T10:00:00.000Z', app_id: 0, prompt_tokens: 10, completion_tokens: 5 }
     const lines = [
-      line('small', {}),
-      line('large', { prompt_tokens: '9007199254740993' }),
-      line('large', { ts: '2026-01-06T00:00:00.000Z', prompt_tokens: null, completion_tokens: null }),
-      line('named', { app_id: 7 }),
-      line('refused', { requests: 0 }),
-      '{"torn',
-    ]
-    writeRaw(dataDir, 'usage/date=2026-01-05/chat-a.ndjson', lines.join('\n'))
-    const { code, stdout } = await apps(dataDir, 'unattributed')
-    expect(code).toBe(0)
-    expect(stdout.split('\n').map((text) => text.trim().split(/ +/))).toMatchObject([
+      { account_id: 'small' },
+      { account_id: 'large', prompt_tokens: '9007199254740993' },
+      { account_id: 'large', ts: '2026-01-06T00:00:00.000Z', prompt_tokens: null, completion_tokens: null },
+      { account_id: 'named', app_id: 7 },
+      { account_id: 'refused', requests: 0 },
+    ].map((facts) => JSON.stringify({ ...usual, requests: 1, ...facts }))
+    writeRaw(dataDir, 'usage/date=2026-01-05/chat-a.ndjson', [...lines, '{"torn'].join('\n'))
+    expect(cellsOf((await apps(dataDir, 'unattributed')).stdout)).toEqual([
       ['account_id', 'requests', 'tokens', 'first_day', 'last_day'],
-      {},
       ['large', '2', '9007199254740998', '2026-01-05', '2026-01-06'],
       ['small', '1', '15', '2026-01-05', '2026-01-05'],
-      ['(2', 'rows)'],
-      {},
+      ['(2 rows)'],
     ])
-    const json = await apps(dataDir, 'unattributed', '--json')
-    expect(JSON.parse(json.stdout)).toMatchObject([{ account_id: 'large' }, { account_id: 'small' }])
-  })
-
-  it('shows nothing without chat records', async () => {
-    const { code, stdout } = await apps(folder(...THREE), 'unattributed', '--json')
-    expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toEqual([])
   })
 })

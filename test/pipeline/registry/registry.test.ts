@@ -1,11 +1,20 @@
 /** CONTRACT 7: the app registry: which row wins, where aliases lead, and which violations stop a run. */
+import type { DuckDBConnection } from '@duckdb/node-api'
+import * as fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { readConfig } from '../../../pipeline/config.ts'
-import { runNightly } from '../../../pipeline/run.ts'
-import { SILENT, fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { execute } from '../../../pipeline/duckdb/statements.ts'
+import { resolveAliases } from '../../../pipeline/registry/registry.ts'
+import { fact, queryWarehouse, runAt, runNoting } from '../../support/pipeline/in-process.ts'
+import {
+  deliver,
+  register,
+  TemporaryFolders,
+  queryCurrent,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 
-const HEADER = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
+const DAY = '2026-01-05'
 const AS_OF = '2026-01-10T02:00:00Z'
 
 const folders = new TemporaryFolders()
@@ -13,11 +22,11 @@ afterAll(() => folders.removeAll())
 
 function folder(...registry: readonly string[]): string {
   const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', [HEADER, ...registry].join('\n'))
-  writeRaw(
+  register(dataDir, registry)
+  deliver(
     dataDir,
-    'usage/date=2026-01-05/rows.csv',
-    `ts,app_id,prompt_tokens,completion_tokens\n${[1, 2, 3, 4].map((id) => `2026-01-05,${id},1,0\n`).join('')}`,
+    DAY,
+    [1, 2, 3, 4].map((id) => `${id},1,0`),
   )
   return dataDir
 }
@@ -50,24 +59,27 @@ describe('broken registries', () => {
     expect(named).toHaveLength(wrongRows.length)
   })
 
-  const cases: readonly [string, readonly string[], RegExp][] = [
-    [
-      'a cycle',
-      ['1,A,public,,2,2025-01-01', '2,B,public,,3,2025-01-01', '3,C,public,,1,2025-01-01'],
-      /1 -> 2 -> 3 -> 1/,
-    ],
-    ['an alias of itself', ['7,A,public,,7,2025-01-01'], /7 -> 7/],
+  const nameless = (count: number) =>
+    Array.from({ length: count }, (_, id) => `${id + 1},,public,,,2025-01-01`)
+  const cases: readonly (readonly [string, readonly string[], RegExp])[] = [
+    ['an alias of itself', ['7,A,public,,7,2025-01-01'], /: 7 -> 7$/],
     [
       'an alias of an unknown app',
       ['1,A,public,,99,2025-01-01'],
       /alias_of of app 1 names the unknown app 99/,
     ],
+    [
+      'a circle, once and without the apps that lead into it',
+      ['1,A,public,,2,2025-01-01', '2,B,public,,1,2025-01-01', '3,C,public,,1,2025-01-01'],
+      /^[^>]* circle: 1 -> 2 -> 1$/,
+    ],
     ['no registry row at all', [], /There is no app in the registry/],
+    ['twenty violations', nameless(20), /can be seen$/],
+    ['twenty-one violations, of which the last is counted', nameless(21), /and 1 more$/],
   ]
 
   it.each(cases)('%s stops the run and is named', async (_name, registry, message) => {
-    const dataDir = folder(...registry)
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(message)
+    await expect(runAt(folder(...registry), AS_OF)).rejects.toThrow(message)
   })
 
   it('a name that is an object, a list or not UTF-8 stops the run and is named', async () => {
@@ -75,129 +87,93 @@ describe('broken registries', () => {
     const row = (name: string) =>
       `{"app_id":1,"app_name":${name},"visibility":"public","updated_at":"2025-01-01"}\n`
     writeRaw(dataDir, 'apps/nested.ndjson', `${row('{"en":"A"}')}${row('["A"]')}`)
-    writeRaw(dataDir, 'apps/bytes.csv', Buffer.from(`${HEADER}\n2,Caf\xE9,public,,,2025-01-01\n`, 'latin1'))
+    const bytes = 'app_id,app_name,visibility,updated_at\n2,Caf\xE9,public,2025-01-01\n'
+    writeRaw(dataDir, 'apps/bytes.csv', Buffer.from(bytes, 'latin1'))
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
       /bytes.csv, row 2: app_name is not readable text in UTF-8\n.*nested.ndjson, row 1: app_name is an object or a list, not one value\n.*row 2: app_name is an object/,
     )
   })
 
-  it('a row dated after the run gives a warning, since it outranks every later decision', async () => {
-    const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2030-01-01')
-    const notes: string[] = []
-    await runNightly(readConfig({ DATA_DIR: dataDir }), {
-      now: () => new Date(AS_OF),
-      progress: { ...SILENT, note: (text) => notes.push(text) },
-    })
-    expect(notes.join('\n')).toMatch(
-      /Warning: 1 registry row dated after this run .*: apps\/registry\.csv, row 3: app 2\. Correct updated_at/,
-    )
-  })
-
-  it.each([
-    ['all apps are hidden', '1,A,hidden,,,2025-01-01', '0 of 1 app in the registry are public'],
-    ['the apps of the usage are others', '7,A,public,,,2025-01-01', '1 app with usage are not registered'],
-  ])('a run with empty rankings prints a loud warning: %s', async (_name, registry, words) => {
-    const dataDir = folder(registry)
-    writeRaw(
-      dataDir,
-      'usage/date=2026-01-05/rows.csv',
-      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,5,5\n',
-    )
-    const notes: string[] = []
-    await runNightly(readConfig({ DATA_DIR: dataDir }), {
-      now: () => new Date(AS_OF),
-      progress: { ...SILENT, note: (text) => notes.push(text) },
-    })
-    expect(notes.join('\n')).toContain('WARNING: NO APP IS RANKED.')
-    expect(notes.join('\n')).toContain(words)
-  })
-
-  it.each([
-    [20, 'can be seen'],
-    [21, 'and 1 more'],
-  ])('of %i violations the last line is %s', async (faults, last) => {
-    const dataDir = folder(
-      ...Array.from({ length: faults }, (_, index) => `${index + 1},,public,,,2025-01-01`),
-    )
-    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(new RegExp(`${last}$`))
-  })
-
-  it('each cycle is reported once, without the apps that lead into it', async () => {
-    const dataDir = folder('1,A,public,,2,2025-01-01', '2,B,public,,1,2025-01-01', '3,C,public,,1,2025-01-01')
-    const failure: unknown = await runAt(dataDir, AS_OF).catch((error: unknown) => error)
-    expect(String(failure).match(/->/g)).toHaveLength(2)
-  })
-
   it('a missing registry is reported with the remedy', async () => {
     const dataDir = folders.make()
-    writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+    deliver(dataDir, DAY, [])
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('There is no app registry: put a file')
   })
 
   it('a broken registry leaves the earlier one in the warehouse unchanged', async () => {
     const dataDir = folder('1,A,public,,,2025-01-01')
     await runAt(dataDir, AS_OF)
-    writeRaw(dataDir, 'apps/later.csv', `${HEADER}\n1,A,secret,,,2025-02-01`)
+    register(dataDir, ['1,A,secret,,,2025-02-01'], 'later.csv')
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('later.csv, row 2')
-    expect(await queryWarehouse(dataDir, 'SELECT visibility FROM registry')).toEqual([
-      { visibility: 'public' },
-    ])
+    const kept = await queryWarehouse(dataDir, 'SELECT visibility FROM registry')
+    expect(kept).toEqual([{ visibility: 'public' }])
+  })
+
+  it.each([
+    [
+      'a row dated after the run, which outranks every later decision',
+      ['1,A,public,,,2025-01-01', '2,B,public,,,2030-01-01'],
+      /Warning: 1 registry row dated after this run .*: apps\/registry\.csv, row 3: app 2\. Correct updated_at/,
+    ],
+    [
+      'empty rankings, since all apps are hidden',
+      ['1,A,hidden,,,2025-01-01'],
+      /WARNING: NO APP IS RANKED\. 0 of 1 app in the registry are public/,
+    ],
+    [
+      'empty rankings, since the apps of the usage are others',
+      ['7,A,public,,,2025-01-01'],
+      /WARNING: NO APP IS RANKED\. .* 4 apps with usage are not registered/,
+    ],
+  ])('a run warns of %s', async (_what, registry, warning) => {
+    expect((await runNoting(folder(...registry), AS_OF)).notes.join('\n')).toMatch(warning)
   })
 })
 
-describe('the winning row', () => {
-  it('is the newest, then from the later file, then the later line; its texts are trimmed', async () => {
-    const dataDir = folder(
-      '1,A,secret,chess,,2025-01-01',
-      '2, A , public ,game | cli-agent |, ,2025-01-01',
-      '3,\ufeffA,public,,,2025-01-01',
-      '4,A,public,,,2025-01-01',
-      '4,B,public,,,2025-01-01',
-      '5,X,public,,,2025-01-01',
-    )
-    // An old wrong row is corrected by appending.
-    writeRaw(
-      dataDir,
-      'apps/more.ndjson',
-      '{"app_id":1,"app_name":"B","visibility":"public","subcategories":["game","cli-agent","game"],"alias_of":null,"updated_at":"2025-01-01T02:00:00+01:00"}',
-    )
-    writeRaw(dataDir, 'apps/a-earlier.csv', `${HEADER}\n5,Y,public,,,2025-01-01`)
-    await runAt(dataDir, AS_OF)
-    const apps = 'SELECT app_id, app_name, subcategories FROM apps ORDER BY app_id'
-    expect((await queryCurrent(dataDir, apps)).map((row) => Object.values(row).join(' '))).toEqual([
-      '1 B [cli-agent, game]',
-      '2 A [cli-agent, game]',
-      '3 A []',
-      '4 B []',
-      '5 X []',
-    ])
-  })
+it('the winning row is the newest, then from the later file, then the later line; its texts are trimmed', async () => {
+  const dataDir = folder(
+    '1,A,secret,chess,,2025-01-01',
+    '2, A , public ,game | cli-agent |, ,2025-01-01',
+    '3,\ufeffA,public,,,2025-01-01',
+    '4,A,public,,,2025-01-01',
+    '4,B,public,,,2025-01-01',
+    '5,X,public,,,2025-01-01',
+  )
+  // An old wrong row is corrected by appending.
+  const row = { app_id: 1, app_name: 'B', visibility: 'public', subcategories: ['game', 'cli-agent', 'game'] }
+  writeRaw(dataDir, 'apps/more.ndjson', JSON.stringify({ ...row, updated_at: '2025-01-01T02:00:00+01:00' }))
+  register(dataDir, ['5,Y,public,,,2025-01-01'], 'a-earlier.csv')
+  await runAt(dataDir, AS_OF)
+  const apps = await queryCurrent(dataDir, 'SELECT app_id, app_name, subcategories FROM apps ORDER BY app_id')
+  expect(apps.map((each) => Object.values(each).join(' '))).toEqual([
+    '1 B [cli-agent, game]',
+    '2 A [cli-agent, game]',
+    '3 A []',
+    '4 B []',
+    '5 X []',
+  ])
 })
 
-describe('requests that name no app', () => {
-  it('are counted separately and privately, not as an unregistered app', async () => {
-    const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2025-01-01', '3,C,public,,,2025-01-01')
-    writeRaw(
-      dataDir,
-      'usage/date=2026-01-05/more.csv',
-      'ts,app_id,prompt_tokens,completion_tokens,requests\n2026-01-05,0,1000,7,3\n2026-01-05,0,,,2\n',
-    )
-    const report = await runAt(dataDir, AS_OF)
-    expect(report.not_published).toMatchObject({
-      requests_unattributed: 5,
-      tokens_unattributed: '1007',
-      requests_unregistered: 1,
-      tokens_unregistered: '1',
-      unregistered: [{ app_id: '4', requests: '1', tokens: '1' }],
-    })
-    expect(fact(report, 'resolve', 'apps_unregistered')).toBe(1)
-    expect(JSON.stringify(report.stages)).not.toContain('unattributed')
-    expect(await queryCurrent(dataDir, 'SELECT DISTINCT app_id FROM app_daily ORDER BY 1')).toEqual([
-      { app_id: '1' },
-      { app_id: '2' },
-      { app_id: '3' },
-    ])
+it('requests that name no app are counted separately and privately, not as an unregistered app', async () => {
+  const dataDir = folder('1,A,public,,,2025-01-01', '2,B,public,,,2025-01-01', '3,C,public,,,2025-01-01')
+  const rows = `${DAY},0,1000,7,3\n${DAY},0,,,2\n`
+  writeRaw(
+    dataDir,
+    `usage/date=${DAY}/more.csv`,
+    `ts,app_id,prompt_tokens,completion_tokens,requests\n${rows}`,
+  )
+  const report = await runAt(dataDir, AS_OF)
+  expect(report.not_published).toMatchObject({
+    requests_unattributed: 5,
+    tokens_unattributed: '1007',
+    requests_unregistered: 1,
+    tokens_unregistered: '1',
+    unregistered: [{ app_id: '4', requests: '1', tokens: '1' }],
   })
+  expect(fact(report, 'resolve', 'apps_unregistered')).toBe(1)
+  expect(JSON.stringify(report.stages)).not.toContain('unattributed')
+  const ids = await queryCurrent(dataDir, 'SELECT DISTINCT app_id FROM app_daily ORDER BY 1')
+  expect(ids.map(({ app_id }) => app_id)).toEqual(['1', '2', '3'])
 })
 
 describe('aliases', () => {
@@ -209,12 +185,78 @@ describe('aliases', () => {
       '4,Hidden,hidden,,,2025-01-01',
     )
     const report = await runAt(dataDir, AS_OF)
-    expect(await queryCurrent(dataDir, 'SELECT app_id, prompt_tokens FROM app_daily')).toEqual([
-      { app_id: '3', prompt_tokens: '3' },
-    ])
-    expect(report.stages).toContainEqual(
-      expect.objectContaining({ stage: 'resolve', apps_registered: 4, aliases: 2, apps_public: 1 }),
-    )
+    const counted = await queryCurrent(dataDir, 'SELECT app_id, prompt_tokens FROM app_daily')
+    expect(counted).toEqual([{ app_id: '3', prompt_tokens: '3' }])
+    const facts = { stage: 'resolve', apps_registered: 4, aliases: 2, apps_public: 1 }
+    expect(report.stages).toContainEqual(expect.objectContaining(facts))
     expect(report.not_published).toMatchObject({ tokens_hidden: '1' })
+  })
+
+  /** By id, from 1: the target of the alias. */
+  type Aliases = readonly (number | null)[]
+  type Resolved = { readonly ends: Map<number, number>; readonly faults: string[] }
+
+  function withRegistry(work: (connection: DuckDBConnection) => Promise<void>): Promise<void> {
+    return withMemoryDatabase({ memory: '200MB', dataDir: folders.make() }, async (connection) => {
+      await execute(connection, 'warehouse.sql')
+      await work(connection)
+    })
+  }
+
+  async function resolved(connection: DuckDBConnection, aliases: Aliases): Promise<Resolved> {
+    const rows = aliases.map(
+      (of, index) => `(${index + 1}, 'A', 'public', [], ${of}, TIMESTAMP '2026-01-01', 'a.csv', 1)`,
+    )
+    await connection.run(`DELETE FROM registry; INSERT INTO registry VALUES ${rows.join(', ')}`)
+    const faults = await resolveAliases(connection)
+    const reader = await connection.runAndReadAll('SELECT app_id, canonical_id FROM resolved ORDER BY app_id')
+    return { ends: new Map(reader.getRows().map(([app, end]) => [Number(app), Number(end)])), faults }
+  }
+
+  /** The same in single steps from each app. */
+  function walked(aliases: Aliases): Resolved {
+    const ends = new Map<number, number>()
+    const faults: string[] = []
+    for (const start of aliases.keys().map((index) => index + 1)) {
+      const path = [start]
+      let at = start
+      let next = aliases[at - 1]
+      while (typeof next === 'number' && !path.includes(next)) {
+        path.push(next)
+        at = next
+        next = aliases[at - 1]
+      }
+      if (next === null) ends.set(start, at)
+      if (next === undefined && path.length === 2) {
+        faults.push(`alias_of of app ${start} names the unknown app ${at}`)
+      }
+      if (next === start && start === Math.min(...path)) {
+        faults.push(`aliases go round in a circle: ${[...path, start].join(' -> ')}`)
+      }
+    }
+    return { ends, faults: faults.toSorted() }
+  }
+
+  it('resolve as by single steps from each app, with the same violations', async () => {
+    const apps = 8
+    // The last two are not registered.
+    const aliasOf = fc.option(fc.integer({ min: 1, max: apps + 2 }), { freq: 4 })
+    await withRegistry(async (connection) => {
+      const registries = fc.array(aliasOf, { minLength: apps, maxLength: apps })
+      const property = fc.asyncProperty(registries, async (aliases) => {
+        expect(await resolved(connection, aliases)).toEqual(walked(aliases))
+      })
+      await fc.assert(property, { numRuns: 200 })
+    })
+  })
+
+  it('may form a chain or a circle of a thousand', async () => {
+    await withRegistry(async (connection) => {
+      const chain = Array.from({ length: 1000 }, (_, index) => index || null)
+      const ends = new Map(chain.map((_, index) => [index + 1, 1]))
+      expect(await resolved(connection, chain)).toEqual({ ends, faults: [] })
+      const circle = chain.map((_, index) => ((index + 1) % 1000) + 1)
+      expect(await resolved(connection, circle)).toEqual(walked(circle))
+    })
   })
 })

@@ -1,55 +1,49 @@
 /** CONTRACT 8: a changed day has a cause: figures, or the registry. Only figures make its coverage restated. */
-import { appendFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import { deliver, register, TemporaryFolders, queryCurrent } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
 const OTHER_DAY = '2026-01-06'
 
+const SEVEN = '7,Seven,public,,,2025-01-01'
 /** App 4 has usage but is not registered. */
-const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
-1,One,public,,,2025-01-01
-2,Two,public,,,2025-01-01
-3,Of two,public,,2,2025-01-01
-6,Hidden,hidden,,,2025-01-01
-7,Seven,public,,,2025-01-01
-`
+const REGISTRY = [
+  '1,One,public,,,2025-01-01',
+  '2,Two,public,,,2025-01-01',
+  '3,Of two,public,,2,2025-01-01',
+  '6,Hidden,hidden,,,2025-01-01',
+]
 
 const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 const template = folders.make()
 let dataDir = ''
 
 beforeAll(async () => {
   dataDir = template
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-  for (const day of [DAY, OTHER_DAY]) deliver(day)
+  register(dataDir, [...REGISTRY, SEVEN])
+  for (const day of [DAY, OTHER_DAY]) use(day)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
 })
-
 beforeEach(() => {
   dataDir = folders.copy(template)
 })
+afterAll(() => folders.removeAll())
 
-function deliver(day: string, file = 'rows.csv', tokens = 100): void {
+function use(day: string, file = 'rows.csv', tokens = 100): void {
   // Seven has no usage on the other day.
   const apps = day === DAY ? [1, 2, 3, 4, 6, 7] : [1, 2, 3, 4, 6]
-  const rows = apps.map((app) => `${day},${app},${tokens * app},${app}`)
-  writeRaw(
+  deliver(
     dataDir,
-    `usage/date=${day}/${file}`,
-    `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`,
+    day,
+    apps.map((app) => `${app},${tokens * app},${app}`),
+    file,
   )
 }
 
-function decide(row: string): void {
-  appendFileSync(join(dataDir, 'raw/apps/registry.csv'), `${row}\n`)
-}
+const decide = (...rows: readonly string[]) => register(dataDir, rows, 'later.csv')
 
 function run() {
   return runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: [...GATES] })
@@ -64,19 +58,17 @@ async function causes(): Promise<string[]> {
   return rows.map(({ day, cause, apps_changed }) => `${day} ${cause} ${apps_changed}`)
 }
 
-const leave = () =>
-  writeFileSync(join(dataDir, 'raw/apps/registry.csv'), REGISTRY.replace('7,Seven,public,,,2025-01-01\n', ''))
-
-const CHANGES: readonly (readonly [string, readonly (() => void)[], readonly string[]])[] = [
+const CHANGES: readonly (readonly [string, () => void, readonly string[]])[] = [
   [
     'an app is hidden, a hidden one is shown, one is registered, an alias counts for another app, one has another name',
-    [
-      () => decide('7,Seven,hidden,,,2026-01-07'),
-      () => decide('6,Hidden,public,,,2026-01-07'),
-      () => decide('4,Four,public,,,2026-01-07'),
-      () => decide('3,,public,,1,2026-01-07'),
-      () => decide('1,Renamed,public,,,2026-01-07'),
-    ],
+    () =>
+      decide(
+        '7,Seven,hidden,,,2026-01-07',
+        '6,Hidden,public,,,2026-01-07',
+        '4,Four,public,,,2026-01-07',
+        '3,,public,,1,2026-01-07',
+        '1,Renamed,public,,,2026-01-07',
+      ),
     [
       `${DAY} added 1`,
       `${DAY} alias 2`,
@@ -88,25 +80,31 @@ const CHANGES: readonly (readonly [string, readonly (() => void)[], readonly str
   ],
   [
     'an app becomes an alias, and an alias an app of its own',
-    [() => decide('7,,public,,1,2026-01-07'), () => decide('3,Three,public,,,2026-01-07')],
+    () => decide('7,,public,,1,2026-01-07', '3,Three,public,,,2026-01-07'),
     [`${DAY} alias 4`, `${OTHER_DAY} alias 2`],
   ],
   [
     'an app leaves the registry, and figures change on another day',
-    [leave, () => deliver(OTHER_DAY, 'late.csv', 1)],
+    () => {
+      register(dataDir, REGISTRY)
+      use(OTHER_DAY, 'late.csv', 1)
+    },
     [`${DAY} removed 1`, `${OTHER_DAY} figures 2`],
   ],
   [
     'figures change and an app is hidden on one day',
-    [() => deliver(DAY, 'late.csv', 1), () => decide('7,Seven,hidden,,,2026-01-07')],
+    () => {
+      use(DAY, 'late.csv', 1)
+      decide('7,Seven,hidden,,,2026-01-07')
+    },
     [`${DAY} figures 3`, `${DAY} visibility 1`],
   ],
 ]
 
 it.each(CHANGES)(
   'if %s, each changed day has its cause, and only figures restate it',
-  async (_, changes, expected) => {
-    for (const change of changes) change()
+  async (_, change, expected) => {
+    change()
     await run()
     expect(await causes()).toEqual(expected)
     const restated = await queryCurrent(

@@ -16,6 +16,18 @@ export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions
   return runNightly(readConfig({ DATA_DIR: dataDir }), dependencies, { ...USUAL_RUN, ...options })
 }
 
+/** One run with these settings; resolves to its report and its notes. */
+export async function runNoting(
+  dataDir: string,
+  asOf: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ readonly report: Report; readonly notes: readonly string[] }> {
+  const notes: string[] = []
+  const progress = { ...SILENT, note: (text: string) => void notes.push(text) }
+  const config = readConfig({ DATA_DIR: dataDir, ...settings })
+  return { report: await runNightly(config, { now: () => new Date(asOf), progress }), notes }
+}
+
 /** Queries the private warehouse; every value is text. */
 export function queryWarehouse(dataDir: string, sql: string): Promise<TextRow[]> {
   return query(join(dataDir, 'warehouse.duckdb'), sql)

@@ -75,6 +75,18 @@ export function writeRaw(dataDir: string, path: string, content: string | Uint8A
   writeFileSync(target, content)
 }
 
+/** Writes a file of the registry from rows of its six columns. */
+export function register(dataDir: string, rows: readonly string[], file = 'registry.csv'): void {
+  const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
+  writeRaw(dataDir, `apps/${file}`, [header, ...rows].join('\n'))
+}
+
+/** Writes a file of a day's usage from rows of app_id, prompt_tokens and completion_tokens. */
+export function deliver(dataDir: string, day: string, rows: readonly string[], file = 'rows.csv'): void {
+  const lines = ['ts,app_id,prompt_tokens,completion_tokens', ...rows.map((row) => `${day},${row}`)]
+  writeRaw(dataDir, `usage/date=${day}/${file}`, `${lines.join('\n')}\n`)
+}
+
 /** Copies a folder of raw input over DATA_DIR/raw. */
 export function copyRaw(dataDir: string, source: string): void {
   cpSync(source, join(dataDir, 'raw'), { recursive: true })
