@@ -53,7 +53,7 @@ export async function pruneSnapshots(
  * The removable snapshots: computed before the day `oldestKept`, not the last of their UTC month, not current.
  * @param ids all identifiers, oldest first.
  */
-export function superfluousSnapshots(
+function superfluousSnapshots(
   ids: readonly string[],
   { oldestKept, current }: { readonly oldestKept: string; readonly current: string | undefined },
 ): string[] {

@@ -1,7 +1,6 @@
 /** CONTRACT 8: no private fact is in any published file. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse } from '../../support/pipeline/in-process.ts'
 import {
@@ -9,6 +8,7 @@ import {
   publish,
   query,
   TemporaryFolders,
+  withDatabase,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 
@@ -145,13 +145,10 @@ async function publishedTexts(snapshot: string): Promise<Map<string, string>> {
 
 async function decoded(file: string): Promise<string> {
   if (!file.endsWith('.parquet')) return readFileSync(file, 'utf8')
-  const instance = await DuckDBInstance.create()
-  const connection = await instance.connect()
-  const reader = await connection.runAndReadAll('FROM read_parquet($file)', { file })
-  const text = JSON.stringify([reader.columnNames(), reader.getRowsJson()])
-  connection.closeSync()
-  instance.closeSync()
-  return text
+  return await withDatabase(async (connection) => {
+    const reader = await connection.runAndReadAll('FROM read_parquet($file)', { file })
+    return JSON.stringify([reader.columnNames(), reader.getRowsJson()])
+  })
 }
 
 function filesBelow(folder: string): string[] {

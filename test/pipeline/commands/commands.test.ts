@@ -16,7 +16,7 @@ import {
   startNightly,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { pointAt, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { FIRST, SECOND, jsonOf, publishTwice } from '../../support/pipeline/published-twice.ts'
 import { REPOSITORY, startProcess } from '../../support/processes.ts'
 
@@ -228,15 +228,17 @@ describe('prune', () => {
   it.each([
     ['1', '2026-02-02T23:59:59Z', [0]],
     ['1', '2026-02-03T00:00:00Z', [0, 2]],
-    ['1', '2026-02-04T00:00:00Z', [0, 2, 3]],
+    ['1', '2026-02-04T00:00:00Z', [0, 2]],
     ['5', '2026-02-04T23:59:59Z', []],
     [undefined, '2026-04-30T23:59:59Z', []],
     [undefined, '2026-05-01T00:00:00Z', [0]],
+    [undefined, '2026-05-04T00:00:00Z', [0, 2]],
   ])(
-    '--keep-days %s (default 90) at %s removes old ones but the last of a month and the newest',
+    '--keep-days %s (default 90) at %s removes old ones, but neither the last of a month nor the current one',
     async (days, now, removed) => {
       const kept = folders.make()
       for (const id of ids) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
+      pointAt(kept, '20260202T020000Z')
       const printed: string[] = []
       await prune.prepare([...(days === undefined ? [] : ['--keep-days', days]), '--dry-run', '--json'])({
         config: readConfig({ DATA_DIR: kept }),

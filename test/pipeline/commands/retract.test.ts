@@ -46,7 +46,7 @@ it('a run after a retraction publishes under a later time, compared with the rem
   await retract(SECOND, '--reason', 'Counted twice')
   const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
   expect(report).toMatchObject({ outcome: 'published', as_of: '2026-01-08T02:00:01Z' })
-  expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
+  expect(await queryCurrent(dataDir, "FROM restatements WHERE cause = 'figures'")).toEqual([])
 })
 
 it('retract warns that unchanged input publishes the same figures again, and so does that run', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { tmpdir } from 'node:os'
 import { afterAll, expect, it } from 'vitest'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
+import { scratchPath, withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { withAppender } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse, readWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { collectGarbage } from '../../support/garbage.ts'
@@ -83,7 +83,8 @@ it('what killed processes spilled is removed after a day, and what lives stays',
   const dayAgo = Date.now() / 1000 - 86_401
   for (const name of ['.spilled-old', '.other-old']) utimesSync(join(dataDir, name), dayAgo, dayAgo)
   await withMemoryDatabase({ memory: '100MB', dataDir }, async (connection) => {
-    await connection.run("SET max_temp_directory_size = '1GB'")
+    writeFileSync(await scratchPath(connection), 'mine')
+    expect(readdirSync(dataDir)).toHaveLength(4)
   })
   const { close } = await openWarehouse(dataDir, '200MB')
   close()

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, currentSnapshot, writeRaw } from '../../support/pipeline/nightly.ts'
+import { deliver, register, TemporaryFolders, currentSnapshot } from '../../support/pipeline/nightly.ts'
 
 const { 'day-totals': totals = '', ...CHECKS } = Object.fromEntries(sqlSections('checks.sql'))
 
@@ -104,22 +104,10 @@ let connection: DuckDBConnection
 
 beforeAll(async () => {
   const dataDir = folders.make()
-  writeRaw(
-    dataDir,
-    'apps/registry.csv',
-    'app_id,app_name,visibility,subcategories,updated_at\n1,One,public,game,2025-01-01\n2,Two,public,game,2025-01-01\n' +
-      '3,Three,hidden,,2025-01-01\n',
-  )
-  for (const [day, tokens] of [
-    ['2026-01-05', 1],
-    ['2026-01-06', 5],
-  ] as const) {
-    writeRaw(
-      dataDir,
-      `usage/date=${day}/rows.csv`,
-      `ts,app_id,prompt_tokens,completion_tokens\n${[1, 2, 3].map((id) => `${day},${id},${tokens * id},9\n`).join('')}`,
-    )
-  }
+  const tagged = 'public,game,,2025-01-01'
+  register(dataDir, [`1,One,${tagged}`, `2,Two,${tagged}`, '3,Three,hidden,,,2025-01-01'])
+  deliver(dataDir, '2026-01-05', ['1,1,9', '2,2,9', '3,3,9'])
+  deliver(dataDir, '2026-01-06', ['1,5,9', '2,10,9', '3,15,9'])
   await runAt(dataDir, '2026-01-10T02:00:00Z')
   instance = await DuckDBInstance.create(':memory:')
   connection = await instance.connect()
@@ -163,16 +151,14 @@ it('every check has a planted violation, and states its rule in complete sentenc
 
 it('a failed check names the day, and the next run counts that day again', async () => {
   const dataDir = folders.make()
-  const registry = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n'
-  writeRaw(dataDir, 'apps/registry.csv', registry)
-  const rows = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,5,1\n'
-  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', rows)
+  register(dataDir, ['1,One,public,,,2025-01-01'])
+  deliver(dataDir, '2026-01-06', ['1,5,1'])
   await runAt(dataDir, '2026-01-07T02:00:00Z')
   const warehouse = await openWarehouse(dataDir, '1GB')
   // As if the count had been wrong, under the fingerprint of the files.
   await warehouse.connection.run('UPDATE usage_daily SET prompt_tokens = -5')
   warehouse.close()
-  writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n1,Other,public,2025-02-01\n')
+  register(dataDir, ['1,Other,public,,,2025-02-01'], 'later.csv')
   await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(
     /no-negative-number: .*\n.*"day":"2026-01-06"/,
   )

@@ -6,7 +6,7 @@ import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { runNightly } from '../../../pipeline/run.ts'
 import { SILENT } from './in-process.ts'
-import { currentSnapshot, query, writeRaw } from './nightly.ts'
+import { currentSnapshot, query, deliver, writeRaw } from './nightly.ts'
 
 export const FIRST_DAY = '2025-12-30'
 export const LAST_DAY = '2026-01-06'
@@ -52,8 +52,6 @@ export const SOURCES = '# Source: somebody, "quoted" | piped\r\n- and *another*\
 export const ADDRESS = 'https://data.example/api/v1/datasets/app-rankings/snapshots/20260107T020000Z'
 export const ATTRIBUTION = `Source: ${PUBLISHER}, as of ${AS_OF} (CC-BY-4.0)`
 
-const CSV_HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
-
 /** Publishes the snapshot, with a first day that was restated twice; returns its folder. */
 export async function publishBundle(dataDir: string, sources = SOURCES): Promise<string> {
   const apps = NAMES.map((name, index) =>
@@ -66,10 +64,9 @@ export async function publishBundle(dataDir: string, sources = SOURCES): Promise
     }),
   )
   writeRaw(dataDir, 'apps/apps.ndjson', apps.join('\n'))
-  const rows = NAMES.map((_, index) => `${LAST_DAY}T12:00:00Z,${index + 1},${[LARGE, HUGE][index] ?? 7},1`)
-  writeRaw(dataDir, `usage/date=${LAST_DAY}/rows.csv`, `${CSV_HEADER}${rows.join('\n')}\n`)
-  const dayBefore = addDays(LAST_DAY, -1)
-  writeRaw(dataDir, `usage/date=${dayBefore}/rows.csv`, `${CSV_HEADER}${dayBefore}T12:00:00Z,3,1,0\n`)
+  const rows = NAMES.map((_, index) => `${index + 1},${[LARGE, HUGE][index] ?? 7},1`)
+  deliver(dataDir, LAST_DAY, rows)
+  deliver(dataDir, addDays(LAST_DAY, -1), ['3,1,0'])
   writeRaw(dataDir, 'ATTRIBUTION', sources)
   const config = readConfig({
     DATA_DIR: dataDir,
@@ -77,8 +74,7 @@ export async function publishBundle(dataDir: string, sources = SOURCES): Promise
     PUBLIC_URL: 'https://data.example/',
   })
   for (const [asOf, tokens] of Object.entries(NIGHTS)) {
-    const row = `${FIRST_DAY}T12:00:00Z,${NAMES.length},${tokens},1`
-    writeRaw(dataDir, `usage/date=${FIRST_DAY}/rows.csv`, `${CSV_HEADER}${row}\n`)
+    deliver(dataDir, FIRST_DAY, [`${NAMES.length},${tokens},1`])
     await runNightly(config, { now: () => new Date(asOf), progress: SILENT })
   }
   return currentSnapshot(dataDir)

@@ -6,20 +6,27 @@ import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
 import type { Report } from '../../../pipeline/run-end.ts'
 import { runAt } from './in-process.ts'
-import { copyRaw, currentSnapshot, queryCurrent, writeRaw, type TemporaryFolders } from './nightly.ts'
+import {
+  copyRaw,
+  currentSnapshot,
+  deliver,
+  queryCurrent,
+  register,
+  type TemporaryFolders,
+} from './nightly.ts'
 
 export const DAYS = ['2025-12-30', '2026-02-03', '2026-02-28', '2026-03-05']
 
 /** App 4 has usage but is not registered, 5 and 9 are registered without usage. */
-const REGISTRY = `app_id,app_name,visibility,subcategories,alias_of,updated_at
-1,One,public,cli-agent,,2025-01-01
-2,Two,public,game,,2025-01-01
-3,Of two,public,,2,2025-01-01
-5,Unused,public,,,2025-01-01
-6,Hidden,hidden,,,2025-01-01
-7,Seven,public,,,2025-01-01
-9,Nine,public,,,2025-01-01
-`
+const REGISTRY = [
+  '1,One,public,cli-agent,,2025-01-01',
+  '2,Two,public,game,,2025-01-01',
+  '3,Of two,public,,2,2025-01-01',
+  '5,Unused,public,,,2025-01-01',
+  '6,Hidden,hidden,,,2025-01-01',
+  '7,Seven,public,,,2025-01-01',
+  '9,Nine,public,,,2025-01-01',
+]
 
 /** A DATA_DIR with usage on these days, and its nights. */
 export class Months {
@@ -34,21 +41,18 @@ export class Months {
   }
 
   fill(): void {
-    writeRaw(this.dataDir, 'apps/registry.csv', REGISTRY)
+    register(this.dataDir, REGISTRY)
     for (const day of DAYS) this.deliver(day)
   }
 
   deliver(day: string, file = 'rows.csv', tokens = 100): void {
-    const rows = [1, 2, 3, 4, 6, 7].map(
-      (app) => `${day},${app},${tokens * app + Number(day.slice(-2))},${app}`,
-    )
-    const content = `ts,app_id,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`
-    writeRaw(this.dataDir, `usage/date=${day}/${file}`, content)
+    const rows = [1, 2, 3, 4, 6, 7].map((app) => `${app},${tokens * app + Number(day.slice(-2))},${app}`)
+    deliver(this.dataDir, day, rows, file)
   }
 
   /** Appends a row to the registry. */
   decide(row: string): void {
-    appendFileSync(join(this.dataDir, 'raw/apps/registry.csv'), `${row}\n`)
+    appendFileSync(join(this.dataDir, 'raw/apps/registry.csv'), `\n${row}`)
   }
 
   run(): Promise<Report> {
