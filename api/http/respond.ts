@@ -15,20 +15,16 @@ export const DEFAULT_HEADERS: Headers = {
   // Errors and current states must not be cached; cacheable replies set their own value.
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
-  'Cross-Origin-Opener-Policy': 'same-origin',
   // Open data may be read from any page.
   'Cross-Origin-Resource-Policy': 'cross-origin',
-  'Origin-Agent-Cluster': '?1',
-  'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
 }
 
 /** Lets scripts of any page read the reply and its headers (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */
 export const CORS_HEADERS: Headers = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers':
-    'Accept-Ranges, Allow, Content-Disposition, Content-Range, ETag, Last-Modified, Link, Location, RateLimit, ' +
-    'RateLimit-Policy, Repr-Digest, Retry-After, Vary, WWW-Authenticate, X-App-Id, X-Request-Id, X-Total-Count',
+  // All headers: a request without cookies may be exposed them by a star.
+  'Access-Control-Expose-Headers': '*',
 }
 
 /** Answers the preflight request of a browser. */

@@ -5,7 +5,7 @@ import { fixedBody } from '../http/encodings.ts'
 import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import { html } from '../web/html.ts'
+import { DOCUMENT_HEADERS, html } from '../web/html.ts'
 import { openApiDocument } from './document.ts'
 
 /** The component renders the document and creates inline styles. */
@@ -80,6 +80,7 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
       ...open,
       path: REFERENCE_PATH,
       handle: fixedBody('text/html; charset=utf-8', PAGE, {
+        ...DOCUMENT_HEADERS,
         ...publicFor(300),
         'Content-Security-Policy': REFERENCE_POLICY,
       }),

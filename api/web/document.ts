@@ -9,7 +9,7 @@ import type { ApiError } from '../http/errors.ts'
 import { beginError, sendBody } from '../http/respond.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { assetAddress } from './assets.ts'
-import { address, CONTENT_SECURITY_POLICY, html, HTML, raw, type Html } from './html.ts'
+import { address, DOCUMENT_HEADERS, html, HTML, raw, type Html } from './html.ts'
 import type { View, ViewContext } from './views.ts'
 
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
@@ -189,6 +189,6 @@ export function sendErrorPage(reply: Reply, fault: ApiError): void {
   const main = html`<p>${fault.message.replace(/\.?$/, '.')}</p>
     <p>${REMEDIES[fault.status] ?? RANKINGS}</p>`
   beginError(reply, fault)
-  reply.set('Content-Security-Policy', CONTENT_SECURITY_POLICY)
+  reply.set(DOCUMENT_HEADERS)
   sendBody(reply, fault.status, HTML, renderDocument({ title, description: fault.message, main }))
 }

@@ -2,10 +2,16 @@
 
 export const HTML = 'text/html; charset=utf-8'
 
-/** Nothing from another host and nothing inline: styles and scripts are local files. */
-export const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
-  "base-uri 'none'; frame-ancestors 'none'"
+/** Headers of a document, which a body for programs does not need. */
+export const DOCUMENT_HEADERS = {
+  // Nothing from another host and nothing inline: styles and scripts are local files.
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+    "base-uri 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Origin-Agent-Cluster': '?1',
+  'Referrer-Policy': 'no-referrer',
+} as const
 
 /** Control characters except white space: HTML and XML forbid them, literally and as references. */
 const FORBIDDEN = /(?![\t\n])\p{Cc}/gu

@@ -17,7 +17,7 @@ import { isNotModified } from '../http/headers.ts'
 import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
 import { queryString, sendBody } from '../http/respond.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { CONTENT_SECURITY_POLICY, HTML } from './html.ts'
+import { DOCUMENT_HEADERS, HTML } from './html.ts'
 
 /** The inputs of a view beside its parameters. */
 export interface ViewContext {
@@ -107,7 +107,7 @@ export function createViews({ catalogue, schedule, clock, origin }: ViewDependen
       const etag = encodedTag(checksum, encoding)
       const cacheControl = 'public, max-age=60, must-revalidate'
       reply.set({ 'Cache-Control': cacheControl, Vary: 'Accept-Encoding', ETag: etag })
-      if (view.contentType === HTML) reply.set('Content-Security-Policy', CONTENT_SECURITY_POLICY)
+      if (view.contentType === HTML) reply.set(DOCUMENT_HEADERS)
       if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
       sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
     },

@@ -402,10 +402,7 @@ describe('pages of other origins', () => {
     const refused = await api.get(RANKINGS)
     expect(refused.status).toBe(401)
     expect(refused.headers.get('Access-Control-Allow-Origin')).toBe('*')
-    const exposed = refused.headers.get('Access-Control-Expose-Headers')?.split(', ')
-    const needed = ['ETag', 'Last-Modified', 'Vary', 'Link', 'Content-Range']
-    const limits = ['RateLimit', 'RateLimit-Policy', 'Retry-After']
-    expect(exposed).toEqual(expect.arrayContaining([...needed, ...limits, 'X-Request-Id']))
+    expect(refused.headers.get('Access-Control-Expose-Headers')).toBe('*')
   })
 })
 
