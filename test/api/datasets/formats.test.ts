@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { RANKING_COLUMNS } from '../../../pipeline/contract/dataset.ts'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
 import { queryCurrent, TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
@@ -14,8 +15,12 @@ afterAll(() => folders.removeAll())
 const LAST_DAY = '2026-11-19'
 const PATH = '/datasets/app-rankings'
 const HUGE = 2n ** 63n - 1n
-const PARQUET = 'application/vnd.apache.parquet'
-const ARROW = 'application/vnd.apache.arrow.stream'
+const TYPES = {
+  json: 'application/json; charset=utf-8',
+  csv: 'text/csv; charset=utf-8; header=present',
+  parquet: 'application/vnd.apache.parquet',
+  arrow: 'application/vnd.apache.arrow.stream',
+} as const
 
 const dataDir = folders.make()
 let api: Api
@@ -47,61 +52,26 @@ async function get(search: string, accept?: string): Promise<Response> {
   return await api.get(`${PATH}${search}`, key, accept === undefined ? {} : { headers: { Accept: accept } })
 }
 
-/** The rows of the JSON reply as text, with columns in key order. */
-async function jsonRows(search: string): Promise<string[][]> {
-  const { data } = rankingsSchema.parse(await (await get(search)).json())
-  return data.map((row) => Object.values(row).map(String))
-}
-
-const SEARCHES = ['', '?sort=trending&limit=1&offset=1', '?category=creative']
-
-describe('the name of a file', () => {
-  it.each([
-    ['?format=csv', 'app-rankings_popular_2026-10-21_2026-11-19.csv'],
-    ['?format=parquet&sort=trending', 'app-rankings_trending_2026-10-21_2026-11-19.parquet'],
-    ['?format=arrow&category=coding', 'app-rankings_popular_coding_2026-10-21_2026-11-19.arrow'],
-    ['/daily?app_id=1&app_id=2&format=csv', 'app-rankings-daily_1-2_2026-10-21_2026-11-19.csv'],
-  ])('of %s is %s', async (search, name) => {
-    const disposition = (await get(search)).headers.get('Content-Disposition')
-    expect(disposition).toBe(`attachment; filename="${name}"`)
-  })
-
-  it('is missing for JSON, which programs read', async () => {
-    expect((await get('')).headers.get('Content-Disposition')).toBeNull()
-  })
-})
-
 describe('the choice of a format', () => {
   it.each([
-    ['', undefined, 'application/json; charset=utf-8'],
-    ['', '*/*', 'application/json; charset=utf-8'],
-    ['', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json; charset=utf-8'],
-    ['', 'text/csv', 'text/csv; charset=utf-8; header=present'],
-    ['', 'application/json;q=0.1, text/csv;q=0.9', 'text/csv; charset=utf-8; header=present'],
-    ['', 'application/json; charset=utf-8', 'application/json; charset=utf-8'],
-    [
-      '',
-      'application/json;charset=UTF-8;q=0.1, text/csv ; header="a;b,c" ;q=0.9',
-      'text/csv; charset=utf-8; header=present',
-    ],
-    ['', 'text/csv; charset=utf-8; header=present', 'text/csv; charset=utf-8; header=present'],
-    ['', PARQUET, PARQUET],
-    ['', ARROW, ARROW],
-    ['?format=csv', undefined, 'text/csv; charset=utf-8; header=present'],
-    ['?format=json', 'text/csv', 'application/json; charset=utf-8'],
-    ['?format=parquet', 'image/png', PARQUET],
-  ])('%s with Accept %s is %s', async (search, accept, contentType) => {
+    ['', undefined, 'json'],
+    ['', '*/*', 'json'],
+    ['', 'text/html,application/xhtml+xml,*/*;q=0.8', 'json'],
+    ['', 'text/csv', 'csv'],
+    ['', 'application/json;q=0.1, text/csv;q=0.9', 'csv'],
+    ['', 'application/json; charset=utf-8', 'json'],
+    ['', 'application/json;charset=UTF-8;q=0.1, text/csv ; header="a;b,c" ;q=0.9', 'csv'],
+    ['', TYPES.csv, 'csv'],
+    ['', TYPES.parquet, 'parquet'],
+    ['', TYPES.arrow, 'arrow'],
+    ['?format=csv', undefined, 'csv'],
+    ['?format=json', 'text/csv', 'json'],
+    ['?format=parquet', 'image/png', 'parquet'],
+  ] as const)('%s with Accept %s is %s', async (search, accept, format) => {
     const response = await get(search, accept)
     expect(response.status).toBe(200)
-    expect(response.headers.get('Content-Type')).toBe(contentType)
+    expect(response.headers.get('Content-Type')).toBe(TYPES[format])
     expect(response.headers.get('Vary')).toContain('Accept')
-  })
-
-  it('sends Parquet, which is itself compressed, without a coding', async () => {
-    const parquet = await api.get(`${PATH}?format=parquet`, key, { headers: { 'Accept-Encoding': 'gzip' } })
-    expect(parquet.headers.get('Content-Encoding')).toBeNull()
-    const csv = await api.get(`${PATH}?format=csv`, key, { headers: { 'Accept-Encoding': 'gzip' } })
-    expect(csv.headers.get('Content-Encoding')).toBe('gzip')
   })
 
   it('is a 406 that lists the formats if none fits', async () => {
@@ -109,22 +79,36 @@ describe('the choice of a format', () => {
     expect(response.status).toBe(406)
     const { error } = envelopeSchema.parse(await response.json())
     expect(error.message).toContain('format=json|csv|parquet|arrow')
-    expect(error.metadata).toEqual({ available: ['application/json', 'text/csv', PARQUET, ARROW] })
+    expect(error.metadata).toEqual({
+      available: ['application/json', 'text/csv', TYPES.parquet, TYPES.arrow],
+    })
   })
 
-  it('gives every format its own tag', async () => {
+  it('gives every format its own tag, the one that is itself compressed without a coding', async () => {
     const formats = ['json', 'csv', 'parquet', 'arrow']
-    const tags = await Promise.all(
-      formats.map(async (format) => (await get(`?format=${format}`)).headers.get('ETag')),
-    )
-    expect(new Set(tags).size).toBe(formats.length)
+    const replies = await Promise.all(formats.map((format) => get(`?format=${format}`)))
+    expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(formats.length)
+    const codings = replies.map(({ headers }) => headers.get('Content-Encoding'))
+    expect(codings).toEqual(['gzip', 'gzip', null, 'gzip'])
   })
 
   it('gives a HEAD the headers of a GET', async () => {
     const head = await api.get(`${PATH}?format=arrow`, key, { method: 'HEAD' })
-    expect(head.headers.get('Content-Type')).toBe(ARROW)
+    expect(head.headers.get('Content-Type')).toBe(TYPES.arrow)
     expect(head.headers.get('Link')).toContain('rel="license"')
     expect(await head.text()).toBe('')
+  })
+
+  it.each([
+    ['?format=csv', 'app-rankings_popular_2026-10-21_2026-11-19.csv'],
+    ['?format=parquet&sort=trending', 'app-rankings_trending_2026-10-21_2026-11-19.parquet'],
+    ['?format=arrow&category=coding', 'app-rankings_popular_coding_2026-10-21_2026-11-19.arrow'],
+    ['/daily?app_id=1&app_id=2&format=csv', 'app-rankings-daily_1-2_2026-10-21_2026-11-19.csv'],
+    // Programs read JSON.
+    ['', null],
+  ])('of %s gives the file name %s', async (search, name) => {
+    const disposition = (await get(search)).headers.get('Content-Disposition')
+    expect(disposition).toBe(name && `attachment; filename="${name}"`)
   })
 })
 
@@ -138,53 +122,40 @@ describe('the rows', () => {
     )
   })
 
-  it.each(SEARCHES)('as Parquet equal the JSON rows: %s', async (search) => {
-    const path = join(folders.make(), 'page.parquet')
-    const response = await get(`${search === '' ? '?' : `${search}&`}format=parquet`)
-    writeFileSync(path, new Uint8Array(await response.arrayBuffer()))
-    const rows = await queryCurrent(dataDir, `FROM read_parquet('${path}')`)
-    expect(rows.map((row) => Object.values(row))).toEqual(await jsonRows(search))
-  })
+  it.each(['?', '?sort=trending&limit=1&offset=1', '?category=creative'])(
+    'of %s are the same in Parquet and Arrow, with every digit, and describe themselves',
+    async (search) => {
+      const { data } = rankingsSchema.parse(await (await get(search)).json())
+      const rows = data.map((row) => Object.values(row).map(String))
+      const path = join(folders.make(), 'page.parquet')
+      writeFileSync(path, await (await get(`${search}&format=parquet`)).bytes())
+      const read = (sql: string) => queryCurrent(dataDir, sql)
+      const parquet = await read(`FROM read_parquet('${path}')`)
+      expect(parquet.map((row) => Object.values(row))).toEqual(rows)
+      const types = await read(`DESCRIBE FROM read_parquet('${path}')`)
+      expect(types.map((column) => column['column_type'])).toEqual([
+        'BIGINT',
+        'VARCHAR',
+        'BIGINT',
+        'BIGINT',
+        'DECIMAL(38,0)',
+      ])
+      const pairs = await read(
+        `SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${path}')`,
+      )
+      const metadata = { as_of: '2026-11-20T02:00:07Z', end_date: LAST_DAY, license: 'CC-BY-4.0' }
+      expect(Object.fromEntries(pairs.map((pair) => [pair['key'], pair['value']]))).toMatchObject(metadata)
 
-  it('as Parquet keep every digit and describe themselves', async () => {
-    const path = join(folders.make(), 'page.parquet')
-    writeFileSync(path, new Uint8Array(await (await get('?format=parquet')).arrayBuffer()))
-    const types = await queryCurrent(dataDir, `DESCRIBE FROM read_parquet('${path}')`)
-    expect(types.map((column) => column['column_type'])).toEqual([
-      'BIGINT',
-      'VARCHAR',
-      'BIGINT',
-      'BIGINT',
-      'DECIMAL(38,0)',
-    ])
-    const pairs = await queryCurrent(
-      dataDir,
-      `SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${path}')`,
-    )
-    expect(Object.fromEntries(pairs.map((pair) => [pair['key'], pair['value']]))).toMatchObject({
-      as_of: '2026-11-20T02:00:07Z',
-      end_date: LAST_DAY,
-      license: 'CC-BY-4.0',
-    })
-  })
-
-  it.each(SEARCHES)('as an Arrow stream equal the JSON rows: %s', async (search) => {
-    const response = await get(`${search === '' ? '?' : `${search}&`}format=arrow`)
-    const table = tableFromIPC(new Uint8Array(await response.arrayBuffer()))
-    expect(table.schema.metadata.get('as_of')).toBe('2026-11-20T02:00:07Z')
-    expect(table.schema.fields.map(({ name }) => name)).toEqual([
-      'app_id',
-      'app_name',
-      'rank',
-      'total_requests',
-      'total_tokens',
-    ])
-    const rows = table.toArray().map((row) => {
-      const values = arrowRow.parse(row.toJSON())
-      return Object.values({ ...values, total_tokens: fromWords(values.total_tokens) }).map(String)
-    })
-    expect(rows).toEqual(await jsonRows(search))
-  })
+      const arrow = tableFromIPC(await (await get(`${search}&format=arrow`)).bytes())
+      expect(Object.fromEntries(arrow.schema.metadata)).toMatchObject(metadata)
+      expect(arrow.schema.fields.map(({ name }) => name)).toEqual(Object.keys(RANKING_COLUMNS))
+      const found = arrow.toArray().map((row) => {
+        const values = arrowRow.parse(row.toJSON())
+        return Object.values({ ...values, total_tokens: fromWords(values.total_tokens) }).map(String)
+      })
+      expect(found).toEqual(rows)
+    },
+  )
 })
 
 const arrowRow = z.object({

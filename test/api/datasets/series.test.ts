@@ -1,13 +1,16 @@
-/** GET /datasets/app-rankings/daily (CONTRACT 4.6). */
+/** CONTRACT 4.6: GET /datasets/app-rankings/daily and /datasets/rankings-daily: apps and models by day. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, sendRaw, startApi, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
-const seriesSchema = z.object({ data: z.array(z.object({ day: z.string() })) })
+const SERIES = '/datasets/app-rankings/daily'
+const MODELS = '/datasets/rankings-daily'
 const LAST_DAY = '2026-11-19'
+const BEFORE = '2026-11-18'
+const MANY_DAY = '2026-11-17'
+const HUGE = 2n ** 63n - 1n
 
 const LONG_IDS = Array.from({ length: 10 }, (_, n) => 742_307_818_684_000 + n)
 
@@ -22,14 +25,30 @@ const CONTENT: SnapshotContent = {
     ...LONG_IDS.map((id) => ({ id, name: 'Long' })),
   ],
   daily: [
-    { day: LAST_DAY, app: 1, requests: 3, tokens: 2n ** 63n - 1n, completion: 2n ** 63n - 1n },
+    { day: LAST_DAY, app: 1, requests: 3, tokens: HUGE, completion: HUGE },
     { day: '2026-11-17', app: 1, requests: 2, tokens: 40, completion: 2 },
     { day: LAST_DAY, app: 2, requests: 1, tokens: 7 },
     { day: '2025-01-01', app: 3, requests: 1, tokens: 5 },
   ],
-  missing: ['2026-11-18'],
+  missing: [BEFORE],
+  models: [
+    { day: LAST_DAY, model: 'zeta/one', tokens: HUGE },
+    { day: LAST_DAY, model: 'acme/tied', tokens: 7 },
+    { day: LAST_DAY, model: 'Zeta/tied', tokens: 7 },
+    { day: LAST_DAY, model: 'acme/nothing', tokens: 0 },
+    { day: LAST_DAY, model: 'acme/unserved', requests: 0, tokens: 3 },
+    { day: LAST_DAY, model: 'other', tokens: 900 },
+    { day: BEFORE, model: 'acme/alone', tokens: 5 },
+    ...Array.from({ length: 53 }, (_, number) => ({
+      day: MANY_DAY,
+      model: `acme/model-${String(number).padStart(2, '0')}`,
+      tokens: 100 - number,
+    })),
+    { day: MANY_DAY, model: 'other', tokens: 1 },
+  ],
 }
 
+const folders = new TemporaryFolders()
 let api: Api
 
 beforeAll(async () => {
@@ -43,20 +62,23 @@ afterAll(async () => {
   folders.removeAll()
 })
 
-const ask = (query: string, init?: RequestInit) =>
-  api.getAsNewAccount(`/datasets/app-rankings/daily${query}`, init)
+const ask = (path: string, init?: RequestInit) => api.getAsNewAccount(path, init)
 
-function linksOf(response: Response): Record<string, string | undefined> {
-  const links = [...(response.headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g)]
-  return Object.fromEntries(links.map(([, target, relation]) => [relation, target]))
+const rowsSchema = z.object({
+  data: z.array(z.object({ day: z.string().optional() })),
+  meta: z.object({ start_date: z.string(), end_date: z.string() }),
+})
+
+function linksOf({ headers }: Response): Record<string, string | undefined> {
+  const links = (headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g)
+  return Object.fromEntries([...links].map(([, target, relation]) => [relation, target]))
 }
 
 describe('the series of apps by day', () => {
   it('has these bytes, with a row for each day and app, also without usage or data', async () => {
-    const response = await ask('?app_id=2&app_id=1&start_date=2026-11-18&end_date=2026-11-19')
-    expect(response.status).toBe(200)
     const zero =
       '"requests":0,"prompt_tokens":"0","completion_tokens":"0","total_tokens":"0","coverage":"missing"}'
+    const response = await ask(`${SERIES}?app_id=2&app_id=1&start_date=${BEFORE}&end_date=${LAST_DAY}`)
     expect(await response.text()).toBe(
       '{"data":[' +
         `{"day":"2026-11-18","app_id":1,"app_name":"One, \\"quoted\\"",${zero},` +
@@ -69,13 +91,21 @@ describe('the series of apps by day', () => {
     )
   })
 
+  it('is CSV on request', async () => {
+    const query = 'app_id=3&start_date=2025-01-01&end_date=2025-01-01&format=csv'
+    expect(await (await ask(`${SERIES}?${query}`)).text()).toBe(
+      'day,app_id,app_name,requests,prompt_tokens,completion_tokens,total_tokens,coverage\n' +
+        '2025-01-01,3,Three,1,5,0,5,complete\n',
+    )
+  })
+
   // nginx reads 4 KB by default.
   it.each([
     ['in one page', '', ['license']],
     ['in the middle of pages', '&limit=100&offset=200', ['prev', 'next', 'last']],
   ])('has headers under 2 KB %s, with ten ids of 15 digits', async (_where, page, relations) => {
     const ids = LONG_IDS.map((id) => `app_id=${id}`).join('&')
-    const path = `/api/v1/datasets/app-rankings/daily?${ids}&start_date=2025-06-01${page}`
+    const path = `/api/v1${SERIES}?${ids}&start_date=2025-06-01${page}`
     const key = await api.makeKey('inference', 'long ids')
     const answer = await sendRaw(
       api.origin,
@@ -87,87 +117,102 @@ describe('the series of apps by day', () => {
     expect(head.length).toBeLessThan(2048)
   })
 
-  it('is rejected for a negative app id', async () => {
-    expect((await ask('?app_id=-3')).status).toBe(400)
-  })
-
-  it('is CSV on request', async () => {
-    const response = await ask('?app_id=3&start_date=2025-01-01&end_date=2025-01-01&format=csv')
-    expect(await response.text()).toBe(
-      'day,app_id,app_name,requests,prompt_tokens,completion_tokens,total_tokens,coverage\n' +
-        '2025-01-01,3,Three,1,5,0,5,complete\n',
-    )
-  })
-
-  it('spans by default the 30 days that end with the data, and clamps both dates', async () => {
-    expect(await (await ask('?app_id=1')).json()).toMatchObject({
-      data: { length: 30 },
-      meta: { start_date: '2026-10-21', end_date: LAST_DAY },
-    })
-    expect(await (await ask('?app_id=1&start_date=2024-01-01&end_date=2025-01-02')).json()).toMatchObject({
-      data: [{ day: '2025-01-01' }, { day: '2025-01-02' }],
-      meta: { start_date: '2025-01-01', end_date: '2025-01-02' },
-    })
-  })
-
   it('has pages of 366 days, with links to the last', async () => {
-    const days: string[] = []
-    let response = await ask('?app_id=1&start_date=2025-01-01')
+    const days: (string | undefined)[] = []
+    let response = await ask(`${SERIES}?app_id=1&start_date=2025-01-01`)
     expect(response.headers.get('X-Total-Count')).toBe('688')
     const { last } = linksOf(response)
     for (;;) {
-      const { data } = seriesSchema.parse(await response.json())
+      const { data } = rowsSchema.parse(await response.json())
       expect(data.length).toBeGreaterThan(0)
       days.push(...data.map(({ day }) => day))
       const { next } = linksOf(response)
       if (next === undefined) break
-      response = await ask(next.slice('/api/v1/datasets/app-rankings/daily'.length))
+      response = await ask(next.slice('/api/v1'.length))
       expect(linksOf(response)['last']).toBe(last)
     }
     expect(new Set(days).size).toBe(688)
-    expect([days[0], days[365], days[366], days.at(-1)]).toEqual([
-      '2025-01-01',
-      '2026-01-01',
-      '2026-01-02',
-      LAST_DAY,
-    ])
+    const around = ['2025-01-01', '2026-01-01', '2026-01-02', LAST_DAY]
+    expect([days[0], days[365], days[366], days.at(-1)]).toEqual(around)
   })
 
   it('is the same for any order of the apps, and 304 for its tag', async () => {
+    const queries = ['app_id=1&app_id=2', 'app_id=2&app_id=1&app_id=1', 'app_id=2,1']
     const tags = await Promise.all(
-      ['?app_id=1&app_id=2', '?app_id=2&app_id=1&app_id=1'].map(async (query) =>
-        (await ask(query)).headers.get('ETag'),
-      ),
+      queries.map(async (query) => (await ask(`${SERIES}?${query}`)).headers.get('ETag')),
     )
-    expect(tags[0]).toBe(tags[1])
+    expect(new Set(tags).size).toBe(1)
     const headers = { 'If-None-Match': tags[0] ?? '' }
-    expect((await ask('?app_id=1&app_id=2', { headers })).status).toBe(304)
-    expect((await ask('?app_id=1', { headers })).status).toBe(200)
+    expect((await ask(`${SERIES}?app_id=1&app_id=2`, { headers })).status).toBe(304)
+    expect((await ask(`${SERIES}?app_id=1`, { headers })).status).toBe(200)
+  })
+})
+
+describe('the models by day', () => {
+  it('have these bytes: by day, then tokens, ties in alphabetical order, and the rest of a day last', async () => {
+    const rows = [
+      [BEFORE, 'acme/alone', '5'],
+      [LAST_DAY, 'zeta/one', '9223372036854775807'],
+      [LAST_DAY, 'Zeta/tied', '7'],
+      [LAST_DAY, 'acme/tied', '7'],
+      [LAST_DAY, 'acme/nothing', '0'],
+      [LAST_DAY, 'other', '903'],
+    ].map(
+      ([date, model, tokens]) => `{"date":"${date}","model_permaslug":"${model}","total_tokens":"${tokens}"}`,
+    )
+    const meta = `{"as_of":"2026-11-20T02:00:00Z","start_date":"${BEFORE}","end_date":"${LAST_DAY}","version":"v1"}`
+    expect(await (await ask(`${MODELS}?start_date=${BEFORE}`)).text()).toBe(
+      `{"data":[${rows.join(',')}],"meta":${meta}}`,
+    )
   })
 
-  it.each([
-    ['', 'app_id', 'is missing'],
-    ['?app_id=', 'app_id', 'is empty'],
-    ['?app_id=one', 'app_id', 'sent "one"'],
-    ['?app_id=9223372036854775808', 'app_id', 'is not valid'],
-    ['?app_id=1&app_id=77', 'app_id', 'sent "77"'],
-    [`?${Array.from({ length: 11 }, (_, id) => `app_id=${id}`).join('&')}`, 'app_id', 'at most 10 times'],
-    ['?app_id=1&limit=367', 'limit', 'from 1 to 366'],
-    ['?app_id=1&sort=popular', 'sort', 'is unknown'],
-    ['?app_id=1&end_date=2024-12-31', 'end_date', '2025-01-01'],
-    ['?app_id=1&start_date=2026-11-19&end_date=2026-11-18', 'start_date', 'not after the end'],
-    ['?app_id=1&start_date=2026-11-20', 'start_date', 'not after the end'],
-    ['?app_id=1&as_of=2020-01-01T00:00:00Z', 'as_of', 'retained'],
-  ])('%s is 400 and names %s', async (query, parameter, message) => {
-    const response = await ask(query)
-    expect(response.status).toBe(400)
-    const { error } = envelopeSchema.parse(await response.json())
-    expect(error.message).toContain(`"${parameter}"`)
-    expect(error.message).toContain(message)
+  it('are at most 50 per day, and one row sums up the others', async () => {
+    const response = await ask(`${MODELS}?start_date=${MANY_DAY}&end_date=${MANY_DAY}&format=csv`)
+    const rows = (await response.text()).trimEnd().split('\n')
+    expect(rows).toHaveLength(52)
+    expect([rows[0], rows[1], rows[50], rows[51]]).toEqual([
+      'date,model_permaslug,total_tokens',
+      `${MANY_DAY},acme/model-00,100`,
+      `${MANY_DAY},acme/model-49,51`,
+      `${MANY_DAY},other,${50 + 49 + 48 + 1}`,
+    ])
   })
+})
 
-  it('needs a key, and counts against the limits of the rankings', async () => {
-    expect((await api.get('/datasets/app-rankings/daily?app_id=1')).status).toBe(401)
-    expect((await ask('?app_id=1')).headers.get('RateLimit')).toContain('"per-minute";r=29')
-  })
+it.each([
+  [`${SERIES}?app_id=1`, 30, '2026-10-21', LAST_DAY],
+  [`${SERIES}?app_id=1&start_date=2024-01-01&end_date=2025-01-02`, 2, '2025-01-01', '2025-01-02'],
+  [MODELS, 51 + 6, '2026-10-21', LAST_DAY],
+  [`${MODELS}?start_date=2026-11-18&end_date=2027-01-01`, 6, BEFORE, LAST_DAY],
+])('%s has %d rows of the window that defaults and clamps give', async (path, rows, start_date, end_date) => {
+  const { data, meta } = rowsSchema.parse(await (await ask(path)).json())
+  expect([data.length, meta]).toEqual([rows, { start_date, end_date }])
+})
+
+it.each([
+  [SERIES, 'app_id', 'is missing'],
+  [`${SERIES}?app_id=`, 'app_id', 'is empty'],
+  [`${SERIES}?app_id=one`, 'app_id', 'sent "one"'],
+  [`${SERIES}?app_id=-3`, 'app_id', 'sent "-3"'],
+  [`${SERIES}?app_id=9223372036854775808`, 'app_id', 'is not valid'],
+  [`${SERIES}?app_id=1&app_id=77`, 'app_id', 'sent "77"'],
+  [`${SERIES}?app_id=${Array.from({ length: 11 }, (_, id) => id).join(',')}`, 'app_id', 'at most 10 times'],
+  [`${SERIES}?app_id=1&limit=367`, 'limit', 'from 1 to 366'],
+  [`${SERIES}?app_id=1&sort=popular`, 'sort', 'is unknown'],
+  [`${SERIES}?app_id=1&end_date=2024-12-31`, 'end_date', '2025-01-01'],
+  [`${SERIES}?app_id=1&start_date=2026-11-20`, 'start_date', 'not after the end'],
+  [`${SERIES}?app_id=1&as_of=2020-01-01T00:00:00Z`, 'as_of', 'retained'],
+  [`${MODELS}?limit=10`, 'limit', 'is unknown'],
+  [`${MODELS}?end_date=2024-12-31`, 'end_date', '2025-01-01'],
+  [`${MODELS}?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after the end'],
+])('%s is 400 and names %s', async (path, parameter, message) => {
+  const response = await ask(path)
+  expect(response.status).toBe(400)
+  const { error } = envelopeSchema.parse(await response.json())
+  for (const part of [`"${parameter}"`, message]) expect(error.message).toContain(part)
+})
+
+it.each([`${SERIES}?app_id=1`, MODELS])('%s needs a key, and counts against its limits', async (path) => {
+  expect((await api.get(path)).status).toBe(401)
+  expect((await ask(path)).headers.get('RateLimit')).toContain('"per-minute";r=29')
 })

@@ -1,147 +1,217 @@
-/** CONTRACT 4.6 and 8: the served snapshot follows the pointer. */
-import { appendFileSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+/** CONTRACT 4.6 and 8: the served snapshot follows the pointer; what cannot be opened leaves the one before. */
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
-import { RECORDS_FOLDER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../pipeline/contract/files.ts'
-import { memoryLog, rankingsSchema, startApi, until } from '../../../support/api.ts'
-import { followSnapshots } from '../../../support/snapshots.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { rankingsSchema, memoryLog, startApi, until, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { oneApp, pointAt, publishSnapshot, type SnapshotContent } from '../../../support/pipeline/snapshot.ts'
+import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
+import { oneApp, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { followSnapshots } from '../../../support/snapshots.ts'
+
+const RANKINGS = '/datasets/app-rankings'
+const SNAPSHOTS = `${RANKINGS}/snapshots`
 
 const folders = new TemporaryFolders()
+const published = folders.make()
+beforeAll(() => publishTwice(published))
 afterAll(() => folders.removeAll())
 
-const idOf = (hour: number) => `20261120T0${hour}0000Z`
-const fileOf = (dataDir: string, hour: number) => join(dataDir, SNAPSHOTS_FOLDER, idOf(hour), SNAPSHOT_FILE)
+const statusSchema = z.object({
+  data: z.looseObject({
+    as_of: z.string().nullable(),
+    last_run: z.unknown(),
+    faults: z.array(z.object({ thing: z.string(), message: z.string() })),
+  }),
+})
 
-/** Writes the record of what was published. */
-function describePublished(dataDir: string, hour: number): void {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, RECORDS_FOLDER)
-  mkdirSync(folder, { recursive: true })
-  const file = { name: SNAPSHOT_FILE, bytes: statSync(fileOf(dataDir, hour)).size, sha256: '0'.repeat(64) }
-  const record = {
-    id: idOf(hour),
-    as_of: `2026-11-20T0${hour}:00:00Z`,
-    first_day: '2026-11-19',
-    data_through: '2026-11-19',
-    version: 'v1',
-    days_restated: 0,
-    publisher: 'Test',
-    attribution: 'Source: Test',
-    rows: {},
-    files: [file],
-  }
-  writeFileSync(join(folder, `${idOf(hour)}.json`), JSON.stringify(record))
+const status = async (api: Api) => statusSchema.parse(await (await api.get('/status')).json()).data
+
+/** Waits until the snapshot of this time is served. */
+const served = (api: Api, asOf: string) => until(async () => (await status(api)).as_of === asOf)
+
+/** What /readyz and /metrics say about the snapshot. */
+async function health({ origin }: Api): Promise<unknown[]> {
+  const ready = await fetch(`${origin}/readyz`)
+  const metrics = await (await fetch(`${origin}/metrics`)).text()
+  return [ready.status, await ready.json(), /^dataset_degraded (\S+)$/m.exec(metrics)?.[1]]
 }
 
-describe('followSnapshots', () => {
-  it('has no snapshot before the first is published', async () => {
-    const { log } = memoryLog()
-    const snapshots = await followSnapshots(folders.make(), { log })
-    expect(snapshots.current()).toBeUndefined()
-    await expect(snapshots.take(undefined, 'clients')).rejects.toMatchObject({ status: 503 })
-    await snapshots.close()
-  })
+const faultsIn = (api: Api) => api.messages().filter(({ msg }) => msg === 'snapshot cannot be opened')
+
+describe('at a start', () => {
+  const file = (dataDir: string) => join(dataDir, 'snapshots', SECOND, 'app-rankings.duckdb')
 
   it.each([
-    ['cannot be opened', (dataDir: string) => writeFileSync(fileOf(dataDir, 4), 'not a database')],
-    ['has another size than was published', (dataDir: string) => appendFileSync(fileOf(dataDir, 4), 'x')],
+    ['cannot be opened', file, (path: string) => writeFileSync(path, '-'.repeat(readFileSync(path).length))],
+    ['is cut', file, (path: string) => truncateSync(path, 100)],
+    ['is longer than was published', file, (path: string) => appendFileSync(path, 'x')],
+    [
+      'has a record that cannot be read',
+      (dataDir: string) => join(dataDir, 'snapshots', 'records', `${SECOND}.json`),
+      // Any error of reading will do: descriptors cannot run out in a test alone.
+      (path: string) => {
+        rmSync(path)
+        mkdirSync(path)
+      },
+    ],
   ])(
-    'at a start the newest that opens is served if the newest %s, until it is repaired',
-    async (_how, damage) => {
-      const dataDir = folders.make()
-      const { log, messages } = memoryLog()
-      for (const hour of [2, 3, 4]) await publishSnapshot(dataDir, oneApp(hour, hour))
-      describePublished(dataDir, 4)
-      writeFileSync(fileOf(dataDir, 3), 'not a database')
-      const whole = readFileSync(fileOf(dataDir, 4))
-      damage(dataDir)
-      const snapshots = await followSnapshots(dataDir, { log })
-      expect(snapshots.current()?.id).toBe('20261120T020000Z')
-      expect(snapshots.fault()).toEqual({
-        thing: 'snapshots/20261120T040000Z',
-        message: 'cannot be opened, and 20261120T020000Z is served instead',
-      })
-      expect(messages().filter(({ msg }) => msg === 'snapshot cannot be opened')).toHaveLength(2)
-      writeFileSync(fileOf(dataDir, 4), whole)
-      await until(() => snapshots.current()?.id === '20261120T040000Z')
-      expect(snapshots.fault()).toBeUndefined()
-      await snapshots.close()
+    'the newest snapshot that opens is served, as degraded, if the newest %s, until it is repaired',
+    async (_how, pathIn, damage) => {
+      const dataDir = folders.copy(published)
+      const path = pathIn(dataDir)
+      const whole = readFileSync(path)
+      damage(path)
+      await using api = await startApi(dataDir)
+      const reply = await api.get(RANKINGS, await api.makeKey())
+      expect([reply.status, reply.headers.get('Last-Modified')]).toEqual([
+        200,
+        'Wed, 07 Jan 2026 02:00:00 GMT',
+      ])
+      const message = `cannot be opened, and ${FIRST} is served instead`
+      const reasons = [`snapshots/${SECOND} ${message}`]
+      expect(await health(api)).toEqual([200, { status: 'degraded', reasons }, '1'])
+      expect((await status(api)).faults).toContainEqual({ thing: `snapshots/${SECOND}`, message })
+      expect(faultsIn(api)).toMatchObject([{ level: 'error', snapshot: SECOND }])
+
+      if (path.endsWith('.json')) rmdirSync(path)
+      writeFileSync(path, whole)
+      await served(api, '2026-01-08T02:00:00Z')
+      expect((await status(api)).faults).toEqual([])
+      expect(await health(api)).toEqual([200, { status: 'ready' }, '0'])
     },
   )
 
-  it('is not opened while its record cannot be read', async () => {
-    const dataDir = folders.make()
-    await publishSnapshot(dataDir, oneApp(2, 2))
-    describePublished(dataDir, 2)
-    const record = join(dataDir, SNAPSHOTS_FOLDER, RECORDS_FOLDER, `${idOf(2)}.json`)
-    const whole = readFileSync(record)
-    // Any error of reading will do: descriptors cannot run out in a test alone.
-    rmSync(record)
-    mkdirSync(record)
-    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
-    expect(snapshots.current()).toBeUndefined()
-    rmdirSync(record)
-    writeFileSync(record, whole)
-    await until(() => snapshots.current()?.id === idOf(2))
-    await snapshots.close()
+  it('without a pointer the newest is served, and /status says so', async () => {
+    const dataDir = folders.copy(published)
+    rmSync(join(dataDir, 'current'))
+    await using api = await startApi(dataDir)
+    expect((await api.get(RANKINGS, await api.makeKey())).status).toBe(200)
+    const message = `cannot be opened, and ${SECOND} is served instead`
+    expect((await status(api)).faults).toEqual([{ thing: 'current', message }])
   })
 
-  it('limits the memory of all snapshots together, and spills nothing to disk', async () => {
+  it('of which none opens, the reply is 503, /readyz too', async () => {
+    const dataDir = folders.make()
+    writeFileSync(join(await publishSnapshot(dataDir, oneApp()), 'app-rankings.duckdb'), 'no database')
+    await using api = await startApi(dataDir)
+    const reply = await api.get(RANKINGS, await api.makeKey())
+    expect(reply.status).toBe(503)
+    expect(await reply.json()).toMatchObject({
+      error: {
+        message: 'The snapshot of the dataset cannot be opened; the log of the service has the reason',
+      },
+    })
+    expect((await health(api))[0]).toBe(503)
+  })
+})
+
+describe('in a running service', () => {
+  it('a newest snapshot that cannot be opened leaves the one before, and is logged once', async () => {
+    const dataDir = folders.make()
+    await publishSnapshot(dataDir, oneApp(2, 10))
+    await using api = await startApi(dataDir)
+    const broken = join(dataDir, 'snapshots', '20261120T040000Z')
+    mkdirSync(broken)
+    writeFileSync(join(broken, 'app-rankings.duckdb'), 'not a database')
+    pointAt(dataDir, '20261120T040000Z')
+    await until(() => faultsIn(api).length > 0)
+    expect((await status(api)).as_of).toBe('2026-11-20T02:00:00Z')
+
+    await publishSnapshot(dataDir, oneApp(5, 30))
+    await served(api, '2026-11-20T05:00:00Z')
+    expect(faultsIn(api)).toHaveLength(1)
+  })
+
+  it('a request that is repeated after a swap gets the new reply, and no 304', async () => {
+    const dataDir = folders.make()
+    await publishSnapshot(dataDir, oneApp(2, 10))
+    await using api = await startApi(dataDir)
+    const key = await api.makeKey()
+    const old = await api.get(RANKINGS, key)
+    const daily = [{ day: '2026-11-20', app: 1, tokens: 20 }]
+    await publishSnapshot(dataDir, { ...oneApp(26, 20), dataThrough: '2026-11-20', daily })
+    await served(api, '2026-11-21T02:00:00Z')
+    const headers = { 'If-None-Match': old.headers.get('ETag') ?? '' }
+    const again = await api.get(RANKINGS, key, { headers })
+    expect(again.status).toBe(200)
+    const { data, meta } = rankingsSchema.parse(await again.json())
+    expect([meta.end_date, data[0]?.total_tokens]).toEqual(['2026-11-20', '20'])
+  })
+
+  it('all open snapshots share one limit of memory, and spill nothing to disk', async () => {
     const dataDir = folders.make()
     for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, 10))
     const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
-    const held = new DisposableStack()
     const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder,
       count(*) AS files FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL`
-    for (const hour of [2, 3]) held.use(await snapshots.take(idOf(hour), 'clients'))
+    using _earlier = await snapshots.take('20261120T020000Z', 'clients')
     using snapshot = await snapshots.take(undefined, 'clients')
     expect(await snapshot.query(settings, {})).toEqual([{ memory: '953.6 MiB', folder: '', files: 2n }])
-    held.dispose()
-    await snapshots.close()
-  })
-
-  it('goes on serving the old snapshot if the new one cannot be opened, and logs that once', async () => {
-    const dataDir = folders.make()
-    const { log, messages } = memoryLog()
-    await publishSnapshot(dataDir, oneApp(2, 10))
-    const snapshots = await followSnapshots(dataDir, { log })
-
-    const broken = join(dataDir, SNAPSHOTS_FOLDER, '20261120T040000Z')
-    mkdirSync(broken)
-    writeFileSync(join(broken, SNAPSHOT_FILE), 'not a database')
-    pointAt(dataDir, '20261120T040000Z')
-    const faults = () => messages().filter((line) => line['msg'] === 'snapshot cannot be opened')
-    await until(() => faults().length > 0)
-    expect(snapshots.current()?.id).toBe('20261120T020000Z')
-
-    await publishSnapshot(dataDir, oneApp(5, 30))
-    await until(() => snapshots.current()?.id === '20261120T050000Z')
-    expect(faults()).toHaveLength(1)
     await snapshots.close()
   })
 })
 
-it('a request that is repeated after a swap gets the new reply, and no 304', async () => {
-  const dataDir = folders.make()
-  await publishSnapshot(dataDir, oneApp(2, 10))
-  await using api = await startApi(dataDir)
-  const key = await api.makeKey()
-  const old = await api.get('/datasets/app-rankings', key)
-  const next: SnapshotContent = {
-    ...oneApp(26, 20),
-    dataThrough: '2026-11-20',
-    daily: [{ day: '2026-11-20', app: 1, tokens: 20 }],
-  }
-  await publishSnapshot(dataDir, next)
-  await until(async () => {
-    const status = await fetch(`${api.origin}/api/v1/status`)
-    return (await status.text()).includes('2026-11-21T02:00:00Z')
+describe('a damaged published file', () => {
+  it.each<readonly [string, (path: string) => void]>([
+    ['cut', (path) => truncateSync(path, 10)],
+    ['longer', (path) => appendFileSync(path, 'x')],
+    ['gone', (path) => rmSync(path)],
+  ])('%s: 500 with a message in the log, and never its bytes', async (_how, damage) => {
+    const dataDir = folders.copy(published)
+    await using api = await startApi(dataDir)
+    for (const name of ['rankings.parquet', 'README.md', 'app_daily/month=2026-01.parquet']) {
+      damage(join(dataDir, 'snapshots', SECOND, name))
+      for (const headers of [{}, { Range: 'bytes=0-3' }]) {
+        const reply = await api.get(`${SNAPSHOTS}/${SECOND}/${name}`, undefined, { headers })
+        expect(reply.status).toBe(500)
+        expect([reply.headers.get('ETag'), reply.headers.get('Cache-Control')]).toEqual([null, 'no-store'])
+        expect(await reply.text()).not.toContain('snapshots/')
+      }
+    }
+    expect(JSON.stringify(api.messages())).toContain(`npm run nightly -- verify ${SECOND}`)
+    // Everything else works.
+    expect((await api.get(`${SNAPSHOTS}/${SECOND}/rankings.csv`)).status).toBe(200)
+    expect(await health(api)).toEqual([200, { status: 'ready' }, '0'])
   })
-  const headers = { 'If-None-Match': old.headers.get('ETag') ?? '' }
-  const again = await api.get('/datasets/app-rankings', key, { headers })
-  expect(again.status).toBe(200)
-  const { data, meta } = rankingsSchema.parse(await again.json())
-  expect(meta.end_date).toBe('2026-11-20')
-  expect(data).toMatchObject([{ total_tokens: '20' }])
+})
+
+describe('an unreadable record', () => {
+  it.each([
+    [`snapshots/records/${FIRST}.json`, [SECOND]],
+    ['last-run.json', [SECOND, FIRST]],
+  ])('%s is one entry less, and is listed as a fault', async (path, listed) => {
+    const dataDir = folders.copy(published)
+    const file = join(dataDir, path)
+    const size = existsSync(file) ? readFileSync(file).length : 0
+    writeFileSync(file, '{"half": '.padEnd(size))
+    await using api = await startApi(dataDir)
+    const list = z.object({ data: z.array(z.object({ id: z.string() })) })
+    for (const search of ['', '?state=all']) {
+      const reply = await api.get(`${SNAPSHOTS}${search}`)
+      expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual(listed)
+    }
+    for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
+    expect((await status(api)).faults).toContainEqual({
+      thing: path,
+      message: 'cannot be read and is left out',
+    })
+  })
+})
+
+it('/status shows how the last run ended, without its message', async () => {
+  const dataDir = folders.make()
+  const lastRun = { finished_at: '2026-01-09T02:00:00Z', outcome: 'late', snapshot: null, message: 'secret' }
+  writeFileSync(join(dataDir, 'last-run.json'), JSON.stringify(lastRun))
+  await using api = await startApi(dataDir)
+  expect((await status(api)).last_run).toEqual({ finished_at: '2026-01-09T02:00:00Z', outcome: 'late' })
 })
