@@ -42,18 +42,15 @@ const META_EXAMPLE = {
   version: 'v1',
 }
 
-const INVALID: ReplyDescription = {
-  description: 'Invalid parameters; `error.metadata.parameters` lists each with its allowed values.',
-  content: ENVELOPE,
-}
-const GONE: ReplyDescription = {
-  description:
-    'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
-  content: ENVELOPE,
-}
-const UNKNOWN: ReplyDescription = {
-  description: 'There is no such snapshot, or no such file in it.',
-  content: ENVELOPE,
+const fault = (description: string): ReplyDescription => ({ description, content: ENVELOPE })
+const INVALID = fault('Invalid parameters; `error.metadata.parameters` lists each with its allowed values.')
+const GONE = fault(
+  'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
+)
+const UNKNOWN = fault('There is no such snapshot, or no such file in it.')
+const NONE_YET: ReplyDescription = {
+  ...fault('No snapshot has been published yet, or the published one cannot be opened.'),
+  headers: ['Retry-After'],
 }
 const TO_THE_NEWEST: ReplyDescription = {
   description: 'From `latest` to the newest.',
@@ -164,6 +161,7 @@ const OPERATIONS = {
       '304': UNCHANGED,
       '404': UNKNOWN,
       '410': GONE,
+      '503': NONE_YET,
     },
   },
   file: {
@@ -250,16 +248,11 @@ function rowsReplies(name: string, row: z.ZodType, example: object): Operation['
     },
     '304': { description: 'Unchanged since the sent tag or time.', headers: cached },
     '400': INVALID,
-    '406': {
-      description: 'None of the types in `Accept` exists; `error.metadata.available` lists the types.',
-      content: ENVELOPE,
-    },
+    '406': fault('None of the types in `Accept` exists; `error.metadata.available` lists the types.'),
     '410': GONE,
     '503': {
-      description:
-        'No snapshot has been published yet, the published one cannot be opened, or there are too many requests at once.',
-      headers: ['Retry-After'],
-      content: ENVELOPE,
+      ...NONE_YET,
+      description: `${NONE_YET.description} Also while there are too many requests at once.`,
     },
   }
 }
@@ -283,14 +276,8 @@ function fileReplies(types: readonly string[]): Operation['replies'] {
     '304': { description: 'Unchanged.', headers },
     '404': UNKNOWN,
     '410': GONE,
-    '412': {
-      description: 'The file is not what `If-Match` or `If-Unmodified-Since` names.',
-      content: ENVELOPE,
-    },
-    '416': {
-      description: 'The range is outside the file.',
-      headers: ['Content-Range'],
-      content: ENVELOPE,
-    },
+    '412': fault('The file is not what `If-Match` or `If-Unmodified-Since` names.'),
+    '416': { ...fault('The range is outside the file.'), headers: ['Content-Range'] },
+    '503': NONE_YET,
   }
 }

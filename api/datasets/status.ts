@@ -92,13 +92,9 @@ function lastRunOf(dataDir: string) {
 
 /** Whether `dataThrough` is before the day that the last due run should have published. */
 export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
-  const due = lastDue(schedule, now)
+  const due = schedule.last(new Date(now.getTime() - GRACE_MS))
   if (due === undefined) return false
   return dataThrough === undefined || dataThrough < addDays(utcDay(due), -1)
-}
-
-function lastDue(schedule: CronSchedule, now: Date): Date | undefined {
-  return schedule.last(new Date(now.getTime() - GRACE_MS))
 }
 
 const secondsOf = (time: string | undefined) => (time === undefined ? 0 : Date.parse(time) / 1000)

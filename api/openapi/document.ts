@@ -10,8 +10,7 @@ import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
 import type { ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
-import { HEADERS } from './headers.ts'
-import { ENVELOPE, TAGS, type Operation, type ReplyDescription } from './operation.ts'
+import { ENVELOPE, HEADERS, TAGS, type Operation, type ReplyDescription } from './operation.ts'
 import { adaptSchema } from './schema.ts'
 
 const DESCRIPTION = `Which apps use large language models, by how much, and which are growing: a public dataset (CC BY 4.0) with

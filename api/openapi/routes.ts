@@ -5,19 +5,15 @@ import { fixedBody } from '../http/encodings.ts'
 import { DOCUMENT_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { jsonText } from '../http/respond.ts'
 import type { Route } from '../http/route.ts'
-import { DOCUMENT_HEADERS, html } from '../web/html.ts'
+import { DOCUMENT_HEADERS, html, HTML } from '../web/html.ts'
 import { openApiDocument } from './document.ts'
 
 /** The component renders the document and creates inline styles. */
-const REFERENCE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+const REFERENCE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; frame-ancestors 'none'"
+
+const CACHED = { 'Cache-Control': 'public, max-age=300' }
 
 /** The style sheet sets fonts and themes; the component takes its main colour as an attribute. */
 const PAGE = `<!doctype html>\n${
@@ -69,30 +65,16 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
   const script = readFileSync(
     createRequire(import.meta.url).resolve('openapi-explorer/dist/browser/openapi-explorer.min.js'),
   )
-  const open = { method: 'GET', access: 'open' } as const
-  return [
-    {
-      ...open,
-      path: DOCUMENT_PATH,
-      handle: fixedBody('application/json; charset=utf-8', document, publicFor(300)),
-    },
-    {
-      ...open,
-      path: REFERENCE_PATH,
-      handle: fixedBody('text/html; charset=utf-8', PAGE, {
-        ...DOCUMENT_HEADERS,
-        ...publicFor(300),
-        'Content-Security-Policy': REFERENCE_POLICY,
-      }),
-    },
-    {
-      ...open,
-      path: '/assets/openapi-explorer.js',
-      handle: fixedBody('text/javascript; charset=utf-8', script, publicFor(86_400)),
-    },
-  ]
-}
-
-function publicFor(seconds: number): Readonly<Record<string, string>> {
-  return { 'Cache-Control': `public, max-age=${seconds}` }
+  const handlers = {
+    [DOCUMENT_PATH]: fixedBody('application/json; charset=utf-8', document, CACHED),
+    [REFERENCE_PATH]: fixedBody(HTML, PAGE, {
+      ...DOCUMENT_HEADERS,
+      ...CACHED,
+      'Content-Security-Policy': REFERENCE_POLICY,
+    }),
+    '/assets/openapi-explorer.js': fixedBody('text/javascript; charset=utf-8', script, {
+      'Cache-Control': 'public, max-age=86400',
+    }),
+  }
+  return Object.entries(handlers).map(([path, handle]) => ({ method: 'GET', access: 'open', path, handle }))
 }

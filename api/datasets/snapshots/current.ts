@@ -40,8 +40,7 @@ const PAUSE_AFTER_FAULT_MS = 1000
 /** Opens the snapshots under `dataDir`; resolves after the first look at the pointer. */
 export async function openSnapshots(options: SnapshotOptions): Promise<Snapshots> {
   const folder = join(resolve(options.dataDir), SNAPSHOTS_FOLDER)
-  const database = await openDatabase({ memory: options.memory, folder })
-  const snapshots = new Snapshots(options, { folder, database })
+  const snapshots = new Snapshots(options, folder, await openDatabase(folder, options.memory))
   await snapshots.look()
   return snapshots
 }
@@ -67,10 +66,7 @@ export class Snapshots {
   #looking: Promise<void> | undefined
   #nextLook: NodeJS.Timeout | undefined
 
-  constructor(
-    options: SnapshotOptions,
-    { folder, database }: { readonly folder: string; readonly database: Database },
-  ) {
+  constructor(options: SnapshotOptions, folder: string, database: Database) {
     this.dataDir = options.dataDir
     this.catalogue = options.catalogue
     this.#options = options

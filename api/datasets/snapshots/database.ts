@@ -21,34 +21,23 @@ type SqlRows = readonly Readonly<Record<string, unknown>>[]
  */
 export type Query = (sql: string, values: SqlValues) => Promise<SqlRows>
 
-interface PoolLimits {
-  /** Statements that run at once. */
-  readonly running: number
-  /** Statements that may wait. */
-  readonly waiting: number
-  /** Milliseconds for a statement, including its wait. */
-  readonly queryMs: number
-}
-
 /**
- * The pools: visitors of the page, who need no key, do not block clients with a key, and neither of them delays the
- * preparation of a new snapshot.
+ * The pools: how many statements run at once and may wait, and milliseconds for each, including its wait. Visitors of the
+ * page, who need no key, do not block clients with a key, and neither of them delays the preparation of a new snapshot.
  */
 const POOLS = {
   clients: { running: 4, waiting: 200, queryMs: 20_000 },
   pages: { running: 2, waiting: 60, queryMs: 20_000 },
   preparation: { running: 1, waiting: 200, queryMs: 60_000 },
-} as const satisfies Readonly<Record<string, PoolLimits>>
+} as const
+type PoolLimits = (typeof POOLS)[PoolName]
 export type PoolName = keyof typeof POOLS
 
-interface DatabaseOptions {
-  /** DuckDB's limit of memory, such as `1GB`. */
-  readonly memory: string
-  /** The folder that the attached files are in: no other can be opened. */
-  readonly folder: string
-}
-
-export async function openDatabase({ memory, folder }: DatabaseOptions): Promise<Database> {
+/**
+ * @param folder with the files that may be attached: no other can be opened.
+ * @param memory DuckDB's limit, such as `1GB`.
+ */
+export async function openDatabase(folder: string, memory: string): Promise<Database> {
   const instance = await DuckDBInstance.create(':memory:', {
     memory_limit: memory,
     // Nothing is spilled to disk.

@@ -1,15 +1,15 @@
 /** Snapshots over HTTP (CONTRACT 4.6): their list, one of them, and its files. Open data: no key is needed. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Request } from 'express'
 import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
-import type { Handler, Reply } from '../../http/call.ts'
+import type { Handler, Headers, Reply } from '../../http/call.ts'
 import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
-import { isMismatch, isNotModified, isRangeOf } from '../../http/headers.ts'
+import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/headers.ts'
 import {
   oneOf,
   readParameters,
@@ -103,11 +103,23 @@ export function snapshotFile(snapshots: Snapshots): Handler {
     const { table, file: last } = request.params
     const name = [table, last].filter((part) => part !== undefined).join('/')
     const file = entry.files.find((each) => each.name === name)
-    const folder = join(snapshots.dataDir, SNAPSHOTS_FOLDER, entry.id)
-    if (file !== undefined) return await sendFile(request, reply, { snapshots, entry, file, folder })
-    if (name === CROISSANT_FILE) return await sendCroissant(request, reply, folder, entry)
-    const names = entry.files.map((each) => each.name).join(', ')
-    throw new ApiError(404, `Snapshot ${entry.id} has no file "${shorten(name)}"; it has: ${names}`)
+    const folder = join(snapshots.dataDir, SNAPSHOTS_FOLDER)
+    if (file === undefined && name === CROISSANT_FILE) {
+      return await sendCroissant(request, reply, join(folder, entry.id, name), entry)
+    }
+    if (file === undefined) {
+      const names = entry.files.map((each) => each.name).join(', ')
+      throw new ApiError(404, `Snapshot ${entry.id} has no file "${shorten(name)}"; it has: ${names}`)
+    }
+    refuseDamaged(folder, entry.id, file)
+    const validators = { etag: `"${file.sha256}"`, lastModified: modificationTime(entry, snapshots) }
+    reply.set(headersOf(entry, file, validators))
+    if (isMismatch(request.headers, validators)) {
+      throw new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
+    }
+    if (isNotModified(request.headers, validators)) return void reply.status(304).end()
+    leaveToExpress(request, isRangeOf(request.get('If-Range'), validators), file)
+    await sendBytes(reply, join(folder, entry.id), file)
   })
 }
 
@@ -136,35 +148,20 @@ function ofSnapshot(
   }
 }
 
-interface FileOfSnapshot {
-  readonly snapshots: Snapshots
-  readonly entry: SnapshotEntry
-  readonly file: SnapshotFile
-  readonly folder: string
-}
-
-async function sendFile(
-  request: Request,
-  reply: Reply,
-  { snapshots, entry, file, folder }: FileOfSnapshot,
-): Promise<void> {
-  refuseDamaged(dirname(folder), entry.id, file)
-  const validators = { etag: `"${file.sha256}"`, lastModified: modificationTime(entry, snapshots) }
-  reply.set({
+function headersOf(
+  entry: SnapshotEntry,
+  file: SnapshotFile,
+  { etag, lastModified }: Required<Validators>,
+): Headers {
+  return {
     'Content-Type': file.media_type,
     'Cache-Control': FOR_GOOD,
-    ETag: validators.etag,
-    'Last-Modified': validators.lastModified.toUTCString(),
+    ETag: etag,
+    'Last-Modified': lastModified.toUTCString(),
     'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
     Link: `${LICENCE_LINK}, <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
     ...(isMonth(file) ? attachmentHeader(file.name.replace('/month=', '-')) : {}),
-  })
-  if (isMismatch(request.headers, validators)) {
-    throw new ApiError(412, `${file.name} is not what If-Match or If-Unmodified-Since names`)
   }
-  if (isNotModified(request.headers, validators)) return void reply.status(304).end()
-  const isOfThis = isRangeOf(request.get('If-Range'), validators)
-  await sendBytes(request, reply, { file, folder, range: isOfThis ? request.headers.range : undefined })
 }
 
 /**
@@ -177,55 +174,39 @@ function modificationTime({ id, as_of }: SnapshotEntry, snapshots: Snapshots): D
   return new Date([as_of, ...again].toSorted().at(-1) ?? as_of)
 }
 
-/** A suffix range longer than the file means the whole file (RFC 9110, 14.1.2). */
-function clampSuffix(range: string, { bytes }: SnapshotFile): string {
-  const last = /^bytes=-(\d+)$/i.exec(range)?.[1]
-  return last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
+/**
+ * Leaves the range alone to Express. It would send the whole file to a request with no-cache (as every fetch() with a tag
+ * does), take weak tags as strong and times as growing. A suffix longer than the file is the whole file (RFC 9110, 14.1.2).
+ */
+function leaveToExpress(request: Request, isOfThis: boolean, { bytes }: SnapshotFile): void {
+  const { range } = request.headers
+  const last = /^bytes=-(\d+)$/i.exec(range ?? '')?.[1]
+  const isWhole = last !== undefined && Number(last) > bytes
+  request.headers = range === undefined || !isOfThis ? {} : { range: isWhole ? 'bytes=0-' : range }
 }
 
-interface Bytes extends Pick<FileOfSnapshot, 'file' | 'folder'> {
-  readonly range: string | undefined
-}
-
-/** Sends the bytes by Express, which handles ranges and HEAD; headers are set before. */
-async function sendBytes(
-  request: Request,
-  reply: Reply,
-  { file, folder: root, range }: Bytes,
-): Promise<void> {
-  // Express would send the whole file to a request with no-cache (as every fetch() with a tag does), take weak tags as
-  // strong and times as growing: it sees no condition.
-  request.headers = range === undefined ? {} : { range: clampSuffix(range, file) }
+// Express handles ranges and HEAD; headers are set before.
+async function sendBytes(reply: Reply, root: string, { name, bytes }: SnapshotFile): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const options = { root, cacheControl: false, etag: false, lastModified: false }
-  reply.sendFile(file.name, options, (error?: Error) => {
-    const hasLeft = error !== undefined && ['ECONNABORTED', 'EPIPE'].includes(codeOf(error) ?? '')
+  reply.sendFile(name, options, (error?: Error) => {
+    const hasLeft = ['ECONNABORTED', 'EPIPE'].includes(codeOf(error) ?? '')
     if (error === undefined || hasLeft) resolve()
-    else reject(error)
-  })
-  try {
-    await promise
-  } catch (error) {
-    // An unreadable file is a fault of the service, whatever status Express gives it.
-    if (!(error instanceof Error && 'status' in error && error.status === 416)) {
-      throw new Error(`${file.name} cannot be read`, { cause: error })
+    else if ('status' in error && error.status === 416) {
+      reject(new ApiError(416, `The range is outside ${name}, which has ${bytes} bytes`))
+    } else {
+      // An unreadable file is a fault of the service, whatever status Express gives it.
+      reject(new Error(`${name} cannot be read`, { cause: error }))
     }
-    throw new ApiError(416, `The range is outside ${file.name}, which has ${file.bytes} bytes`, {
-      headers: { 'Content-Range': `bytes */${file.bytes}` },
-    })
-  }
+  })
+  await promise
 }
 
 const RELATIVE_URL = /"contentUrl": "(?!https?:)/g
 
 /** Sends the description of a snapshot with whole addresses, which its readers need where there is no folder. */
-async function sendCroissant(
-  request: Request,
-  reply: Reply,
-  folder: string,
-  { url }: SnapshotEntry,
-): Promise<void> {
-  const text = await readFile(join(folder, CROISSANT_FILE), 'utf8')
+async function sendCroissant(request: Request, reply: Reply, path: string, { url }: SnapshotEntry) {
+  const text = await readFile(path, 'utf8')
   const address = encodeURI(`${request.protocol}://${request.host}${url}/`)
   const whole = text.replaceAll(RELATIVE_URL, () => `"contentUrl": "${address}`)
   await sendOpen(request, reply, CROISSANT_TYPE, whole)

@@ -154,7 +154,8 @@ describe('in a running service', () => {
     const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
     const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder,
       count(*) AS files FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL`
-    using _earlier = await snapshots.take('20261120T020000Z', 'clients')
+    using held = new DisposableStack()
+    held.use(await snapshots.take('20261120T020000Z', 'clients'))
     using snapshot = await snapshots.take(undefined, 'clients')
     expect(await snapshot.query(settings, {})).toEqual([{ memory: '953.6 MiB', folder: '', files: 2n }])
     await snapshots.close()
