@@ -6,6 +6,7 @@ import {
   runAsProcess,
   runCommandLine,
   type CommandLine,
+  type Work,
 } from '../../pipeline/program/program.ts'
 import { readSettings, type Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
@@ -43,9 +44,15 @@ const REPORT_EVERY = 1000
 const command = commandsOf<Dependencies>()
 const ACCOUNT = { account: { type: 'string', value: 'NAME', help: 'the account of the directory' } } as const
 
-function readAccount({ account }: { readonly account?: string | undefined }, name: string): string {
-  if (account !== undefined && account !== '') return account
-  throw new OperatorError(`The account is missing: ${name} --account NAME`)
+/** Work for the account in the options of the command `name`. */
+function forAccount(
+  name: string,
+  { account }: { readonly account?: string | undefined },
+  work: (account: string, dependencies: Dependencies) => Promise<void>,
+): Work<Dependencies> {
+  if (account === undefined || account === '')
+    throw new OperatorError(`The account is missing: ${name} --account NAME`)
+  return (dependencies) => work(account, dependencies)
 }
 
 const set = command({
@@ -53,9 +60,8 @@ const set = command({
   summary: 'connects the account to its directory, or changes the given options of its connection',
   options: { ...ACCOUNT, ...SET_OPTIONS },
   prepare(values) {
-    const account = readAccount(values, 'set')
     const given = readOptions(values)
-    return async (dependencies) => await connect(account, given, dependencies)
+    return forAccount('set', values, (account, dependencies) => connect(account, given, dependencies))
   },
 })
 
@@ -84,27 +90,23 @@ const remove = command({
   usage: 'remove --account NAME',
   summary: 'removes the connection; the groups stay as last synced',
   options: ACCOUNT,
-  prepare(values) {
-    const account = readAccount(values, 'remove')
-    return async ({ store, note }) => {
+  prepare: (values) =>
+    forAccount('remove', values, async (account, { store, note }) => {
       if (!(await removeConnection(store, account))) throw notConnected(account)
       note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
-    }
-  },
+    }),
 })
 
 const test = command({
   usage: 'test --account NAME',
   summary: 'requests the first groups as a sync would, and shows what was read; writes nothing',
   options: ACCOUNT,
-  prepare(values) {
-    const account = readAccount(values, 'test')
-    return async (dependencies) => {
-      const connection = await connectionOf(dependencies.store, account)
-      const found = await tryDirectory(connection, dependencies.signal, jobDependencies(dependencies))
-      for (const line of found) dependencies.print(line)
-    }
-  },
+  prepare: (values) =>
+    forAccount('test', values, async (account, dependencies) => {
+      const { store, signal, print } = dependencies
+      const connection = await connectionOf(store, account)
+      print((await tryDirectory(connection, signal, jobDependencies(dependencies))).join('\n'))
+    }),
 })
 
 const sync = command({
@@ -115,35 +117,31 @@ const sync = command({
     'dry-run': { type: 'boolean', help: 'prints what would change, and writes nothing' },
     'allow-deletions': { type: 'boolean', help: 'deletes all that the directory lacks, this time' },
   },
-  prepare(values) {
-    const account = readAccount(values, 'sync')
-    const { 'dry-run': isDryRun = false, 'allow-deletions': allowDeletions = false } = values
-    return async (dependencies) => {
-      const { account_id } = await connectionOf(dependencies.store, account)
-      const { signal, note, print } = dependencies
+  prepare: (values) =>
+    forAccount('sync', values, async (account, dependencies) => {
+      const { store, signal, note, print } = dependencies
+      const { account_id } = await connectionOf(store, account)
+      const allowDeletions = values['allow-deletions'] === true
       const options = { signal, allowDeletions, progress: reportProgress(note) }
-      if (isDryRun) {
+      if (values['dry-run'] === true) {
         showPlan(await prepareSync(account_id, options, jobDependencies(dependencies)), dependencies)
         return
       }
       const job = await syncNow(account_id, options, { ...jobDependencies(dependencies), note })
       print(JSON.stringify(showJob(job)))
       if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
-    }
-  },
+    }),
 })
 
 const erase = command({
   usage: 'erase --account NAME',
   summary: 'removes the connection, and erases all groups of the account: their names, members and ids',
   options: ACCOUNT,
-  prepare(values) {
-    const account = readAccount(values, 'erase')
-    return async ({ store, note }) => {
+  prepare: (values) =>
+    forAccount('erase', values, async (account, { store, note }) => {
       const { groups, members } = await eraseDirectory(store, account)
       note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
-    }
-  },
+    }),
 })
 
 const PROGRAM = {

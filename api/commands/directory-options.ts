@@ -21,6 +21,8 @@ const text = (value: string, help: string, read: Option['read']): Option => {
   return { type: 'string', value, help, read }
 }
 const flag = (help: string, settings: Settings): Option => ({ type: 'boolean', help, read: () => settings })
+const gate = (name: 'gate_groups' | 'gate_members' | 'gate_percent', most: number, help: string) =>
+  text('N', help, (number, option) => ({ [name]: readNumber(number, option, most) }))
 
 const STATIC_TOKEN = { token_url: null, client_id: null }
 const fromVariable = (name: string, option: string) => {
@@ -29,34 +31,26 @@ const fromVariable = (name: string, option: string) => {
 const fromFile = (path: string) => ({ token_kind: 'file', token_source: resolve(path) }) as const
 
 export const SET_OPTIONS = {
-  url: text('URL', 'the address of the directory, which /Groups follows', (url, option) => ({
-    url: readUrl(url, option),
-  })),
-  'token-env': text('VARIABLE', 'the variable of the service that holds the token', (name, option) => ({
-    ...fromVariable(name, option),
-    ...STATIC_TOKEN,
-  })),
-  'token-file': text('PATH', 'a file with mode 0600 that holds the token', (path) => ({
-    ...fromFile(path),
-    ...STATIC_TOKEN,
-  })),
-  'token-url': text('URL', 'where each sync requests a token (OAuth client credentials)', (url, option) => ({
-    token_url: readUrl(url, option),
-  })),
+  url: text('URL', 'the address of the directory, which /Groups follows', (address, option) => {
+    return { url: readUrl(address, option) }
+  }),
+  'token-env': text('VARIABLE', 'the variable of the service that holds the token', (name, option) => {
+    return { ...fromVariable(name, option), ...STATIC_TOKEN }
+  }),
+  'token-file': text('PATH', 'a file with mode 0600 that holds the token', (path) => {
+    return { ...fromFile(path), ...STATIC_TOKEN }
+  }),
+  'token-url': text('URL', 'where a sync requests its token (OAuth)', (address, option) => {
+    return { token_url: readUrl(address, option) }
+  }),
   'client-id': text('ID', 'the OAuth client', (client_id) => ({ client_id })),
   'client-secret-env': text('VARIABLE', 'the variable that holds the secret of the client', fromVariable),
   'client-secret-file': text('PATH', 'a file with mode 0600 that holds it', fromFile),
   members: text('inline|per_group|off', 'from the list (default), a request per group, or none', readMembers),
   schedule: text('CRON|off', 'also syncs at these times, in UTC', readSchedule),
-  'gate-groups': text('N', 'this many groups may always be removed (default: 5)', (number, option) => ({
-    gate_groups: readNumber(number, option, 100_000),
-  })),
-  'gate-members': text('N', 'this many members may always be removed (default: 50)', (number, option) => ({
-    gate_members: readNumber(number, option, 500_000),
-  })),
-  'gate-percent': text('N', 'beyond them, this percentage may be (default: 20)', (number, option) => ({
-    gate_percent: readNumber(number, option, 100),
-  })),
+  'gate-groups': gate('gate_groups', 100_000, 'this many groups may always be removed (default: 5)'),
+  'gate-members': gate('gate_members', 500_000, 'this many members may always be removed (default: 50)'),
+  'gate-percent': gate('gate_percent', 100, 'beyond them, this percentage may be (default: 20)'),
   'allow-private': flag('allows a private network, and this machine', { allow_private: 1 }),
   'no-allow-private': flag('reverts it', { allow_private: 0 }),
   'allow-loopback': flag('allows this machine, by http too', { allow_loopback: 1 }),

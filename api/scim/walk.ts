@@ -37,16 +37,23 @@ function isOf(failed: SyncFailure | undefined, failures: Failures): boolean {
  */
 export async function walkGroups(options: WalkOptions, more: Query = {}): Promise<Walk> {
   let failed: SyncFailure | undefined
+  let unpaged: Walk | undefined
   for (const way of waysToList(options)) {
-    if (way['count'] === undefined && isOf(failed, NEEDS_COUNT)) continue
+    if (!mayHelp(way, failed, unpaged)) continue
     const walk = new Walk({ ...way, ...more })
-    // Once a way has failed in spite of retries, every other one is tried once.
-    const patience = isOf(failed, STARTS_ANEW) ? BRIEF : options.limits
-    const fault = (await follow(walk, options, patience)) ?? walk.repetition(failed)
-    if (fault === undefined) return walk
-    if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
+    const fault = await follow(walk, options, failed)
+    if (failed === undefined || fault?.failure === 'directory_incomplete') failed = fault
+    if (fault !== undefined) continue
+    if (!walk.isRepeating) return walk
+    unpaged = walk
   }
+  if (unpaged !== undefined) return unpaged
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
+}
+
+function mayHelp(way: Query, failed: SyncFailure | undefined, unpaged: Walk | undefined): boolean {
+  if (unpaged !== undefined) return 'cursor' in way
+  return way['count'] !== undefined || !isOf(failed, NEEDS_COUNT)
 }
 
 /** The queries of a first page, the best first. */
@@ -60,13 +67,15 @@ function waysToList({ offer, limits, withMembers }: WalkOptions): Query[] {
   return withMembers ? ways : ways.flatMap((way) => [{ ...way, excludedAttributes: 'members' }, way])
 }
 
-/** Follows a list to its end. Resolves to a failure after which another way may work. */
+/** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
 async function follow(
   walk: Walk,
   options: WalkOptions,
-  patience: Patience,
+  failed: SyncFailure | undefined,
 ): Promise<SyncFailure | undefined> {
   const { limits, take } = options
+  // Once a way has failed in spite of retries, every other one is tried once.
+  const patience = isOf(failed, STARTS_ANEW) ? BRIEF : limits
   for (let asked = 0; asked < limits.pages; asked += 1) {
     const page = await orFailure((asked === 0 ? requestFirst : requestNext)(walk, options, patience))
     if (page instanceof SyncFailure) {
@@ -77,7 +86,7 @@ async function follow(
     }
     walk.add(page)
     const goesOn = await take(page, walk)
-    if (!goesOn || walk.isLast(page)) return undefined
+    if (!goesOn || walk.isLast(page)) return walk.repetition(failed)
     walk.advance(page)
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
@@ -130,12 +139,12 @@ export class Walk {
   unusable = 0
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   isUnsteady = false
+  /** Whether the second page repeats the first, so that the directory may lack paging. */
+  isRepeating = false
   // Of this walk alone: in a second walk every group is known.
   readonly #seen = new Set<string>()
   readonly #cursors = new Set<string>()
   #bringsNothing = false
-  // Whether the second page repeats the first, so that the directory may lack paging.
-  #isRepeating = false
 
   constructor(way: Query) {
     this.query = way
@@ -152,12 +161,12 @@ export class Walk {
   }
 
   /**
-   * The fault of a walk with the same groups on its second page. It may have all of them, if the first page had another
-   * number of rows than requested, and no other walk was stuck.
+   * The fault of a walk that repeats its first page. Without fault it may have all groups: if the page had another number
+   * of rows than requested, and no other walk had this fault.
    */
   repetition(failed: SyncFailure | undefined): SyncFailure | undefined {
     const isStuck = this.rows === this.#count || failed?.failure === 'directory_incomplete'
-    if (!this.#isRepeating || !isStuck) return undefined
+    if (!this.isRepeating || !isStuck) return undefined
     const detail = `${this.groups} groups, and the same ones on the next page with any paging`
     return new SyncFailure('directory_incomplete', detail)
   }
@@ -173,7 +182,7 @@ export class Walk {
     this.isUnsteady ||= this.total !== undefined && page.total !== undefined && this.total !== page.total
     this.total = page.total ?? this.total
     if (this.pages > 0 && this.#bringsNothing) {
-      this.#isRepeating = this.pages === 1 && page.rows > 0 && !this.isEndStated
+      this.isRepeating = this.pages === 1 && page.rows > 0 && !this.isEndStated
       return
     }
     this.pages += 1

@@ -1,4 +1,5 @@
 /** CONTRACT 5: a group or member is removed only when the directory's answer proves it. */
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { until } from '../../support/api.ts'
@@ -16,6 +17,7 @@ import {
 import { startSyncApi, syncByCommand } from '../../support/scim/sync.ts'
 import { TestStores } from '../../support/stores.ts'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
+import type { Store } from '../../../api/store/store.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -24,13 +26,14 @@ const { connect } = useAccounts()
 const person = (value: string) => ({ value, type: 'User', display: `User ${value}` })
 
 describe('the last member of a group', () => {
+  const others = { id: 'a', displayName: 'A', members: [person('ann'), person('bob')] }
+  const solo = { id: 'solo', displayName: 'Solo', members: [person('cid')] }
+
   it.each([
     ['no attribute', {}],
     ['null', { members: null }],
     ['an empty list', { members: [] }],
   ])('leaves it if the directory then sends %s', async (_name, empty) => {
-    const others = { id: 'a', displayName: 'A', members: [person('ann'), person('bob')] }
-    const solo = { id: 'solo', displayName: 'Solo', members: [person('cid')] }
     await using directory = await startDirectory([others, solo])
     const acme = await connect(directory.url)
     await acme.sync()
@@ -41,23 +44,17 @@ describe('the last member of a group', () => {
     expect((await acme.changes(job.id)).members_left).toEqual({ count: 1, names: ['Solo: User cid'] })
   })
 
-  it('leaves the only group too, since that group had members before', async () => {
-    await using directory = await startDirectory(groupsNamed('1'))
+  it.each([
+    ['leaves the only group too, since that had members before', 1, null, 0],
+    ['stays if more members would leave than the gate allows', 60, FAILURES.deletion_threshold_exceeded, 60],
+  ])('%s', async (_name, before, error_message, after) => {
+    const members = Array.from({ length: before }, (_, index) => person(`user-${index}`))
+    await using directory = await startDirectory([{ ...solo, members }])
     const acme = await connect(directory.url)
     await acme.sync()
-    directory.groups.splice(0, 1, { id: '1', displayName: 'Group 1' })
-    await acme.sync()
-    expect(await acme.all()).toEqual({ 'Group 1': [] })
-  })
-
-  it('stays if more members would leave than the gate allows', async () => {
-    const members = Array.from({ length: 60 }, (_, index) => person(`user-${index}`))
-    await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
-    const acme = await connect(directory.url)
-    await acme.sync()
-    directory.groups.splice(0, 1, { id: '1', displayName: 'Staff' })
-    expect((await acme.sync()).error_message).toBe(FAILURES.deletion_threshold_exceeded)
-    expect((await acme.groups()).data[0]?.member_count).toBe(60)
+    directory.groups.splice(0, 1, { id: 'solo', displayName: 'Solo' })
+    expect((await acme.sync()).error_message).toBe(error_message)
+    expect((await acme.groups()).data[0]?.member_count).toBe(after)
   })
 })
 
@@ -115,40 +112,26 @@ describe('a list that ignores count', () => {
   /** The newest 50 groups, whatever is requested, as if there were no more. */
   const capped = (groups: readonly DirectoryGroup[]): Quirk =>
     ofList(() => ({ body: { totalResults: Math.min(50, groups.length), Resources: groups.slice(-50) } }))
+  const noSingleGroups: Quirk = ({ path }) =>
+    path.startsWith('/Groups/') ? { status: 404, body: {} } : undefined
+  const more = groupsNamed('51', '52', '53', '54', '55')
 
-  it('deletes no group that answers by its id, and the job says that the list may be capped', async () => {
-    const groups = manyGroups(50)
-    await using directory = await startDirectory(groups, { quirk: capped(groups) })
-    const acme = await connect(directory.url)
-    await acme.sync()
-    groups.push(...groupsNamed('51', '52', '53', '54', '55'))
-    const job = await acme.sync()
-    expect(job).toMatchObject({ status: 'succeeded', synced_groups: 55, deleted_groups: 0 })
-    const { warnings } = await acme.changes(job.id)
-    expect(warnings.join()).toContain('may be capped')
-    expect(warnings.join()).toContain('5 groups not in the list')
-  })
-
-  it('deletes a group that is answered with 404', async () => {
-    const groups = manyGroups(50)
-    await using directory = await startDirectory(groups, { quirk: capped(groups) })
-    const acme = await connect(directory.url)
-    await acme.sync()
-    groups.shift()
-    expect(await acme.sync()).toMatchObject({ synced_groups: 49, deleted_groups: 1 })
-  })
-
-  it('deletes nothing if the directory answers no request for a single group', async () => {
+  it.each<[string, (groups: DirectoryGroup[]) => void, Quirk | undefined, [number, number, number]]>([
+    ['deletes no group that answers by its id', (groups) => groups.push(...more), undefined, [55, 0, 5]],
+    ['deletes a group that is answered with 404', (groups) => groups.shift(), undefined, [49, 1, 0]],
+    ['deletes nothing if it answers for no group', (groups) => groups.shift(), noSingleGroups, [50, 0, 1]],
+  ])('%s, and the job says that it may be capped', async (_name, change, quirk, [synced, deleted, kept]) => {
     const groups = manyGroups(50)
     const list = capped(groups)
-    await using directory = await startDirectory(groups, {
-      quirk: (asked) =>
-        list(asked) ?? (asked.path.startsWith('/Groups/') ? { status: 404, body: {} } : undefined),
-    })
+    await using directory = await startDirectory(groups, { quirk: (asked) => list(asked) ?? quirk?.(asked) })
     const acme = await connect(directory.url)
     await acme.sync()
-    groups.shift()
-    expect(await acme.sync()).toMatchObject({ synced_groups: 50, deleted_groups: 0 })
+    change(groups)
+    const job = await acme.sync()
+    expect(job).toMatchObject({ status: 'succeeded', synced_groups: synced, deleted_groups: deleted })
+    const { warnings } = await acme.changes(job.id)
+    expect(warnings.join()).toContain('may be capped')
+    if (kept > 0) expect(warnings.join()).toMatch(new RegExp(`${kept} groups? not in the list`))
   })
 })
 
@@ -172,25 +155,43 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh }) => 
     expect(await acme.all()).toEqual({ Old: ['ann'], 'Group 1': ['user-of-1'], Back: ['eve'] })
   })
 
+  const countOf = async (store: Store, table: string) =>
+    Number((await store.query(`SELECT count(*) AS n FROM ${table}`))[0]?.['n'])
+
   it('keep no rows of members that no group has any more', async () => {
     await using directory = await startDirectory(manyGroups(300))
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
-    const changed = directory.groups.map((group) => ({
-      ...group,
-      members: [person('new'), ...(group.members ?? [])],
-    }))
-    directory.groups.splice(0, 300, ...changed)
+    const grown = directory.groups.map(({ members, ...group }) => {
+      return { ...group, members: [person('new'), ...(members ?? [])] }
+    })
+    directory.groups.splice(0, 300, ...grown)
     await acme.sync()
     directory.groups.length = 0
     await acme.sync()
-    const count = async (table: string) =>
-      (await service.store.query(`SELECT count(*) AS n FROM ${table}`))[0]?.['n']
     // A job is over before its unused lists are deleted.
-    await until(
-      async () => (await count('scim_members')) === 600 && (await count('scim_member_lists')) === 300,
-    )
+    const counts = async () =>
+      await Promise.all(['scim_members', 'scim_member_lists'].map((table) => countOf(service.store, table)))
+    await until(async () => (await counts()).join() === '600,300')
+  })
+
+  it('lose a former list of members in small steps, between which others are served', async () => {
+    const members = Array.from({ length: 20_000 }, (_, index) => ({ value: `user-${index}` }))
+    await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url, { gate_percent: 100 })
+    await acme.sync()
+    directory.groups.splice(0, 1, { id: '1', displayName: 'Staff', members: members.slice(1) })
+    await acme.post()
+    let largestStep = 0
+    for (let before = 0, count = 0; count !== 19_999; before = count) {
+      count = await countOf(service.store, 'scim_members')
+      largestStep = Math.max(largestStep, before - count)
+      await endOfTurn()
+    }
+    expect(largestStep).toBeGreaterThan(0)
+    expect(largestStep).toBeLessThan(5000)
   })
 
   it('are written once: a second sync of 3,000 unchanged ones touches no row', async () => {

@@ -197,6 +197,16 @@ describeDirectories(useAccounts(), {
     quirk: byCursor(hundreds, { says: false, most: 100 }),
     ends: 250,
   },
+  'pages by cursor alone in truth, and says a smaller page than it gives': {
+    quirk: (asked) => {
+      if (asked.path === '/ServiceProviderConfig') return { body: { filter: { maxResults: 50 } } }
+      if (asked.query.has('cursor')) return byCursor(hundreds, { most: 100, total: false })(asked)
+      return ofList(() => ({ body: listOf(hundreds.slice(0, 100), new URLSearchParams({ count: '100' })) }))(
+        asked,
+      )
+    },
+    ends: 250,
+  },
   'ends its cursors with an empty one': list(
     () => ({ body: { Resources: some, nextCursor: '' } }),
     3,
