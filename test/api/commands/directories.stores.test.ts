@@ -14,6 +14,9 @@ import {
   groupsNamed,
   manyGroups,
   startDirectory,
+  type DirectoryOptions,
+  type Quirk,
+  type Reply,
 } from '../../support/scim/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../support/processes.ts'
@@ -91,15 +94,6 @@ stores.describeOnce('directories set --token-env', () => {
       expect(await set(name)).toContain('There is no account')
     },
   )
-})
-
-stores.describeOnce('directories --help', () => {
-  it('names every command', async () => {
-    const run = await directories({ DATA_DIR: folders.make() }, '--help')
-    expect(run.code).toBe(0)
-    for (const command of ['set', 'list', 'remove', 'test', 'sync', 'erase'])
-      expect(run.stdout).toContain(`  ${command}`)
-  })
 })
 
 describe.each(stores.kinds)('on $name', ({ fresh }) => {
@@ -248,83 +242,55 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(JSON.parse(run.stdout)).toMatchObject({ error_message: FAILURES.token_unavailable })
     })
 
-    it('exits with 1 and the sentence of the failure', async () => {
-      await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
-      const run = await sync(await connected(directory.url))
-      expect(run.code).toBe(1)
-      expect(run.stderr).toContain(FAILURES.directory_unauthorized)
-      expect(JSON.parse(run.stdout)).toMatchObject({ status: 'failed' })
-    })
-
-    it('is listed with the reason of its failure', async () => {
+    it('exits with 1 and the sentence of the failure, which list shows too', async () => {
       await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
       const settings = await connected(directory.url)
-      await sync(settings)
-      expect((await directories(settings, 'list')).stdout).toContain(
-        `Z\t${FAILURES.directory_unauthorized}\n`,
-      )
+      const sentence = FAILURES.directory_unauthorized
+      const run = await sync(settings)
+      expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) })
+      expect(JSON.parse(run.stdout)).toMatchObject({ status: 'failed' })
+      expect((await directories(settings, 'list')).stdout).toContain(`Z\t${sentence}\n`)
     })
 
-    it('--dry-run prints what would change and writes nothing', async () => {
+    it('--dry-run prints what would change, with warnings, and writes nothing', async () => {
       await using directory = await startDirectory(groupsNamed('1', '2', '3'))
       const settings = await connected(directory.url)
       await sync(settings)
       directory.groups.splice(0, 3, { id: '1', displayName: 'New\tname' })
-      directory.groups.push(
-        { id: '3', displayName: 'Group 3', members: [{ value: 'new' }] },
-        ...groupsNamed('4'),
-      )
+      const members = [{ value: 'new' }, { value: '' }]
+      directory.groups.push({ id: '3', displayName: 'Group 3', members }, ...groupsNamed('4'))
       for (let times = 0; times < 2; times += 1) {
         const run = await sync(settings, '--dry-run')
         expect(run.code).toBe(0)
         expect(run.stdout).toBe(
           'groups added: 1\n  Group 4\ngroups renamed: 1\n  Group 1 -> New name\ngroups deleted: 1\n  Group 2\n' +
             'members joined: 2\n  Group 3: new\n  Group 4: user-of-4\n' +
-            'members left: 2\n  New name: user-of-1\n  Group 3: user-of-3\n',
+            'members left: 2\n  New name: user-of-1\n  Group 3: user-of-3\n' +
+            'warning: 1 group with members that have no usable id: these are left out (the first: "3")\n',
         )
       }
-      const store = await openStore(settings, new Date())
-      expect(await store.query('SELECT 1 AS job FROM scim_sync_jobs')).toHaveLength(1)
-      await store.close()
+      expect(await rowsOf(settings, 'scim_sync_jobs')).toBe(1)
     })
 
-    it('--dry-run shows the warnings', async () => {
-      const members = [{ value: '' }, { value: 'ann' }]
-      await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
-      const run = await sync(await connected(directory.url), '--dry-run')
-      expect(run.stdout).toContain('\nwarning: 1 group with members that have no usable id')
-    })
-
-    it("removes as much as the connection's gate allows", async () => {
+    it("removes as much as the connection's gate allows, and all with --allow-deletions", async () => {
       await using directory = await startDirectory(manyGroups(20))
       const settings = await connected(directory.url, '--gate-groups 3')
+      const job = async (more?: string): Promise<unknown> => JSON.parse((await sync(settings, more)).stdout)
       await sync(settings)
       directory.groups.splice(0, 5)
       expect((await sync(settings)).stderr).toContain(FAILURES.deletion_threshold_exceeded)
       await directories(settings, 'set --account acme --gate-percent 25')
-      expect(JSON.parse((await sync(settings)).stdout)).toMatchObject({ deleted_groups: 5 })
-    })
+      expect(await job()).toMatchObject({ deleted_groups: 5 })
 
-    it('--allow-deletions lifts the gate for one run', async () => {
-      await using directory = await startDirectory(manyGroups(20))
-      const settings = await connected(directory.url)
-      await sync(settings)
-      directory.groups.splice(0, 15)
+      directory.groups.splice(0, 10)
       const dry = await sync(settings, '--dry-run')
-      expect(dry.stdout).toContain('groups deleted: 15\n  Group 1\n')
+      expect(dry.stdout).toContain('groups deleted: 10\n  Group ')
       expect(dry.stderr).toContain(FAILURES.deletion_threshold_exceeded)
       expect((await sync(settings)).code).toBe(1)
-      expect(JSON.parse((await sync(settings, '--allow-deletions')).stdout)).toMatchObject({
-        synced_groups: 5,
-        deleted_groups: 15,
-      })
-
+      expect(await job('--allow-deletions')).toMatchObject({ synced_groups: 5, deleted_groups: 10 })
       directory.groups.length = 0
       expect((await sync(settings)).stderr).toContain(FAILURES.directory_empty)
-      expect(JSON.parse((await sync(settings, '--allow-deletions')).stdout)).toMatchObject({
-        synced_groups: 0,
-        deleted_groups: 5,
-      })
+      expect(await job('--allow-deletions')).toMatchObject({ synced_groups: 0, deleted_groups: 5 })
     })
   })
 
@@ -339,42 +305,34 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       )
     })
 
-    it.each([
-      ['by cursor alone', ['startIndex'], { cursor: true }, 'cursor'],
-      ['in no way', ['startIndex', 'cursor'], {}, 'nothing'],
-    ])('requests groups of a directory that pages %s', async (_how, refused, options, output) => {
-      await using directory = await startDirectory(manyGroups(3), {
-        ...options,
-        quirk: ({ query }) =>
-          refused.some((name) => query.has(name)) ? { status: 400, body: {} } : undefined,
-      })
-      const run = await directories(await connected(directory.url), 'test --account acme')
-      expect(run.stdout).toContain(`\npages by: ${output}`)
-    })
+    const refuses =
+      (...names: string[]): Quirk =>
+      ({ query }) =>
+        names.some((name) => query.has(name)) ? { status: 400, body: {} } : undefined
+    const first =
+      (reply: Reply): Quirk =>
+      ({ path }) =>
+        path === '/Groups/1' ? reply : undefined
 
-    it.each([
-      ['per_group', undefined, 'of these with members: 3\n'],
-      ['per_group', { id: '1', displayName: 'A' }, 'of these with members: 2\n'],
-      ['per_group', 404, 'of these with members: 2\n1 group with members that could not be read'],
-      ['off', undefined, ''],
-    ])('requests members as a sync would: %s, reply %j', async (members, reply, output) => {
-      await using directory = await startDirectory(manyGroups(3), {
-        quirk: ({ path }) => {
-          if (path !== '/Groups/1' || reply === undefined) return undefined
-          return typeof reply === 'number' ? { status: reply, body: {} } : { body: reply }
-        },
-      })
+    it.each<[string, DirectoryOptions, number, string]>([
+      ['inline', { cursor: true, quirk: refuses('startIndex') }, 3, '\npages by: cursor\n'],
+      ['inline', { quirk: refuses('startIndex', 'cursor') }, 3, '\npages by: nothing'],
+      ['per_group', {}, 3, 'first page: 3\nof these with members: 3\n'],
+      ['per_group', { quirk: first({ body: { id: '1' } }) }, 3, 'with members: 2\n'],
+      [
+        'per_group',
+        { quirk: first({ status: 404, body: {} }) },
+        3,
+        'with members: 2\n1 group with members that',
+      ],
+      ['per_group', {}, 0, 'first page: 0\n'],
+      ['off', {}, 3, 'first page: 3\n'],
+    ])('requests groups as a sync would: %s, %j, %i groups', async (members, options, count, output) => {
+      await using directory = await startDirectory(manyGroups(count), options)
       const settings = await connected(directory.url, `--members ${members}`)
       const run = await directories(settings, 'test --account acme')
       expect(run).toMatchObject({ code: 0, stderr: '' })
-      expect(run.stdout).toContain(`\ngroups on the first page: 3\n${output}`)
-    })
-
-    it('works without a group', async () => {
-      await using directory = await startDirectory([])
-      const settings = await connected(directory.url, '--members per_group')
-      const run = await directories(settings, 'test --account acme')
-      expect(run.stdout).toContain('\ngroups on the first page: 0\n')
+      expect(run.stdout).toContain(output)
     })
 
     it('exits with 1 and the reason', async () => {
@@ -385,26 +343,38 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     })
   })
 
-  describe('directories erase', () => {
-    async function rows(settings: StoreSettings) {
-      const store = await openStore(settings, new Date())
-      const count = async (table: string) => (await store.query(`SELECT 1 AS x FROM ${table}`)).length
-      const counts = [await count('scim_groups'), await count('scim_members')]
-      await store.close()
-      return counts
-    }
+  async function rowsOf(settings: StoreSettings, table: string) {
+    const store = await openStore(settings, new Date())
+    const { length } = await store.query(`SELECT 1 AS x FROM ${table}`)
+    await store.close()
+    return length
+  }
 
+  it('directories remove removes the connection and keeps the groups', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    const settings = await connected(directory.url)
+    await sync(settings)
+    expect((await directories(settings, 'remove --account acme')).code).toBe(0)
+    expect((await directories(settings, 'list')).stdout).toMatch(/^account\t[^\n]+\n$/)
+    expect(await rowsOf(settings, 'scim_groups WHERE deleted_at IS NULL')).toBe(1)
+  })
+
+  describe('directories erase', () => {
     const erase = (settings: StoreSettings) => directories(settings, 'erase --account acme')
 
     it('erases the connection and all groups of the account, deleted ones included', async () => {
       await using directory = await startDirectory(groupsNamed('1', '2', '3'))
       const settings = await connected(directory.url)
+      const counts = async () => [
+        await rowsOf(settings, 'scim_groups'),
+        await rowsOf(settings, 'scim_members'),
+      ]
       await sync(settings)
       directory.groups.splice(0, 1)
       await sync(settings)
-      expect(await rows(settings)).toEqual([3, 2])
+      expect(await counts()).toEqual([3, 2])
       expect((await erase(settings)).stderr).toContain('3 groups and 2 memberships')
-      expect(await rows(settings)).toEqual([0, 0])
+      expect(await counts()).toEqual([0, 0])
       expect((await directories(settings, 'list')).stdout).not.toContain('acme')
     })
 
@@ -417,19 +387,6 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       const run = await erase(settings)
       expect(run.code).toBe(2)
       expect(run.stderr).toContain('erase again once it has ended')
-    })
-  })
-
-  describe('directories remove', () => {
-    it('removes the connection and keeps the groups', async () => {
-      await using directory = await startDirectory(groupsNamed('1'))
-      const settings = await connected(directory.url)
-      await sync(settings)
-      expect((await directories(settings, 'remove --account acme')).code).toBe(0)
-      expect((await directories(settings, 'list')).stdout).toMatch(/^account\t[^\n]+\n$/)
-      const store = await openStore(settings, new Date())
-      expect(await store.query('SELECT 1 AS x FROM scim_groups WHERE deleted_at IS NULL')).toHaveLength(1)
-      await store.close()
     })
   })
 })

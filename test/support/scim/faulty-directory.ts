@@ -38,7 +38,7 @@ export interface Asked {
 /** Answers instead of the directory; undefined leaves the answer to the directory. */
 export type Quirk = (asked: Asked) => Reply | undefined
 
-interface DirectoryOptions {
+export interface DirectoryOptions {
   readonly quirk?: Quirk
   /** Advertises and uses paging by cursor. */
   readonly cursor?: boolean
