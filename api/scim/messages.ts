@@ -12,12 +12,12 @@ export interface Member {
   readonly displayName: string | null
 }
 
-/** A group in a reply. */
+/** A group in a reply, with the names of its columns in the store. */
 export interface ReceivedGroup {
   /** The directory's `id`. */
-  readonly scimId: string
-  readonly externalId: string | null
-  readonly displayName: string
+  readonly scim_id: string
+  readonly external_id: string | null
+  readonly display_name: string
   /** Empty if the attribute is missing, null or empty, which is the same (RFC 7643, 2.5); null if it is unreadable. */
   readonly members: readonly Member[] | null
   /** Whether members without a usable id were left out. */
@@ -63,18 +63,18 @@ export function readPage(body: unknown): Page {
 
 /** Reads one group; undefined without a usable id. */
 export function readGroup(row: unknown): ReceivedGroup | undefined {
-  const scimId = readId(attribute(row, 'id'))
+  const scim_id = readId(attribute(row, 'id'))
   // The latter two would climb out of the request path.
-  if (scimId === undefined || scimId === '.' || scimId === '..') return undefined
+  if (scim_id === undefined || scim_id === '.' || scim_id === '..') return undefined
   const list = attribute(row, 'members')
   // SCIM 1.1 marks removed members instead of omitting them.
   const entries = asList(list).filter((entry) => attribute(entry, 'operation') !== 'delete')
   const members = entries.map(readMember).filter((member) => member !== undefined)
   const isUnreadable = (members.length === 0 && entries.length > 0) || typeof (list ?? {}) !== 'object'
   return {
-    scimId,
-    externalId: readId(attribute(row, 'externalId')) ?? null,
-    displayName: readText(attribute(row, 'displayName'))?.trim() || scimId,
+    scim_id,
+    external_id: readId(attribute(row, 'externalId')) ?? null,
+    display_name: readText(attribute(row, 'displayName'))?.trim() || scim_id,
     members: isUnreadable ? null : members,
     lacksMembers: members.length < entries.length,
   }

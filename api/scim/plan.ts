@@ -47,7 +47,7 @@ export interface MemberList {
 }
 
 /** A group of the directory; its members are null if they were not read. */
-export interface RemoteGroup extends Pick<ReceivedGroup, 'scimId' | 'externalId' | 'displayName'> {
+export interface RemoteGroup extends Pick<ReceivedGroup, 'scim_id' | 'external_id' | 'display_name'> {
   readonly members: MemberList | null
 }
 
@@ -73,12 +73,11 @@ export async function planSync(
   const free = stored.filter(({ scim_id }) => !remote.has(scim_id) && !staying.has(scim_id))
   await endOfTurn()
   const [living, deleted] = [byExternalId(free.filter(isLiving)), byExternalId(free.filter(isDeleted))]
-  const recreated = [...remote.values()].filter(({ scimId }) => !byScimId.has(scimId))
-  const unique = byUniqueKey(recreated, ({ externalId }) => externalId)
+  const recreated = byExternalId([...remote.values()].filter(({ scim_id }) => !byScimId.has(scim_id)))
   const findFormer = (group: RemoteGroup) => {
-    const { scimId, externalId } = group
-    if (externalId === null || unique.get(externalId) !== group) return byScimId.get(scimId)
-    return living.get(externalId) ?? deleted.get(externalId)
+    const { scim_id, external_id } = group
+    if (external_id === null || recreated.get(external_id) !== group) return byScimId.get(scim_id)
+    return living.get(external_id) ?? deleted.get(external_id)
   }
   const suppliesMembers = remote.values().some(({ members }) => members !== null && members.count > 0)
   const matched = new Set<StoredGroup>()
@@ -92,10 +91,8 @@ export async function planSync(
     if ((done += 1) % PER_TURN === 0) await endOfTurn()
   }
   const isAbsent = (group: StoredGroup) => !matched.has(group) && !staying.has(group.scim_id)
-  changes.push(
-    ...stored.filter((group) => isLiving(group) && isAbsent(group)).map((group) => deletionOf(group, now)),
-  )
-  return changes
+  const absent = stored.filter((group) => isLiving(group) && isAbsent(group))
+  return [...changes, ...absent.map((group) => deletionOf(group, now))]
 }
 
 const isDeleted = ({ deleted_at }: StoredGroup): boolean => deleted_at !== null
@@ -103,16 +100,11 @@ const isDeleted = ({ deleted_at }: StoredGroup): boolean => deleted_at !== null
 /** Whether a group is in use. */
 export const isLiving = (group: StoredGroup): boolean => !isDeleted(group)
 
-/** Groups by their externalId. */
-export function byExternalId(groups: readonly StoredGroup[]): Map<string, StoredGroup | undefined> {
-  return byUniqueKey(groups, ({ external_id }) => external_id)
-}
-
-/** Groups by a key; a shared key identifies none. */
-function byUniqueKey<Group>(groups: readonly Group[], keyOf: (group: Group) => string | null) {
+/** Groups by their externalId; a shared one identifies no group. */
+export function byExternalId<Group extends Pick<ReceivedGroup, 'external_id'>>(groups: readonly Group[]) {
   const found = new Map<string, Group | undefined>()
   for (const group of groups) {
-    const key = keyOf(group)
+    const key = group.external_id
     if (key !== null) found.set(key, found.has(key) ? undefined : group)
   }
   return found
@@ -125,7 +117,7 @@ const COMPARED = ['scim_id', 'external_id', 'display_name', 'member_digest', 'de
 
 function changeOf(
   former: StoredGroup | undefined,
-  { scimId, externalId, displayName, members }: RemoteGroup,
+  { scim_id, external_id, display_name, members }: RemoteGroup,
   { suppliesMembers, time }: { readonly suppliesMembers: boolean; readonly time: string },
 ): Change | undefined {
   const before = former ?? { id: randomUUID(), created_at: time, ...NO_MEMBERS }
@@ -135,9 +127,9 @@ function changeOf(
   const row = {
     ...before,
     ...(list && { member_digest: list.digest, member_count: list.count, member_list: list.listId }),
-    scim_id: scimId,
-    external_id: externalId,
-    display_name: displayName,
+    scim_id,
+    external_id,
+    display_name,
     updated_at: time,
     deleted_at: null,
   }
@@ -216,19 +208,17 @@ export const reportSchema = z.strictObject({
 })
 export type Report = z.infer<typeof reportSchema>
 
-/** The report of a plan; without changes it is one of a job that changed nothing. */
+/** The report of changes; without any it is one of a job that changed nothing. */
 export function reportOf(changes: readonly Change[], warnings: readonly string[]): Report {
-  const groups = {
-    groups_added: [] as string[],
-    groups_renamed: [] as string[],
-    groups_deleted: [] as string[],
-  }
-  for (const { former, row } of changes) {
-    const name = row.display_name
-    if (isDeleted(row)) groups.groups_deleted.push(name)
-    else if (former?.deleted_at !== null) groups.groups_added.push(name)
-    else if (former.display_name !== name) groups.groups_renamed.push(`${former.display_name} -> ${name}`)
-  }
+  const [deleted, others] = [
+    changes.filter(({ row }) => isDeleted(row)),
+    changes.filter(({ row }) => isLiving(row)),
+  ]
+  const added = others.filter(({ former }) => former === undefined || isDeleted(former))
+  const renamed = others.flatMap(({ former, row }) => {
+    const isRenamed = former?.deleted_at === null && former.display_name !== row.display_name
+    return isRenamed ? [`${former.display_name} -> ${row.display_name}`] : []
+  })
   const members = (which: 'joined' | 'left'): Part => ({
     count: sum(changes, (change) => change[which].count),
     names: changes
@@ -238,9 +228,9 @@ export function reportOf(changes: readonly Change[], warnings: readonly string[]
       .toArray(),
   })
   return {
-    groups_added: partOf(groups.groups_added),
-    groups_renamed: partOf(groups.groups_renamed),
-    groups_deleted: partOf(groups.groups_deleted),
+    groups_added: partOf(added.map(({ row }) => row.display_name)),
+    groups_renamed: partOf(renamed),
+    groups_deleted: partOf(deleted.map(({ row }) => row.display_name)),
     members_joined: members('joined'),
     members_left: members('left'),
     warnings: [...warnings],

@@ -118,11 +118,11 @@ export class Directory {
     const take = async ({ groups, unusable }: Page, { groups: read, total }: Walk) => {
       if (unusable.length > 0) this.#warn('group_without_id', unusable)
       for (const group of groups) {
-        seen.add(group.scimId)
+        seen.add(group.scim_id)
         // The first row of a group counts.
-        if (this.groups.has(group.scimId)) continue
+        if (this.groups.has(group.scim_id)) continue
         if (this.groups.size >= this.#options.limits.groups) throw tooLarge('groups')
-        this.groups.set(group.scimId, { ...group, members: null })
+        this.groups.set(group.scim_id, { ...group, members: null })
         if (withMembers) await this.#addMembers(group)
       }
       await onPage(read, total)
@@ -140,7 +140,7 @@ export class Directory {
   }
 
   async #addMembers(received: ReceivedGroup): Promise<void> {
-    const { scimId, members, lacksMembers } = received
+    const { scim_id: scimId, members, lacksMembers } = received
     const group = this.groups.get(scimId)
     if (lacksMembers) this.#warn('member_without_id', [scimId])
     else if (members === null) this.#warn('members_unreadable', [scimId])
@@ -246,7 +246,7 @@ async function readById(client: DirectoryClient, scimId: string): Promise<Receiv
   if (answer instanceof SyncFailure && answer.failure === 'directory_too_large') throw answer
   if (answer instanceof SyncFailure) return answer
   const group = answer.status === 200 ? readGroup(answer.body) : undefined
-  if (group?.scimId === scimId) return group
+  if (group?.scim_id === scimId) return group
   const what = answer.status === 200 ? 'something that is not this group' : `status ${answer.status}`
   const detail = `the group "${shorten(scimId)}": the request by its id is answered with ${what}`
   return new SyncFailure('directory_invalid_response', detail)

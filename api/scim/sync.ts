@@ -46,8 +46,8 @@ export async function prepareSync(
     client,
     limits,
     connection,
-    takeMembers: async ({ scimId, externalId }, members) =>
-      await stage.take(members, byId.get(scimId) ?? byOtherId.get(externalId ?? '')),
+    takeMembers: async ({ scim_id, external_id }, members) =>
+      await stage.take(members, byId.get(scim_id) ?? byOtherId.get(external_id ?? '')),
     async onPage(read, total) {
       await stage.flush()
       progress(read, total)

@@ -177,7 +177,7 @@ export class Walk {
 
   add(page: Page): void {
     const known = this.#seen.size
-    for (const { scimId } of page.groups) this.#seen.add(scimId)
+    for (const { scim_id } of page.groups) this.#seen.add(scim_id)
     this.#bringsNothing = this.#seen.size === known
     this.isUnsteady ||= this.total !== undefined && page.total !== undefined && this.total !== page.total
     this.total = page.total ?? this.total

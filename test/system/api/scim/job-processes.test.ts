@@ -1,21 +1,22 @@
 /** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { createKey } from '../../../../../api/accounts/key-store.ts'
-import { openStore } from '../../../../../api/store/open-store.ts'
-import { findConnectionByName, putConnection } from '../../../../../api/scim/connections.ts'
-import { FAILURES } from '../../../../../api/scim/failures.ts'
-import { requestJob, takeJob } from '../../../../../api/scim/job-store.ts'
-import { startProgram, startServer, until } from '../../../../support/api.ts'
-import { halfRequest } from '../../../../support/connections.ts'
+import { createKey } from '../../../../api/accounts/key-store.ts'
+import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
+import { BASE_PATH } from '../../../../api/paths.ts'
+import { findConnectionByName, putConnection } from '../../../../api/scim/connections.ts'
+import { FAILURES } from '../../../../api/scim/failures.ts'
+import { requestJob } from '../../../../api/scim/job-store.ts'
+import { startProgram, startServer, until, type Api } from '../../../support/api.ts'
+import { halfRequest } from '../../../support/connections.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
   groupsNamed,
   manyGroups,
   startDirectory,
-} from '../../../../support/scim/faulty-directory.ts'
-import { asEnvironment, TestStores } from '../../../../support/stores.ts'
-import { connectionTo, startSyncApi, TOKEN_VARIABLE } from '../../../../support/scim/sync.ts'
+} from '../../../support/scim/faulty-directory.ts'
+import { asEnvironment, TestStores } from '../../../support/stores.ts'
+import { administratorOf, connectionTo, startSyncApi, TOKEN_VARIABLE } from '../../../support/scim/sync.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -25,28 +26,43 @@ afterAll(() => stores.removeAll())
 
 const DAY_MS = 24 * 3_600_000
 
-describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh }) => {
-  /** A store with an account that has the directory. */
-  async function connected(url: string) {
-    const settings = await fresh()
-    const store = await openStore(settings, new Date())
-    const key = await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
-    await putConnection(store, 'acme', connectionTo(url), new Date())
-    const accountId = (await findConnectionByName(store, 'acme'))?.account_id ?? ''
-    return { settings, store, key, accountId }
-  }
+const SERVICE = { [TOKEN_VARIABLE]: DIRECTORY_TOKEN }
 
+/** A store in which these accounts have the directory, with their keys and ids. */
+async function connected(settings: StoreSettings, url: string, names: readonly string[]) {
+  const store = await openStore(settings, new Date())
+  const accounts: { key: string; id: string }[] = []
+  for (const name of names) {
+    const key = await createKey(store, { account: name, kind: 'management', now: new Date() })
+    await putConnection(store, name, connectionTo(url), new Date())
+    accounts.push({ key, id: (await findConnectionByName(store, name))?.account_id ?? '' })
+  }
+  return { store, accounts }
+}
+
+/** The API in its own process, once it listens. */
+async function startProcess(settings: StoreSettings) {
+  const { origin, child, ended } = await startServer({ ...asEnvironment(settings), ...SERVICE })
+  const get: Api['get'] = (path, key, init) =>
+    fetch(`${origin}${BASE_PATH}${path}`, { ...init, headers: { Authorization: `Bearer ${key}` } })
+  return {
+    child,
+    ended,
+    administrator: (key: string) => administratorOf({ get }, key),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      expect(await ended).toMatchObject({ code: 0 })
+    },
+  }
+}
+
+describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh }) => {
   it('polls for work at the start, at a request and at the end of a job', async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
-    const { settings, store, key, accountId } = await connected(directory.url)
-    const otherKey = await createKey(store, { account: 'other', kind: 'management', now: new Date() })
-    await putConnection(store, 'other', connectionTo(directory.url), new Date())
-    const other = (await findConnectionByName(store, 'other'))?.account_id ?? ''
-    const queued = [
-      await requestJob(store, accountId, { now: new Date() }),
-      await requestJob(store, other, { now: new Date() }),
-    ]
+    const settings = await fresh()
+    const { store, accounts } = await connected(settings, directory.url, ['acme', 'other'])
+    const queued = await Promise.all(accounts.map(({ id }) => requestJob(store, id, { now: new Date() })))
     await store.close()
     await using service = await startSyncApi(settings, {
       settings: { SCIM_CONCURRENT_SYNCS: '2' },
@@ -57,26 +73,11 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const { job } = await third.post()
     open()
     expect(await third.end(job.id)).toMatchObject({ status: 'succeeded' })
-    for (const [index, each] of [key, otherKey].entries()) {
-      const administrator = service.administrator(each)
-      expect(await administrator.end(queued[index]?.id ?? '')).toMatchObject({ status: 'succeeded' })
+    for (const [index, { key }] of accounts.entries()) {
+      const end = await service.administrator(key).end(queued[index]?.id ?? '')
+      expect(end).toMatchObject({ status: 'succeeded' })
     }
     expect(await third.sync()).toMatchObject({ status: 'succeeded' })
-  })
-
-  it('ends the job of a dead process as interrupted, and a new one can begin', async () => {
-    await using directory = await startDirectory(groupsNamed('1'))
-    const { settings, store, accountId } = await connected(directory.url)
-    const lost = await requestJob(store, accountId, { now: new Date() })
-    await takeJob(store, { id: lost?.id ?? '' }, { id: 'a process that is gone', leaseMs: 0 }, new Date())
-    await store.close()
-    await using service = await startSyncApi(settings)
-    const acme = await service.connect(directory.url)
-    expect(await acme.end(lost?.id ?? '')).toMatchObject({
-      status: 'failed',
-      error_message: FAILURES.interrupted,
-    })
-    expect((await acme.sync()).status).toBe('succeeded')
   })
 
   it('leaves the job of another living process alone, however long it takes', async () => {
@@ -100,25 +101,6 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await acme.end(job.id)).toMatchObject({ status: 'succeeded' })
   })
 
-  it('interrupts running jobs when the service stops, and keeps the groups', async () => {
-    const { quirk, waiting } = gate()
-    await using good = await startDirectory(groupsNamed('1', '2'))
-    await using held = await startDirectory(groupsNamed('3'), { quirk })
-    const settings = await fresh()
-    let id = ''
-    {
-      await using service = await startSyncApi(settings)
-      await (await service.connect(good.url)).sync()
-      const acme = await service.connect(held.url)
-      id = (await acme.post()).job.id
-      await until(() => waiting() > 0)
-    }
-    await using service = await startSyncApi(settings)
-    const acme = await service.connect(good.url)
-    expect(await acme.job(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
-    expect(Object.keys(await acme.all()).toSorted()).toEqual(['Group 1', 'Group 2'])
-  })
-
   it('interrupts running jobs at once, while requests in flight have their time', async () => {
     const { quirk, waiting } = gate()
     await using held = await startDirectory(groupsNamed('1'), { quirk })
@@ -130,8 +112,8 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const request = await halfRequest(service.origin)
     const closed = service.close()
     await until(async () => {
-      const [job] = await service.store.query('SELECT status FROM scim_sync_jobs')
-      return job?.['status'] === 'failed'
+      const [job] = await service.store.query('SELECT failure FROM scim_sync_jobs')
+      return job?.['failure'] === 'interrupted'
     })
     expect(await request.finish()).toMatch(/^HTTP\/1\.1 200 /)
     await closed
@@ -147,15 +129,11 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
       await (await service.connect(good.url)).sync()
       await service.connect(held.url)
     }
-    const server = await startServer({ ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN })
+    const server = await startProcess(settings)
     const store = await openStore(settings, new Date())
     const key = await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
     await store.close()
-    const response = await fetch(`${server.origin}/api/v1/scim/sync-jobs`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${key}` },
-    })
-    const id = response.headers.get('Location')?.split('/').at(-1) ?? ''
+    const { id } = (await server.administrator(key).post()).job
     await until(() => waiting() > 0)
     server.child.kill('SIGKILL')
     await server.ended
@@ -164,6 +142,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const acme = await service.connect(good.url)
     expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
     expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
+    expect((await acme.sync()).status).toBe('succeeded')
   })
 
   // Kills spread over the time of the writing on any machine.
@@ -184,7 +163,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
       const args = ['sync', '--account', 'acme']
       const run = startProgram('commands/directories.ts', args, {
         ...asEnvironment(settings),
-        [TOKEN_VARIABLE]: DIRECTORY_TOKEN,
+        ...SERVICE,
       })
       // The page past the end: next it compares, and then it writes.
       const lastPages = () => directory.asked.filter(({ query }) => query.get('startIndex') === '2001')
@@ -206,4 +185,37 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
       expect(['Group user', 'New new']).toContain([...kinds].join(', '))
     },
   )
+
+  it('run one job per account between two processes, and both show it', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const { quirk, open, waiting } = gate()
+    await using directory = await startDirectory(groupsNamed('1', '2'), { quirk })
+    const settings = await fresh()
+    const { store, accounts } = await connected(settings, directory.url, names)
+    await store.close()
+    await using first = await startProcess(settings)
+    await using second = await startProcess(settings)
+    const pairs = accounts.map(({ key }) => [first.administrator(key), second.administrator(key)] as const)
+
+    const idsOf = async ([one, other]: (typeof pairs)[number]) => {
+      const posts = await Promise.all([one, other, one, other].map((each) => each.post()))
+      return [...new Set(posts.map(({ job }) => job.id))]
+    }
+    const ids = await Promise.all(pairs.map(idsOf))
+    expect(ids.map(({ length }) => length)).toEqual(names.map(() => 1))
+    await until(() => waiting() === names.length)
+    // All are running, so they are returned again.
+    expect(await Promise.all(pairs.map(idsOf))).toEqual(ids)
+    const started = directory.asked.filter(({ path }) => path === '/ServiceProviderConfig')
+    expect(started).toHaveLength(names.length)
+
+    open()
+    for (const [index, [one, other]] of pairs.entries()) {
+      const end = await other.end(ids[index]?.[0] ?? '')
+      expect(end).toMatchObject({ status: 'succeeded', synced_groups: 2 })
+      expect(await one.job(end.id)).toEqual(end)
+      expect(await one.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
+      expect(await one.groups()).toEqual(await other.groups())
+    }
+  })
 })
