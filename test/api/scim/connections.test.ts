@@ -176,10 +176,13 @@ describe('a token from a token address', () => {
   })
 })
 
-it('a token that is not one word is not sent, and not repeated', async () => {
+it.each([
+  ['not one word', 'DIRECTORY_TOKEN'],
+  ['missing', 'ANOTHER_VARIABLE'],
+])('a token that is %s is not sent, and not repeated', async (_name, token_source) => {
   await using directory = await startDirectory(groupsNamed('1'))
   await using service = await startSyncApi({ DATA_DIR: folders.make() }, { token: 'two words-7f3a' })
-  const acme = await service.connect(directory.url)
+  const acme = await service.connect(directory.url, { token_source })
   expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
   expect(directory.asked).toEqual([])
   expect(service.lines.join('')).not.toContain('words-7f3a')

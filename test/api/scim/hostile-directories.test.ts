@@ -1,10 +1,10 @@
 /** CONTRACT 5: directories that send too much are cut off, and the service goes on. */
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
+import { expect, it } from 'vitest'
+import type { Failure } from '../../../api/scim/failures.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { describeDirectories, useAccounts } from '../../support/scim/directory-case.ts'
 import {
   manyGroups,
   ofList,
@@ -12,7 +12,6 @@ import {
   type Quirk,
   type Reply,
 } from '../../support/scim/faulty-directory.ts'
-import { startSyncApi } from '../../support/scim/sync.ts'
 
 const MIB = 1024 * 1024
 /** Small limits, so that a test sends little. */
@@ -93,36 +92,20 @@ const HOSTILE: Readonly<Record<string, readonly [Quirk, Failure]>> = {
   'an error of many bytes': [() => largeError, 'directory_invalid_response'],
 }
 
-const folders = new TemporaryFolders()
-let service: Awaited<ReturnType<typeof startSyncApi>>
-beforeAll(async () => {
-  service = await startSyncApi({ DATA_DIR: folders.make() }, { sync: { limits: LIMITS } })
+const accounts = useAccounts({ sync: { limits: LIMITS } })
+const cases = Object.entries(HOSTILE).map(([name, [reply, ends]]) => {
+  return [`sends ${name}`, { quirk: ofList(reply), ends }] as const
 })
-afterAll(async () => {
-  await service.close()
-  folders.removeAll()
-})
-
-describe.each(Object.entries(HOSTILE))('a directory that sends %s', (name, [quirk, failure]) => {
-  it(`ends as ${failure}`, async () => {
-    await using directory = await startDirectory([], { quirk: ofList(quirk) })
-    const account = await service.connect(directory.url, { account: name })
-    expect((await account.sync()).error_message).toBe(FAILURES[failure])
-  })
-})
-
-it('a directory with more groups than a sync may have is refused whole', async () => {
-  await using directory = await startDirectory(manyGroups(1001))
-  const account = await service.connect(directory.url, { account: 'many groups' })
-  expect((await account.sync()).error_message).toBe(FAILURES.directory_too_large)
-  expect((await account.groups()).total_count).toBe(0)
+describeDirectories(accounts, {
+  ...Object.fromEntries(cases),
+  'has more groups than a sync may have': { groups: manyGroups(1001), ends: 'directory_too_large' },
 })
 
 it('pages with too many bytes are requested in smaller parts, down to one group', async () => {
   const large = { displayName: 'x'.repeat(MIB / 5) }
   const groups = manyGroups(7).map((group) => ({ ...group, ...large }))
   await using directory = await startDirectory(groups)
-  const account = await service.connect(directory.url, { account: 'large groups' })
+  const account = await accounts.connect(directory.url)
   expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 7 })
   const counts = directory.asked.map(({ query }) => query.get('count')).filter((count) => count !== null)
   expect([...new Set(counts)]).toEqual(['100', '25', '5', '1'])

@@ -105,14 +105,6 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(service.lines.join('')).not.toContain(DIRECTORY_TOKEN)
   })
 
-  it('fails without a request if its token is missing', async () => {
-    await using directory = await startDirectory([])
-    await using service = await startSyncApi(await fresh())
-    const acme = await service.connect(directory.url, { token_source: 'ANOTHER_VARIABLE' })
-    expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
-    expect(directory.asked).toEqual([])
-  })
-
   const putAgain = async (store: Store, url: string) =>
     await putConnection(store, 'acme', connectionTo(url), new Date(0))
   const renameTable = async (store: Store) =>

@@ -1,73 +1,43 @@
 /** CONTRACT 5: the official client starts and reads sync jobs. */
 import { OpenRouter } from '@openrouter/sdk'
 import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sdk/models/errors'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
 import { manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { startSyncApi } from '../../support/scim/sync.ts'
+import { useAccounts } from '../../support/scim/directory-case.ts'
 
-const folders = new TemporaryFolders()
+const accounts = useAccounts()
+const client = (apiKey: string) =>
+  new OpenRouter({ serverURL: accounts.service.base, apiKey, retryConfig: { strategy: 'none' } }).scim
 
-let directory: Awaited<ReturnType<typeof startDirectory>>
-let service: Awaited<ReturnType<typeof startSyncApi>>
+it('the official client starts a job, follows it to its end and pages through the groups', async () => {
+  await using directory = await startDirectory(manyGroups(60))
+  const scim = client((await accounts.connect(directory.url)).key)
+  const { headers, result } = await scim.createSyncJob()
+  expect(headers['location']).toEqual([`/api/v1/scim/sync-jobs/${result.data.id}`])
+  expect(result.data).toMatchObject({ status: 'queued', syncedGroups: null, errorMessage: null })
 
-beforeAll(async () => {
-  directory = await startDirectory(manyGroups(60))
-  service = await startSyncApi({ DATA_DIR: folders.make() })
+  const { data: ended } = await until(async () => {
+    const reply = await scim.getSyncJob({ id: result.data.id })
+    return reply.data.finishedAt !== null && reply
+  })
+  const success = { status: 'succeeded', syncedGroups: 60, deletedGroups: 0, errorMessage: null }
+  expect(ended).toMatchObject(success)
+
+  const names: string[] = []
+  for await (const page of await scim.listGroups({ limit: 25 })) {
+    expect(page.result.totalCount).toBe(60)
+    names.push(...page.result.data.map((group) => group.displayName))
+  }
+  expect(names.toSorted()).toEqual(directory.groups.map((group) => group.displayName).toSorted())
 })
 
-afterAll(async () => {
-  await service.close()
-  await directory[Symbol.asyncDispose]()
-  folders.removeAll()
-})
-
-function client(apiKey: string) {
-  return new OpenRouter({ serverURL: service.base, apiKey, retryConfig: { strategy: 'none' } })
-}
-
-async function rejection(request: Promise<unknown>): Promise<unknown> {
-  return await request.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-}
-
-describe('the official client', () => {
-  it('starts a job, follows it to its end and pages through the groups', async () => {
-    const acme = await service.connect(directory.url)
-    const { scim } = client(acme.key)
-    const started = await scim.createSyncJob()
-    expect(started.headers['location']).toEqual([`/api/v1/scim/sync-jobs/${started.result.data.id}`])
-    expect(started.result.data).toMatchObject({ status: 'queued', syncedGroups: null, errorMessage: null })
-
-    const { data: ended } = await until(async () => {
-      const reply = await scim.getSyncJob({ id: started.result.data.id })
-      return reply.data.finishedAt !== null && reply
-    })
-    expect(ended).toMatchObject({
-      status: 'succeeded',
-      syncedGroups: 60,
-      deletedGroups: 0,
-      errorMessage: null,
-    })
-
-    const names: string[] = []
-    for await (const page of await scim.listGroups({ limit: 25 })) {
-      expect(page.result.totalCount).toBe(60)
-      names.push(...page.result.data.map((group) => group.displayName))
-    }
-    expect(names.toSorted()).toEqual(directory.groups.map((group) => group.displayName).toSorted())
-  })
-
-  it('turns a 404 and a 401 into their typed errors', async () => {
-    const { scim } = client(await service.makeKey('management', 'nobody'))
-    expect(await rejection(scim.createSyncJob())).toBeInstanceOf(NotFoundResponseError)
-    expect(await rejection(scim.getSyncJob({ id: crypto.randomUUID() }))).toBeInstanceOf(
-      NotFoundResponseError,
-    )
-    const wrongKind = client(await service.makeKey('inference', 'nobody')).scim
-    expect(await rejection(wrongKind.createSyncJob())).toBeInstanceOf(UnauthorizedResponseError)
-  })
+it('the official client turns a 404 and a 401 into their typed errors', async () => {
+  const { makeKey } = accounts.service
+  const scim = client(await makeKey('management', 'nobody'))
+  const unknown = { id: crypto.randomUUID() }
+  await expect(scim.createSyncJob()).rejects.toBeInstanceOf(NotFoundResponseError)
+  await expect(scim.getSyncJob(unknown)).rejects.toBeInstanceOf(NotFoundResponseError)
+  const wrongKind = client(await makeKey('inference', 'nobody'))
+  await expect(wrongKind.createSyncJob()).rejects.toBeInstanceOf(UnauthorizedResponseError)
 })

@@ -35,13 +35,13 @@ export const status = (code: number, headers: Readonly<Record<string, string>> =
 export const hangUp: Reply = { send: (response) => response.destroy() }
 
 /** A service for the tests of a file, with a new account for each directory. */
-export function useAccounts() {
+export function useAccounts(options: Parameters<typeof startSyncApi>[1] = {}) {
   const folders = new TemporaryFolders()
   let service: Awaited<ReturnType<typeof startSyncApi>>
   let accounts = 0
 
   beforeAll(async () => {
-    service = await startSyncApi({ DATA_DIR: folders.make() })
+    service = await startSyncApi({ DATA_DIR: folders.make() }, options)
   })
   afterAll(async () => {
     await service.close()
@@ -49,6 +49,9 @@ export function useAccounts() {
   })
 
   return {
+    get service() {
+      return service
+    },
     connect: async (url: string, members: MemberMode = 'inline') => {
       accounts += 1
       return await service.connect(url, { account: `account-${accounts}`, members })
