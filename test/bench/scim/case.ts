@@ -29,13 +29,14 @@ async function bare(url: string): Promise<void> {
     const { body } = await agent.request({ origin, path: `${pathname}${path}`, method: 'GET' })
     return await body.json()
   }
-  const pageSchema = z.object({ totalResults: z.int(), Resources: z.array(z.unknown()).min(1) })
+  const pageSchema = z.object({ Resources: z.array(z.unknown()) })
   await get('/ServiceProviderConfig')
-  for (let first = 1, total = 1; first <= total;) {
-    const page = await get(`/Groups?startIndex=${first}&count=${SYNC_LIMITS.pageSizes[0]}`)
-    const { totalResults, Resources } = pageSchema.parse(page)
-    total = totalResults
-    first += Resources.length
+  const [count = 1] = SYNC_LIMITS.pageSizes
+  // A full page may not be the last.
+  for (let rows = 0, isFull = true; isFull;) {
+    const { Resources } = pageSchema.parse(await get(`/Groups?startIndex=${rows + 1}&count=${count}`))
+    rows += Resources.length
+    isFull = Resources.length === count
   }
   await agent.close()
 }
