@@ -205,10 +205,11 @@ export async function applyPlan(
   accountId: string,
   changes: readonly Change[],
 ): Promise<void> {
-  const rows = changes.map(({ row }) => [accountId, ...COLUMNS.map((column) => row[column])])
   // In index order, so that the index is written sequentially.
-  const sorted = rows.toSorted(([, a], [, b]) => (String(a) < String(b) ? -1 : 1))
-  await insert(queries, WRITE_GROUPS, sorted, REPLACING)
+  const sorted = changes.toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1))
+  await endOfTurn()
+  const rows = sorted.map(({ row }) => [accountId, ...COLUMNS.map((column) => row[column])])
+  await insert(queries, WRITE_GROUPS, rows, REPLACING)
 }
 
 /** Rows of one statement; few sizes mean few different statements to prepare. */
