@@ -1,13 +1,24 @@
 import { once } from 'node:events'
+import { Server as HttpServer } from 'node:http'
 import { createServer, type Server } from 'node:net'
 
 /** A free TCP port of the loopback interface. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const port = portOf(server)
-  server.close()
+  const { port, close } = await listen(createServer())
+  await close()
   return port
+}
+
+/** Starts a server on a free port of the loopback interface; an HTTP server that is closed breaks its connections. */
+export async function listen(server: Server) {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const close = async () => {
+    const closed = once(server, 'close')
+    server.close()
+    if (server instanceof HttpServer) server.closeAllConnections()
+    await closed
+  }
+  return { port: portOf(server), close, [Symbol.asyncDispose]: close }
 }
 
 /** The port a server listens on. */

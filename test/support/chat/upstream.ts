@@ -2,8 +2,9 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { z } from 'zod'
-import { portOf } from '../ports.ts'
+import { listen } from '../ports.ts'
 
 const bodySchema = z.looseObject({ model: z.string(), stream: z.boolean().optional() })
 
@@ -43,31 +44,16 @@ export async function startUpstream(
     await behave(response, one)
   }
 
-  const { promise, resolve } = Promise.withResolvers<void>()
-  server.listen(0, '127.0.0.1', resolve)
-  await promise
-  const port = portOf(server)
-  const close = async () => {
-    const closed = Promise.withResolvers<void>()
-    server.close(() => closed.resolve())
-    server.closeAllConnections()
-    await closed.promise
-  }
+  const listening = await listen(server)
   return {
-    url: `http://127.0.0.1:${port}/v1`,
-    port,
+    ...listening,
+    url: `http://127.0.0.1:${listening.port}/v1`,
     behaviours,
     /** All requests so far. */
     received,
     /** The models of all requests so far, in order. */
     asked: () => received.map(({ body }) => body.model),
-    connections: async () => {
-      const count = Promise.withResolvers<number>()
-      server.getConnections((error, n) => (error ? count.reject(error) : count.resolve(n)))
-      return await count.promise
-    },
-    close,
-    [Symbol.asyncDispose]: close,
+    connections: () => promisify(server.getConnections.bind(server))(),
   }
 }
 

@@ -1,6 +1,6 @@
 /** A small SCIM directory that works, except for the faults that a test plants. */
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
+import { listen } from '../ports.ts'
 
 export const DIRECTORY_TOKEN = 'directory-token'
 
@@ -89,21 +89,8 @@ export async function startDirectory(groups: DirectoryGroup[], options: Director
     asked.push(now)
     send(response, options.quirk?.(now) ?? usualReply(groups, now, options))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : undefined
-  return {
-    groups,
-    asked,
-    url: `http://127.0.0.1:${port}${BASE}`,
-    port,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  const listening = await listen(server)
+  return { ...listening, groups, asked, url: `http://127.0.0.1:${listening.port}${BASE}` }
 }
 
 /** The answer of a directory without faults. */

@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 import { afterAll, expect, it } from 'vitest'
 import { rankingsSchema, said, startAll, startProgram, until } from '../../support/api.ts'
 import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
-import { freePort } from '../../support/ports.ts'
+import { listen } from '../../support/ports.ts'
 import { hasProgram } from '../../support/programs.ts'
 
 const folders = new TemporaryFolders()
@@ -47,19 +47,16 @@ it('npm start starts the API if the pipeline fails, reports that, and reads MODE
 
 it('npm start ends together with the run if it is stopped before it serves', async () => {
   const silent = createServer(() => undefined)
-  const port = await freePort()
-  silent.listen(port, '127.0.0.1')
+  await using listening = await listen(silent)
   const asked = once(silent, 'request')
   const program = startProgram('start.ts', [], {
     DATA_DIR: folders.make(),
     PORT: '0',
-    USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
+    USAGE_SOURCE: `clickhouse://127.0.0.1:${listening.port}/default?table=usage`,
   })
   await asked
   program.child.kill('SIGTERM')
   const { code, stdout, stderr } = await program.ended
-  silent.closeAllConnections()
-  silent.close()
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
   expect(stderr).not.toContain('pipeline run failed')
 })

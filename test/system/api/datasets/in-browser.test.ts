@@ -5,12 +5,11 @@
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { queryCurrent, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { portOf } from '../../../support/ports.ts'
+import { listen } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
 import { startSampleApi } from '../../../support/sample-api.ts'
 
@@ -64,7 +63,7 @@ const PAGE = `<!doctype html><script type="importmap">${JSON.stringify({ imports
 </script>`
 
 /** Serves the packages, and the page that uses them. */
-async function servePackages(): Promise<{ origin: string; close: () => void }> {
+function servePackages() {
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '', 'http://localhost').pathname
     if (path === '/') return response.setHeader('Content-Type', 'text/html').end(PAGE)
@@ -74,9 +73,8 @@ async function servePackages(): Promise<{ origin: string; close: () => void }> {
     } catch {
       return response.writeHead(404).end()
     }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { origin: `http://127.0.0.1:${portOf(server)}`, close: () => server.close() }
+  })
+  return listen(server)
 }
 
 const chromiumPath = findProgram('chromium')
@@ -87,10 +85,10 @@ it.runIf(chromiumPath !== undefined && hasFolder('API_CLIENTS'))(
     const folders = new TemporaryFolders()
     const dataDir = folders.make()
     await using api = await startSampleApi(dataDir)
-    const packages = await servePackages()
+    await using packages = await servePackages()
     const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] })
     const page = await (await browser.newContext()).newPage()
-    await page.goto(packages.origin)
+    await page.goto(`http://127.0.0.1:${packages.port}`)
     await page.waitForFunction(() => 'sum' in globalThis)
     const call = (name: string, ...given: unknown[]): Promise<unknown> =>
       page.evaluate(([key, values]) => Reflect.get(globalThis, key)(...values), [name, given] as const)
@@ -108,7 +106,6 @@ it.runIf(chromiumPath !== undefined && hasFolder('API_CLIENTS'))(
       ),
     )
     await browser.close()
-    packages.close()
     folders.removeAll()
   },
 )

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { said, until } from '../../../support/api.ts'
 import { halfRequest, untilClosing } from '../../../support/connections.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-import { portOf } from '../../../support/ports.ts'
+import { listen } from '../../../support/ports.ts'
 import { startProcess } from '../../../support/processes.ts'
 import { hasProgram } from '../../../support/programs.ts'
 
@@ -37,14 +37,6 @@ function npmRun(name: string, environment: Readonly<Record<string, string>> = {}
   }
 }
 
-/** A server that accepts connections and stays silent; `asked` resolves with the first. */
-async function startSilentServer() {
-  const server = createServer().listen(0, '127.0.0.1')
-  const asked = once(server, 'connection')
-  await once(server, 'listening')
-  return { asked, port: portOf(server), [Symbol.asyncDispose]: async () => void server.close() }
-}
-
 describe('SIGTERM to npm alone', () => {
   it.each([
     ['start', 'stdout', /Try it: /],
@@ -67,15 +59,18 @@ describe('SIGTERM to npm alone', () => {
   })
 
   it('ends `npm run nightly`, which prints what stays', async () => {
-    await using cluster = await startSilentServer()
+    const silent = createServer()
+    const asked = once(silent, 'connection')
+    const { port, close } = await listen(silent)
     using program = npmRun('nightly', {
-      USAGE_SOURCE: `clickhouse://127.0.0.1:${cluster.port}/default?table=usage`,
+      USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
     })
-    await Promise.race([cluster.asked, program.ended])
+    await Promise.race([asked, program.ended])
     program.child.kill('SIGTERM')
     const { signal, stderr } = await program.ended
     expect(signal).toBe('SIGTERM')
     expect(stderr).toContain('Stopped by SIGTERM. What is published stays')
+    await close()
   })
 })
 

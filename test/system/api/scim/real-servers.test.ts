@@ -2,15 +2,19 @@
  * CONTRACT 5: whole lifecycles of real SCIM servers. They are no dependencies of the project: SCIM_SERVER names a folder
  * with the packages of .ci/scim-server/, as .ci/run installs them.
  */
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { findConnectionByName } from '../../../../api/scim/connections.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
+import type { StoreSettings } from '../../../../api/store/open-store.ts'
+import { until } from '../../../support/api.ts'
 import { freePort } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
-import { liveThrough, type LivingDirectory } from '../../../support/scim/scim-life.ts'
-import { startScimServer } from '../../../support/scim/scim-server.ts'
-import { startSyncApi } from '../../../support/scim/sync.ts'
+import { startSyncApi, syncByCommand } from '../../../support/scim/sync.ts'
 import { TestStores } from '../../../support/stores.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
@@ -19,17 +23,161 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
+/** A SCIM server in its administrator's hands. */
+type LivingDirectory = Awaited<ReturnType<typeof startScimServer>> & {
+  /** Removes a group from the list while it stays readable by its id, on servers that can. */
+  readonly hide?: (id: string) => Promise<unknown>
+}
+
+const GROUPS = 30
+
+/** Lives through it; each chapter ends with the state that an administrator sees. */
+async function liveThrough(directory: LivingDirectory, store: StoreSettings): Promise<void> {
+  await using service = await startSyncApi(store, { token: directory.token })
+  const acme = await service.connect(directory.url)
+  const idOf = async (externalId: string | undefined) =>
+    (await acme.groups()).data.find(({ external_id }) => external_id === externalId)?.id
+  const succeeds = async (synced_groups: number, deleted_groups = 0) =>
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups, deleted_groups })
+
+  // An empty directory, then a first sync.
+  await succeeds(0)
+  const [ann = '', bob = '', cid = ''] = await Promise.all(['ann', 'bob', 'cid'].map(directory.user))
+  const groups: string[] = []
+  for (let number = 0; number < GROUPS; number += 1)
+    groups.push(await directory.add(`Team ${number}`, [ann, bob].slice(0, number % 3), `external-${number}`))
+  await succeeds(GROUPS)
+  expect(await acme.all()).toMatchObject({ 'Team 0': [], 'Team 1': [ann], 'Team 2': [ann, bob].toSorted() })
+
+  // A new name, a new member, a new group, and a removed one.
+  const [renamed = '', grown = '', gone = ''] = groups
+  const before = await idOf(renamed)
+  await directory.put(renamed, 'Renamed', [], 'external-0')
+  await directory.put(grown, 'Team 1', [ann, cid], 'external-1')
+  await directory.remove(gone)
+  await directory.add('Added', [bob], 'external-added')
+  await succeeds(GROUPS, 1)
+  expect(await idOf(renamed)).toBe(before)
+  expect(await acme.all()).toMatchObject({ Renamed: [], 'Team 1': [ann, cid].toSorted(), Added: [bob] })
+  await directory.put(grown, 'Team 1', [ann], 'external-1')
+  await succeeds(GROUPS)
+  expect(await acme.all()).toMatchObject({ 'Team 1': [ann] })
+
+  // The last member leaves.
+  await directory.put(grown, 'Team 1', [], 'external-1')
+  await succeeds(GROUPS)
+  expect(await acme.all()).toMatchObject({ 'Team 1': [] })
+
+  // Two thirds vanish at once: the gate keeps them until the operator accepts the removal.
+  const known = await idOf(groups[20])
+  for (const group of groups.slice(10)) await directory.remove(group)
+  expect(await acme.sync()).toMatchObject({
+    status: 'failed',
+    error_message: FAILURES.deletion_threshold_exceeded,
+  })
+  expect((await acme.groups()).total_count).toBe(GROUPS)
+  const connection = await findConnectionByName(service.store, 'acme')
+  const leave = { token: directory.token, allowDeletions: true }
+  const job = await syncByCommand(service.store, connection?.account_id ?? '', leave)
+  expect(job).toMatchObject({ status: 'succeeded' })
+  expect((await acme.groups()).total_count).toBe(10)
+
+  // A group created again under its externalId keeps its identity.
+  const back = await directory.add('Team 20 again', [cid], 'external-20')
+  await succeeds(11)
+  expect(await idOf(back)).toBe(known)
+
+  // A group that is readable but not listed.
+  if (directory.hide === undefined) return
+  await directory.hide(grown)
+  await succeeds(10, 1)
+  expect(await idOf(grown)).toBeUndefined()
+}
+
+interface ScimServerOptions {
+  /** The server's token; the program reads it from TOKEN. */
+  readonly token: string
+  /** A member of a group in a request. */
+  readonly member: (id: string) => { readonly value: string }
+}
+
+const GROUP = 'urn:ietf:params:scim:schemas:core:2.0:Group'
+const USER = 'urn:ietf:params:scim:schemas:core:2.0:User'
+const madeSchema = z.looseObject({ id: z.string() })
+
+/** Starts a program that prints the address of its SCIM server. */
+async function startScimServer(
+  [program = '', ...args]: readonly string[],
+  { token, member }: ScimServerOptions,
+) {
+  const child = spawn(program, args, {
+    env: { ...process.env, PYTHONUNBUFFERED: '1', TOKEN: token },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = once(child, 'close')
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (output += String(part)))
+  const url = await until(() => {
+    if (child.exitCode !== null) throw new Error(`${program} ended: ${output}`)
+    return /http:\/\/\S+/.exec(output)?.[0]
+  })
+
+  async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/scim+json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    return response.status === 204 ? undefined : await response.json()
+  }
+
+  const make = async (path: string, body: unknown) => madeSchema.parse(await ask('POST', path, body)).id
+  const group = (displayName: string, members: readonly string[], externalId?: string) => ({
+    schemas: [GROUP],
+    displayName,
+    externalId,
+    members: members.map(member),
+  })
+
+  return {
+    url,
+    token,
+    /** Creates a user; resolves to its id. */
+    user: (name: string) => {
+      const email = `${name}@example.com`
+      return make('/Users', {
+        schemas: [USER],
+        userName: email,
+        name: { givenName: name, familyName: 'Example' },
+        emails: [{ value: email, primary: true }],
+        active: true,
+      })
+    },
+    /** Creates a group; resolves to its id. */
+    add: (name: string, members: readonly string[] = [], externalId?: string) =>
+      make('/Groups', group(name, members, externalId)),
+    put: (id: string, name: string, members: readonly string[] = [], externalId?: string) =>
+      ask('PUT', `/Groups/${id}`, group(name, members, externalId)),
+    remove: (id: string) => ask('DELETE', `/Groups/${id}`),
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await ended
+    },
+  }
+}
+
 const FOLDER = process.env['SCIM_SERVER'] ?? ''
 const fileOf = (name: string) => join(import.meta.dirname, 'servers', name)
 const plain = (value: string) => ({ value })
 const typed = (value: string) => ({ value, type: 'User', display: `User ${value}` })
 
-type Start = () => Promise<LivingDirectory & AsyncDisposable>
+type Start = () => Promise<LivingDirectory>
 
-const inNode =
-  (program: string, member = plain): Start =>
+const started =
+  (command: readonly string[], member: (id: string) => { readonly value: string } = plain): Start =>
   () =>
-    startScimServer([process.execPath, fileOf(program)], { token: newToken(), member })
+    startScimServer(command, { token: newToken(), member })
 
 const newToken = () => randomBytes(32).toString('hex')
 
@@ -43,30 +191,21 @@ const scim2 =
   }
 
 const scimmy: Start = async () => {
-  const server = await startScimServer([process.execPath, fileOf('scimmy.js')], {
-    token: newToken(),
-    member: typed,
-  })
-  return {
-    ...server,
-    user: async (name) => name,
-    // Takes a group out of the list while it stays readable.
-    hide: (id) => server.put(id, 'Hidden'),
-  }
+  const server = await started([process.execPath, fileOf('scimmy.js')], typed)()
+  // Takes a group out of the list while it stays readable.
+  const hide = (id: string) => server.put(id, 'Hidden')
+  return { ...server, user: async (name) => name, hide }
 }
-
-const elimity: Start = () =>
-  startScimServer([join(FOLDER, 'bin/elimity')], { token: newToken(), member: plain })
 
 const SERVERS: Readonly<Record<string, readonly [needs: string, start: Start]>> = {
   scimmy: ['node_modules/scimmy', scimmy],
-  'better-auth': ['node_modules/better-auth', inNode('better-auth.js')],
+  'better-auth': ['node_modules/better-auth', started([process.execPath, fileOf('better-auth.js')])],
   'scim2-server by index': ['venv/bin/scim2-server', scim2()],
   'scim2-server by cursor': [
     'venv/bin/scim2-server',
     scim2('--service-provider-config', fileOf('scim2-cursor.json')),
   ],
-  'elimity-com/scim': ['bin/elimity', elimity],
+  'elimity-com/scim': ['bin/elimity', started([join(FOLDER, 'bin/elimity')])],
 }
 
 const isFolderSet = hasFolder('SCIM_SERVER')

@@ -47,7 +47,6 @@ type App = typeof app extends fc.Arbitrary<infer Row> ? Row : never
 
 const file = fc.record({
   day: fc.integer({ min: 1, max: 16 }),
-  format: fc.constantFrom('csv', 'ndjson'),
   rows: fc.array(usageRow, { minLength: 1, maxLength: 40 }),
 })
 type UsageFile = typeof file extends fc.Arbitrary<infer Row> ? Row : never
@@ -64,10 +63,9 @@ it('the pipeline agrees with the oracle', async () => {
     writeRaw(dataDir, 'apps/first.csv', registry(apps.slice(0, APPS)))
     writeRaw(dataDir, 'apps/second.csv', registry(apps.slice(APPS)))
     // One day always has usage, so that there is something to publish.
-    for (const [index, each] of [...files, { day: 3, format: 'csv', rows: [] }].entries()) {
+    for (const [index, each] of [...files, { day: 3, rows: [] }].entries()) {
       const day = `2025-01-${String(each.day).padStart(2, '0')}`
-      const content = each.format === 'csv' ? toCsv(day, each.rows) : toNdjson(day, each.rows)
-      writeRaw(dataDir, `usage/date=${day}/${index}.${each.format}`, content)
+      writeRaw(dataDir, `usage/date=${day}/${index}.csv`, usage(day, each.rows))
     }
     await publish(dataDir, AS_OF)
     await expectAgreement(dataDir)
@@ -134,25 +132,12 @@ function registry(apps: readonly App[]): string {
   return `app_id,app_name,visibility,subcategories,alias_of,updated_at\n${rows.join('')}`
 }
 
-function toCsv(day: string, rows: UsageFile['rows']): string {
+function usage(day: string, rows: UsageFile['rows']): string {
   const lines = rows.map((row) => {
     const [prompt = '', completion = ''] = row.tokens ?? []
     return `${time(day, row)},${row.app},${prompt},${completion},${row.requests ?? ''},${row.request_id ?? ''}\n`
   })
   return `ts,app_id,prompt_tokens,completion_tokens,requests,request_id\n${lines.join('')}`
-}
-
-function toNdjson(day: string, rows: UsageFile['rows']): string {
-  return rows
-    .map((row) => {
-      const [prompt = 'null', completion = 'null'] = row.tokens ?? []
-      const id = JSON.stringify(row.request_id)
-      return (
-        `{"ts":"${time(day, row)}","app_id":${row.app},"prompt_tokens":${prompt},` +
-        `"completion_tokens":${completion},"requests":${row.requests},"request_id":${id}}\n`
-      )
-    })
-    .join('')
 }
 
 function time(day: string, { second }: UsageRow): string {
