@@ -59,7 +59,7 @@ describe('SIGTERM to npm alone', () => {
   })
 
   it('ends `npm run nightly`, which prints what stays', async () => {
-    const silent = createServer()
+    const silent = createServer((socket) => void socket.on('error', () => undefined).resume())
     const asked = once(silent, 'connection')
     const { port, close } = await listen(silent)
     using program = npmRun('nightly', {
