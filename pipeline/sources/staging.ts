@@ -8,6 +8,7 @@
  */
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 import { withAppender } from '../duckdb/statements.ts'
+import { DataError } from '../errors.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import {
   allColumns,
@@ -17,7 +18,7 @@ import {
   plainName,
   stagedExpressions,
 } from './columns.ts'
-import type { Columns } from './columns.ts'
+import type { Columns, TypedColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
 import { NO_TEXT, isRecord, readJsonLines } from './formats/json.ts'
@@ -60,14 +61,20 @@ export async function stageFiles(
     })
   }
   const parquet = files.filter(({ format }) => format === 'parquet')
-  for (const [file, { types, rows }] of await scanParquet(connection, parquet, columns)) {
-    const values = stagedExpressions(file.name, types, columns)
-    await readingParquet(file, () =>
-      connection.run(
-        `INSERT INTO staged SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${values.join(', ')}
-         FROM ${rows(pathList([file.path]))}`,
-      ),
-    )
+  for (const [file, scan] of await scanParquet(connection, parquet, columns)) {
+    const insert = (types: TypedColumns) =>
+      readingParquet(file, () =>
+        connection.run(
+          `INSERT INTO staged
+           SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${stagedExpressions(file.name, types, columns).join(', ')}
+           FROM ${scan.rows(pathList([file.path]))}`,
+        ),
+      )
+    // A descriptive column that cannot be read decides nothing.
+    await insert(scan.types).catch((error: unknown) => {
+      if (!(error instanceof DataError)) throw error
+      return insert(new Map([...scan.types].filter(([column]) => isValidated(columns, column))))
+    })
   }
 }
 

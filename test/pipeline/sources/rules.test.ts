@@ -1,6 +1,6 @@
 /**
- * CONTRACT 7: raw usage in every format alike: rows that are read, rows that are not valid, and files that cannot be
- * read.
+ * CONTRACT 7 and 9: raw usage in every format alike, in the drop folder and by `import`: rows that are read, rows that are not
+ * valid, and files that cannot be read.
  */
 import {
   columnFromArray,
@@ -9,20 +9,19 @@ import {
   float32,
   int32,
   int64,
-  setCompressionCodec,
-  tableFromColumns,
-  tableToIPC,
   timestamp,
   TimeUnit,
   utf8,
 } from '@uwdata/flechette'
+import { setCompressionCodec, tableFromColumns, tableToIPC } from '@uwdata/flechette'
 import type { Column } from '@uwdata/flechette'
 import { parquetWriteBuffer } from 'hyparquet-writer'
-import { compressFrameSync } from 'lz4-napi'
+import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
+import { join } from 'node:path'
 import { crc32, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile, parquetWithBytes } from '../../support/pipeline/raw-files.ts'
 import type { RawColumn, RawFormat } from '../../support/pipeline/raw-files.ts'
 
@@ -31,29 +30,33 @@ const AS_OF = '2026-12-31T02:00:00Z'
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
+type Content = string | Uint8Array
+type Columns = Readonly<Record<string, RawColumn[1]>>
+
 /** A file on its own day. */
-type Case = {
-  readonly name: string
-  readonly ending: string
-  readonly content: (day: string) => string | Uint8Array
-}
+type Case = readonly [name: string, ending: string, content: (day: string) => Content]
 
 function dayOf(index: number): string {
   return new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
 }
 
-/** One DATA_DIR with a day per case, so that one run suffices. */
-function folderOf(cases: readonly Case[]): string {
+function withRegistry(): string {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  for (const [index, { ending, content }] of cases.entries()) {
+  return dataDir
+}
+
+/** A DATA_DIR with a day per case, so that one run suffices. */
+function folderOf(cases: readonly Case[]): string {
+  const dataDir = withRegistry()
+  for (const [index, [, ending, content]] of cases.entries()) {
     writeRaw(dataDir, `usage/date=${dayOf(index)}/rows.${ending}`, content(dayOf(index)))
   }
   return dataDir
 }
 
 /** Columns of two valid rows: 12 tokens. */
-function good(day: string): Record<string, RawColumn[1]> {
+function good(day: string): Columns {
   return {
     ts: [`${day}T10:00:00Z`, `${day}T11:00:00Z`],
     app_id: [1n, 1n],
@@ -62,38 +65,41 @@ function good(day: string): Record<string, RawColumn[1]> {
   }
 }
 
-/** The same case in each format, with some columns replaced. */
+/** The valid rows in each format, with some columns replaced or added. */
 function inFormats(
   name: string,
-  columns: (day: string) => Record<string, RawColumn[1]>,
+  change: (day: string) => Columns,
   formats: readonly RawFormat[] = FORMATS,
 ): Case[] {
-  return formats.map((format) => ({
-    name: `${name} in ${format}`,
-    ending: format,
-    content: (day) => rawFile(format, Object.entries(columns(day))),
-  }))
+  return formats.map((format) => [
+    `${name} in ${format}`,
+    format,
+    (day) => rawFile(format, Object.entries({ ...good(day), ...change(day) })),
+  ])
 }
 
-function arrow(columns: (day: string) => Record<string, Column<unknown>>): Case['content'] {
-  return (day) => {
-    const { ts, app_id, prompt_tokens, completion_tokens } = good(day)
-    const table = tableFromColumns({
-      ts: columnFromArray([...(ts ?? [])], utf8()),
-      app_id: columnFromArray([...(app_id ?? [])], int64()),
-      prompt_tokens: columnFromArray([...(prompt_tokens ?? [])], int64()),
-      completion_tokens: columnFromArray([...(completion_tokens ?? [])], int64()),
-      ...columns(day),
-    })
-    return tableToIPC(table, { format: 'file' }) ?? new Uint8Array()
+function withTimes(name: string, times: (day: string) => string): Case[] {
+  return inFormats(name, (day) => ({ ts: [times(day), times(day)] }))
+}
+
+function arrow(change: (day: string) => Record<string, Column<unknown>> = () => ({}), codec?: 0) {
+  return (day: string): Uint8Array => {
+    const columns = Object.entries(good(day)).map(([name, cells]): [string, Column<unknown>] => [
+      name,
+      columnFromArray([...cells], typeof cells[0] === 'bigint' ? int64() : utf8()),
+    ])
+    const table = tableFromColumns({ ...Object.fromEntries(columns), ...change(day) })
+    return tableToIPC(table, { format: 'file', ...(codec !== undefined && { codec }) }) ?? new Uint8Array()
   }
 }
 
-/** Codecs of Arrow's buffers, by their number in the format. */
-const CODECS = [
-  [0, 'LZ4', (bytes: Buffer) => compressFrameSync(bytes)],
-  [1, 'ZSTD', (bytes: Buffer) => zstdCompressSync(bytes)],
-] as const
+function compressedArrow(day: string): Uint8Array {
+  setCompressionCodec(0, {
+    encode: (bytes) => compressFrameSync(Buffer.from(bytes)),
+    decode: (bytes) => decompressFrameSync(Buffer.from(bytes)),
+  })
+  return arrow(undefined, 0)(day)
+}
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens'
 
@@ -101,8 +107,24 @@ function csvRow(day: string, further = ''): string {
   return `${day}T10:00:00Z,1,5,1${further}\n`
 }
 
+function csvRows(header: string, ...further: readonly string[]) {
+  return (day: string) => `${HEADER}${header}\n${further.map((each) => csvRow(day, each)).join('')}`
+}
+
 function jsonRow(day: string, further = ''): string {
   return `{"ts":"${day}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1${further}}\n`
+}
+
+function jsonRows(...further: readonly string[]) {
+  return (day: string) => further.map((each) => jsonRow(day, each)).join('')
+}
+
+function latin1(text: (day: string) => string) {
+  return (day: string) => Buffer.from(text(day), 'latin1')
+}
+
+function gz(content: (day: string) => Content) {
+  return (day: string) => gzipSync(content(day))
 }
 
 /** A CSV file of many rows, with a line between them. */
@@ -110,12 +132,13 @@ function manyRows(line = '') {
   return (day: string) => `${HEADER}\n${csvRow(day).repeat(3000)}${line}${csvRow(day).repeat(30)}`
 }
 
-function inFormat(format: RawFormat) {
-  return (day: string) => rawFile(format, Object.entries(good(day)))
+function cut(content: Content, bytes: number): Uint8Array {
+  return Buffer.from(content).subarray(0, -bytes)
 }
 
-function cut(content: string | Uint8Array, bytes: number): Uint8Array {
-  return Buffer.from(content).subarray(0, -bytes)
+/** Lines in a quoted text that look like rows, behind a misplaced quote. */
+function misleading(lines: number) {
+  return (day: string) => csvRows(',note', ',5" or so', `,"${`\n${csvRow(day)}`.repeat(lines)}"`)(day)
 }
 
 /** A .gz with a rare header field. */
@@ -142,7 +165,7 @@ function zstdLong(text: string): Buffer {
 }
 
 /** A Parquet file with a BYTE_STREAM_SPLIT column of integers. */
-function encodedParquet(columns: Record<string, RawColumn[1]>, split: string): Uint8Array {
+function encodedParquet(columns: Columns, split: string): Uint8Array {
   return new Uint8Array(
     parquetWriteBuffer({
       columnData: Object.entries(columns).map(([name, data]) => ({
@@ -156,7 +179,7 @@ function encodedParquet(columns: Record<string, RawColumn[1]>, split: string): U
 }
 
 /** Every value as its text, an empty one as null. */
-function untypedParquet(columns: Record<string, RawColumn[1]>): Uint8Array {
+function untypedParquet(columns: Columns): Uint8Array {
   return new Uint8Array(
     parquetWriteBuffer({
       schema: [
@@ -173,408 +196,364 @@ function untypedParquet(columns: Record<string, RawColumn[1]>): Uint8Array {
   )
 }
 
+/** A Parquet file with some columns of other types. */
+function parquetOf(columns: Columns, types: Readonly<Record<string, 'FLOAT'>>): Uint8Array {
+  const columnData = Object.entries(columns).map(([name, data]) => {
+    const type = types[name]
+    return { name, data: [...data], ...(type && { type }) }
+  })
+  return new Uint8Array(parquetWriteBuffer({ columnData }))
+}
+
+/** Parquet with counts as a DECIMAL of 50 digits. */
+function wideDecimals(day: string): Uint8Array {
+  const { prompt_tokens: _, ...others } = good(day)
+  const required = { repetition_type: 'REQUIRED' } as const
+  const decimals = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL' } as const
+  return new Uint8Array(
+    parquetWriteBuffer({
+      schema: [
+        { name: 'schema', num_children: 4 },
+        { name: 'prompt_tokens', ...decimals, precision: 50, scale: 0, ...required },
+        { name: 'ts', type: 'BYTE_ARRAY', converted_type: 'UTF8', ...required },
+        { name: 'app_id', type: 'INT64', ...required },
+        { name: 'completion_tokens', type: 'INT64', ...required },
+      ],
+      columnData: [
+        { name: 'prompt_tokens', data: [3n, 3n] },
+        ...Object.entries(others).map(([name, data]) => ({ name, data: [...data] })),
+      ],
+    }),
+  )
+}
+
 describe('two rows of 12 tokens are read', () => {
-  const cases: Case[] = [
-    ...inFormats('columns named in capitals, with spaces around them,', (day) =>
-      Object.fromEntries(
-        Object.entries(good(day)).map(([name, cells]) => [` ${name.toUpperCase()} `, cells]),
-      ),
-    ),
-    ...inFormats('a descriptive column given twice', (day) => ({
-      ...good(day),
-      model: ['a', 'b'],
-      Model: ['', ''],
-    })),
-    ...inFormats('counts as floating-point numbers', (day) => ({ ...good(day), prompt_tokens: [5, 5] })),
-    ...inFormats('zeros behind the point of texts', (day) => ({
-      ...good(day),
-      prompt_tokens: ['5.0', '5.000000'],
-    })),
+  const cases: readonly Case[] = [
+    ...FORMATS.map((format): Case => [
+      `columns named in capitals, with spaces around them, in ${format}`,
+      format,
+      (day) =>
+        rawFile(
+          format,
+          Object.entries(good(day)).map(([name, cells]) => [` ${name.toUpperCase()} `, cells]),
+        ),
+    ]),
+    ...inFormats('a descriptive column given twice', () => ({ model: ['a', 'b'], Model: ['', ''] })),
+    ...inFormats('counts as floating-point numbers', () => ({ prompt_tokens: [5, 5] })),
+    ...inFormats('zeros behind the point of texts', () => ({ prompt_tokens: ['5.0', '5.000000'] })),
+    ...inFormats('an exponent in texts', () => ({ prompt_tokens: ['5e+00', '0.5E1'] })),
+    ...inFormats('zeros with a sign', () => ({ requests: [-0, -0], completion_tokens: ['1', '1'] })),
     ...[
       'T10:00Z',
       't10:00:00z',
       ' 10:00',
       'T10Z',
       'T12:00+02:00',
+      ' 10:00:00 UTC',
+      ' 12:00:00 +0200',
       'T10:00:00,123Z',
       'T10:00:00.123456789Z',
-    ].flatMap((time) =>
-      inFormats(`the time ${time}`, (day) => ({ ...good(day), ts: [`${day}${time}`, `${day}${time}`] })),
-    ),
+    ].flatMap((time) => withTimes(`the time ${time}`, (day) => `${day}${time}`)),
     ...['T100000Z', 'T1000Z', 'T100000.5+0000'].flatMap((time) =>
-      inFormats(`the basic form ${time}`, (day) => {
-        const text = `${day.replaceAll('-', '')}${time}`
-        return { ...good(day), ts: [text, text] }
-      }),
+      withTimes(`the basic form ${time}`, (day) => `${day.replaceAll('-', '')}${time}`),
     ),
-    {
-      name: 'stray bytes in a further column of CSV',
-      ending: 'csv',
-      content: (day) =>
-        Buffer.from(`${HEADER},model\n${csvRow(day, ',caf\xE9')}${csvRow(day, ',\xFF')}`, 'latin1'),
-    },
-    {
-      name: 'stray bytes in a further column of compressed CSV',
-      ending: 'csv.gz',
-      content: (day) =>
-        gzipSync(
-          Buffer.from(`${HEADER},note\n${csvRow(day, ',"a\xE9\n"')}${csvRow(day, ',\xFF')}`, 'latin1'),
-        ),
-    },
-    {
-      name: 'stray bytes and halves of surrogate pairs in further keys of NDJSON',
-      ending: 'ndjson',
-      content: (day) =>
-        Buffer.from(
-          jsonRow(day, ',"model":"\\ud800 \\\\ud800 \\ud83d\\ude00"') +
-            jsonRow(day, ',"m":"\xFF","n":"\\uDC00"'),
-          'latin1',
-        ),
-    },
-    ...inFormats('control characters in columns that need not be there', (day) => ({
-      ...good(day),
+    ...inFormats('control characters in columns that need not be there', () => ({
       model: ['acme/\u0000large', '\u0000'],
       provider: ['\u0001', 'a\u0000'],
       request_id: ['a\u0000', '\u0000'],
       note: ['\u0000', '\u001F'],
     })),
-    ...['ndjson', 'ndjson.gz'].map((ending) => ({
-      name: `control characters that are not escaped in texts of ${ending}`,
-      ending,
-      content: (day: string) => {
-        const rows =
-          jsonRow(day, ',"model":"a\u0000","note":"\\"\t\u0000\u001F"') + jsonRow(day, ',"a\u0000b":"\u0001"')
-        return ending === 'ndjson' ? rows : gzipSync(rows)
-      },
-    })),
-    {
-      name: 'a descriptive column of Parquet in an encoding that cannot be read',
-      ending: 'parquet',
-      content: (day) => encodedParquet({ ...good(day), cached_tokens: [1n, 2n] }, 'cached_tokens'),
-    },
-    {
-      name: 'stray bytes in a further column of Parquet',
-      ending: 'parquet',
-      content: (day) => parquetWithBytes(good(day)),
-    },
-    {
-      name: 'text that Parquet holds as bytes without a type',
-      ending: 'parquet',
-      content: (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
-    },
-    {
-      name: 'blank lines of spaces and tabs in NDJSON',
-      ending: 'ndjson',
-      content: (day) => `\t\n${jsonRow(day)} \t\r\n\t${jsonRow(day)}\t`,
-    },
-    {
-      name: 'objects and lists in further keys of NDJSON',
-      ending: 'ndjson',
-      content: (day) => jsonRow(day, ',"model":{"a":1},"x":[1]') + jsonRow(day, ',"cached_tokens":{"a":-1}'),
-    },
-    {
-      name: 'dictionary-encoded times of Arrow',
-      ending: 'arrow',
-      content: arrow((day) => ({
-        ts: columnFromArray(
-          [Date.parse(day), Date.parse(day)],
-          dictionary(timestamp(TimeUnit.MICROSECOND, 'UTC'), int32()),
-        ),
-      })),
-    },
-    {
-      name: 'dictionary-encoded decimals of Arrow',
-      ending: 'arrow',
-      content: arrow(() => ({
-        prompt_tokens: columnFromArray([5, 5], dictionary(decimal(10, 3, 128), int32())),
-      })),
-    },
-    ...CODECS.map(([codec, name, encode]): Case => ({
-      name: `Arrow with buffers compressed by ${name}`,
-      ending: 'arrow',
-      content: (day) => {
-        setCompressionCodec(codec, {
-          encode: (bytes) => encode(Buffer.from(bytes)),
-          decode: (bytes) => bytes,
-        })
-        const columns: [string, Column<unknown>][] = Object.entries(good(day)).map(
-          ([column, cells]) =>
-            [column, columnFromArray([...cells], typeof cells[0] === 'bigint' ? int64() : utf8())] as const,
-        )
-        return tableToIPC(tableFromColumns(columns), { format: 'file', codec }) ?? new Uint8Array()
-      },
-    })),
-    {
-      name: 'a line break and quotes in the name of a further column of CSV',
-      ending: 'csv',
-      content: (day) => `"a ""note""\nof two, lines",${HEADER}\nx,${csvRow(day)}"y\n",${csvRow(day)}`,
-    },
-    ...inFormats('zeros with a sign', (day) => ({
-      ...good(day),
-      requests: [-0, -0],
-      completion_tokens: ['1', '1'],
-    })),
-    {
-      name: 'a .gz filled up with zeros',
-      ending: 'ndjson.gz',
-      content: (day) => Buffer.concat([gzipSync(jsonRow(day).repeat(2)), Buffer.alloc(512)]),
-    },
-    {
-      name: 'a .gz file with a comment',
-      ending: 'csv.gz',
-      content: (day) => gzipWith(16, Buffer.from('made by hand\0'), `${HEADER}\n${csvRow(day).repeat(2)}`),
-    },
-    {
-      name: 'a .gz file with a header checksum',
-      ending: 'ndjson.gz',
-      content: (day) => gzipWithSum(jsonRow(day).repeat(2)),
-    },
-    {
-      name: 'a .gz of two members',
-      ending: 'csv.gz',
-      content: (day) => Buffer.concat([gzipSync(`${HEADER}\n${csvRow(day)}`), gzipSync(csvRow(day))]),
-    },
-    {
-      name: 'a .zst of two frames',
-      ending: 'ndjson.zst',
-      content: (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), zstdCompressSync(jsonRow(day))]),
-    },
-    ...['csv', 'csv.gz'].map((ending) => ({
-      name: `10 MB of lines inside of quotes that look like rows, behind a misplaced quote, in ${ending}`,
-      ending,
-      content: (day: string) => {
-        const lines = `\n${csvRow(day)}`.repeat(60_000).match(/[^]{1,1000000}/g) ?? []
-        const rows = [csvRow(day, ',5" or so'), csvRow(day, `,"${lines.join('')}"`)]
-        return ending === 'csv'
-          ? `${HEADER},note\n${rows.join('')}`
-          : gzipSync(`${HEADER},note\n${rows.join('')}`)
-      },
-    })),
-    {
-      name: 'lines inside of quotes that look like rows, behind a misplaced quote,',
-      ending: 'csv',
-      content: (day) =>
-        `${HEADER},note\n${csvRow(day, ',5" or so')}${csvRow(day, `,"${`\n${csvRow(day)}`.repeat(100)}"`)}`,
-    },
+    ['stray bytes in a further column of CSV', 'csv', latin1(csvRows(',model', ',caf\xE9', ',\xFF'))],
+    [
+      'stray bytes in a further column of compressed CSV',
+      'csv.gz',
+      gz(latin1(csvRows(',note', ',"a\xE9\n"', ',\xFF'))),
+    ],
+    [
+      'stray bytes and halves of surrogate pairs in further keys of NDJSON',
+      'ndjson',
+      latin1(jsonRows(',"model":"\\ud800 \\\\ud800 \\ud83d\\ude00"', ',"m":"\xFF","n":"\\uDC00"')),
+    ],
+    ['stray bytes in a further column of Parquet', 'parquet', (day) => parquetWithBytes(good(day))],
+    ...(['ndjson', 'ndjson.gz'] as const).map((ending): Case => {
+      const rows = jsonRows(',"model":"a\u0000","note":"\\"\t\u0000\u001F"', ',"a\u0000b":"\u0001"')
+      return [
+        `control characters that are not escaped in texts of ${ending}`,
+        ending,
+        ending === 'ndjson' ? rows : gz(rows),
+      ]
+    }),
+    [
+      'a descriptive column of Parquet in an encoding that cannot be read',
+      'parquet',
+      (day) => encodedParquet({ ...good(day), cached_tokens: [1n, 2n] }, 'cached_tokens'),
+    ],
+    [
+      'text that Parquet holds as bytes without a type',
+      'parquet',
+      (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
+    ],
+    [
+      'blank lines of spaces and tabs in NDJSON',
+      'ndjson',
+      (day) => `\t\n${jsonRow(day)} \t\r\n\t${jsonRow(day)}\t`,
+    ],
+    [
+      'objects and lists in further keys of NDJSON',
+      'ndjson',
+      jsonRows(',"model":{"a":1},"x":[1]', ',"cached_tokens":{"a":-1}'),
+    ],
+    [
+      'dictionary-encoded times of Arrow',
+      'arrow',
+      arrow((day) => {
+        const type = dictionary(timestamp(TimeUnit.MICROSECOND, 'UTC'), int32())
+        return { ts: columnFromArray([Date.parse(day), Date.parse(day)], type) }
+      }),
+    ],
+    [
+      'dictionary-encoded decimals of Arrow',
+      'arrow',
+      arrow(() => ({ prompt_tokens: columnFromArray([5, 5], dictionary(decimal(10, 3, 128), int32())) })),
+    ],
+    ['Arrow with buffers compressed by LZ4', 'arrow', compressedArrow],
+    [
+      'a line break and quotes in the name of a further column of CSV',
+      'csv',
+      (day) => `"a ""note""\nof two, lines",${HEADER}\nx,${csvRow(day)}"y\n",${csvRow(day)}`,
+    ],
+    [
+      'a .gz filled up with zeros',
+      'ndjson.gz',
+      (day) => Buffer.concat([gzipSync(jsonRow(day).repeat(2)), Buffer.alloc(512)]),
+    ],
+    [
+      'a .gz file with a comment',
+      'csv.gz',
+      (day) => gzipWith(16, Buffer.from('made by hand\0'), csvRows('', '', '')(day)),
+    ],
+    ['a .gz file with a header checksum', 'ndjson.gz', (day) => gzipWithSum(jsonRow(day).repeat(2))],
+    [
+      'a .gz of two members',
+      'csv.gz',
+      (day) => Buffer.concat([gzipSync(`${HEADER}\n${csvRow(day)}`), gzipSync(csvRow(day))]),
+    ],
+    [
+      'a .zst of two frames',
+      'ndjson.zst',
+      (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), zstdCompressSync(jsonRow(day))]),
+    ],
+    ['misleading lines in quotes', 'csv', misleading(100)],
+    ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
+    ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
   ]
-  let dataDir = ''
+  const figures = 'SELECT day, rows_read, rows_rejected, tokens_read FROM days'
   let days: Awaited<ReturnType<typeof queryWarehouse>> = []
+  let imported: typeof days = []
 
   beforeAll(async () => {
-    dataDir = folderOf(cases)
+    const dataDir = folderOf(cases)
     await runAt(dataDir, AS_OF)
-    days = await queryWarehouse(dataDir, 'SELECT day, rows_read, rows_rejected, tokens_read FROM days')
+    days = await queryWarehouse(dataDir, figures)
+    const other = withRegistry()
+    const ended = await runCommand(other, 'import', join(dataDir, 'raw/usage'), '--source', 'all')
+    expect(ended.stderr).toBe('')
+    await runAt(other, AS_OF)
+    imported = await queryWarehouse(other, figures)
   })
 
-  it.each(cases.map(({ name }, index) => [name, dayOf(index)]))('%s', (_, day) => {
-    expect(days.find((row) => row['day'] === day)).toEqual({
-      day,
-      rows_read: '2',
-      rows_rejected: '0',
-      tokens_read: '12',
-    })
+  it.each(cases.map(([name], index) => [name, dayOf(index)]))('%s', (_, day) => {
+    const expected = { day, rows_read: '2', rows_rejected: '0', tokens_read: '12' }
+    expect(days.find((row) => row['day'] === day)).toEqual(expected)
+    expect(
+      imported.find((row) => row['day'] === day),
+      'imported',
+    ).toEqual(expected)
   })
 })
 
 describe('the run fails for', () => {
+  type Fault = readonly [...Case, RegExp]
+  const all = (cases: readonly Case[], message: RegExp): Fault[] => cases.map((one) => [...one, message])
   const notInteger = /2 rows: prompt_tokens is not an integer, 0 or more/
-  const cases: readonly (Case & { readonly message: RegExp })[] = [
-    ...inFormats(
-      'a column given twice, by its capitals,',
-      (day) => ({ ...good(day), Prompt_Tokens: [0n, 0n] }),
-      ['csv', 'parquet', 'arrow'],
-    ).map((one) => ({
-      ...one,
-      message: /names the column "prompt_tokens" twice: as "prompt_tokens" and as "Prompt_Tokens"/,
-    })),
-    ...inFormats(
-      'a column given twice, by the spaces around it,',
-      (day) => ({ ...good(day), request_id: ['a', 'b'], ' request_id': ['', ''] }),
-      ['csv', 'parquet', 'arrow'],
-    ).map((one) => ({
-      ...one,
-      message: /names the column "request_id" twice: as "request_id" and as " request_id"/,
-    })),
-    ...(['csv', 'parquet', 'arrow'] as const).map((format) => ({
-      name: `a column given twice, in all its letters, in ${format}`,
-      ending: format,
-      content: (day: string) => rawFile(format, [...Object.entries(good(day)), ['prompt_tokens', [0n, 0n]]]),
-      message: /names the column "prompt_tokens" twice: as "prompt_tokens" and as "prompt_tokens"/,
-    })),
-    {
-      name: 'a key given twice in NDJSON, by its capitals',
-      ending: 'ndjson',
-      content: (day) => jsonRow(day, ',"Prompt_Tokens":0').repeat(2),
-      message: /2 rows: the key prompt_tokens stands twice: prompt_tokens and Prompt_Tokens/,
-    },
-    ...inFormats('numbers that may be thousands', (day) => ({
-      ...good(day),
-      prompt_tokens: ['12.000', '1.000'],
-    })).map((one) => ({ ...one, message: notInteger })),
-    ...inFormats('NaN and infinity', (day) => ({ ...good(day), prompt_tokens: [NaN, Infinity] }), [
+  const withColumns = ['csv', 'parquet', 'arrow'] as const
+  const cases: readonly Fault[] = [
+    ...all(
+      inFormats('a column given twice, by its capitals,', () => ({ Prompt_Tokens: [0n, 0n] }), withColumns),
+      /names the column "prompt_tokens" twice: as "prompt_tokens" and as "Prompt_Tokens"/,
+    ),
+    ...all(
+      inFormats(
+        'a column given twice, by the spaces around it,',
+        () => ({ request_id: ['a', 'b'], ' request_id': ['', ''] }),
+        withColumns,
+      ),
+      /names the column "request_id" twice: as "request_id" and as " request_id"/,
+    ),
+    ...withColumns.map((format): Fault => [
+      `a column given twice, in all its letters, in ${format}`,
+      format,
+      (day) => rawFile(format, [...Object.entries(good(day)), ['prompt_tokens', [0n, 0n]]]),
+      /names the column "prompt_tokens" twice: as "prompt_tokens" and as "prompt_tokens"/,
+    ]),
+    [
+      'a key given twice in NDJSON, by its capitals',
+      'ndjson',
+      jsonRows(',"Prompt_Tokens":0', ',"Prompt_Tokens":0'),
+      /2 rows: the key prompt_tokens stands twice: prompt_tokens and Prompt_Tokens/,
+    ],
+    ...all(
+      inFormats('numbers that may be thousands', () => ({ prompt_tokens: ['12.000', '1.000'] })),
+      notInteger,
+    ),
+    ...all(
+      inFormats('NaN and infinity', () => ({ prompt_tokens: [NaN, Infinity] }), withColumns),
+      notInteger,
+    ),
+    ...all(
+      inFormats('floating-point counts from 2^53 on', () => ({ prompt_tokens: [2 ** 53, 2 ** 60] })),
+      notInteger,
+    ),
+    ...all(
+      inFormats('floating-point ids from 2^53 on', () => ({ app_id: [2 ** 53, 2 ** 60] })),
+      /2 rows: app_id is not an integer, 0 or more/,
+    ),
+    ...all(
+      inFormats('requests that are NaN, which the footer leaves out,', () => ({ requests: [1, NaN] }), [
+        'parquet',
+      ]),
+      /1 row: requests is not an integer from 0 to 10\^12/,
+    ),
+    ...all(
+      inFormats('ids that are NaN', () => ({ app_id: [1, NaN] }), ['parquet']),
+      /1 row: app_id is not an integer/,
+    ),
+    [
+      'apps that are not UTF-8 in csv',
       'csv',
-      'parquet',
+      latin1((day) => `${HEADER.replace('app_id', 'app')}\n${`${day},Caf\xE9 Chat,5,1\n`.repeat(2)}`),
+      /2 rows: app is not readable text in UTF-8/,
+    ],
+    [
+      'apps that are not UTF-8 in ndjson',
+      'ndjson',
+      latin1((day) => jsonRow(day).replace('"app_id":1', '"app":"Caf\xE9 Chat"').repeat(2)),
+      /2 rows: app is not readable text in UTF-8/,
+    ],
+    [
+      '32-bit floating-point counts from 2^24 on in arrow',
       'arrow',
-    ]).map((one) => ({ ...one, message: notInteger })),
-    {
-      name: 'requests that are NaN, which the footer leaves out,',
-      ending: 'parquet',
-      content: (day) => rawFile('parquet', Object.entries({ ...good(day), requests: [1, NaN] })),
-      message: /1 row: requests is not an integer from 0 to 10\^12/,
-    },
-    ...(['csv', 'ndjson'] as const).map((ending) => ({
-      name: `apps that are not UTF-8 in ${ending}`,
-      ending,
-      content: (day: string) => {
-        const row =
-          ending === 'csv'
-            ? `${day},Caf\xE9 Chat,5,1\n`
-            : `{"ts":"${day}","app":"Caf\xE9 Chat","prompt_tokens":5,"completion_tokens":1}\n`
-        const header = ending === 'csv' ? HEADER.replace('app_id', 'app') + '\n' : ''
-        return Buffer.from(header + row.repeat(2), 'latin1')
-      },
-      message: /2 rows: app is not readable text in UTF-8/,
-    })),
-    {
-      name: 'ids that are NaN',
-      ending: 'parquet',
-      content: (day) => rawFile('parquet', Object.entries({ ...good(day), app_id: [1, NaN] })),
-      message: /1 row: app_id is not an integer/,
-    },
-    ...inFormats('floating-point counts from 2^53 on', (day) => ({
-      ...good(day),
-      prompt_tokens: [2 ** 53, 2 ** 60],
-    })).map((one) => ({ ...one, message: notInteger })),
-    ...inFormats('floating-point ids from 2^53 on', (day) => ({
-      ...good(day),
-      app_id: [2 ** 53, 2 ** 60],
-    })).map((one) => ({ ...one, message: /2 rows: app_id is not an integer, 0 or more/ })),
-    {
-      name: '32-bit floating-point counts from 2^24 on in arrow',
-      ending: 'arrow',
-      content: arrow(() => ({ prompt_tokens: columnFromArray([5, 3e10], float32()) })),
-      message: /1 of 2 rows.* prompt_tokens is not an integer/s,
-    },
-    {
-      name: '32-bit floating-point counts from 2^24 on in parquet',
-      ending: 'parquet',
-      content: (day) =>
-        new Uint8Array(
-          parquetWriteBuffer({
-            columnData: Object.entries({ ...good(day), prompt_tokens: [5, 3e10] }).map(([name, data]) => ({
-              name,
-              data: [...data],
-              ...(name === 'prompt_tokens' ? { type: 'FLOAT' as const } : {}),
-            })),
-          }),
-        ),
-      message: /1 of 2 rows.* prompt_tokens is not an integer/s,
-    },
-    ...(
-      [
-        ['csv', () => '', /rows\.csv is empty: expected a first line with the column names/],
-        [
-          'csv',
-          () => 'ts,app_id,prompt_tokens\n',
-          /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
-        ],
-        ['csv', () => `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
-        ['csv', manyRows('"2026-01-05T00:00:00Z,1,1,1\n'), /rows\.csv cannot be read: Quote Not Closed/],
-        ['csv', (day) => gzipSync(manyRows()(day)), /It is compressed by gzip: its name must end in \.gz/],
-        ['csv', (day) => Buffer.from(`\uFEFF${manyRows()(day)}`, 'utf16le'), /It is text in UTF-16/],
-        ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 10), /cannot be read: unexpected end of file/],
-        ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 1), /cannot be read: unexpected end of file/],
-        ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 10), /rows\.csv\.zst cannot be read/],
-        ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 1), /rows\.csv\.zst cannot be read/],
-        ['parquet', () => 'PAR1', /rows\.parquet cannot be read as Parquet/],
-        ['parquet', () => '', /rows\.parquet cannot be read as Parquet/],
-        ['parquet', (day) => cut(inFormat('parquet')(day), 10), /rows\.parquet cannot be read as Parquet/],
-        ['arrow', () => 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
-        ['arrow', () => '', /rows\.arrow is not a whole Arrow IPC file/],
-        ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
-        ['arrow', (day) => cut(arrow(() => ({}))(day), 10), /rows\.arrow is not a whole Arrow IPC file/],
-        ['arrow', (day) => cut(inFormat('arrow')(day), 8), /rows\.arrow is not a whole Arrow IPC file/],
-        ['arrow', (day) => cut(inFormat('arrow')(day), 300), /rows\.arrow is not a whole Arrow IPC file/],
-      ] as const satisfies readonly (readonly [string, Case['content'], RegExp])[]
-    ).map(([ending, content, message], index) => ({
-      name: `broken file ${index + 1}, .${ending}: ${message.source}`,
-      ending,
-      content,
-      message,
-    })),
-    {
-      name: 'an object as request_id in NDJSON',
-      ending: 'ndjson',
-      content: (day) => jsonRow(day, ',"request_id":{"id":1}').repeat(2),
-      message: /2 rows: request_id is an object or a list, not one value/,
-    },
-    {
-      name: 'a DECIMAL of more than 38 digits',
-      ending: 'parquet',
-      content: (day) => {
-        const { prompt_tokens: _, ...others } = good(day)
-        return new Uint8Array(
-          parquetWriteBuffer({
-            schema: [
-              { name: 'schema', num_children: 4 },
-              {
-                name: 'prompt_tokens',
-                type: 'FIXED_LEN_BYTE_ARRAY',
-                type_length: 21,
-                converted_type: 'DECIMAL',
-                precision: 50,
-                scale: 0,
-                repetition_type: 'REQUIRED',
-              },
-              { name: 'ts', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
-              { name: 'app_id', type: 'INT64', repetition_type: 'REQUIRED' },
-              { name: 'completion_tokens', type: 'INT64', repetition_type: 'REQUIRED' },
-            ],
-            columnData: [
-              { name: 'prompt_tokens', data: [3n, 3n] },
-              ...Object.entries(others).map(([name, data]) => ({ name, data: [...data] })),
-            ],
-          }),
-        )
-      },
-      message:
-        /the column prompt_tokens is a DECIMAL of 50 digits, .* Write it as BIGINT or DECIMAL\(38, 0\)/,
-    },
-    {
-      name: 'integers encoded as BYTE_STREAM_SPLIT',
-      ending: 'parquet',
-      content: (day) => encodedParquet(good(day), 'prompt_tokens'),
-      message: /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
-    },
-    {
-      name: 'a .zst with a window of more than 128 MB',
-      ending: 'ndjson.zst',
-      content: (day) => zstdLong(jsonRow(day)),
-      message:
-        /made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27/,
-    },
-    ...['ndjson.gz', 'ndjson.zst'].map((ending) => ({
-      name: `text that is not compressed in .${ending}`,
-      ending,
-      content: jsonRow,
-      message: /It does not begin with the compression of its name: rename the file, or compress it/,
-    })),
-    {
-      name: 'bytes behind a .zst that are not compressed',
-      ending: 'ndjson.zst',
-      content: (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), Buffer.from(jsonRow(day))]),
-      message: /the bytes after byte \d+ are not compressed/,
-    },
+      arrow(() => ({ prompt_tokens: columnFromArray([5, 3e10], float32()) })),
+      /1 of 2 rows.* prompt_tokens is not an integer/s,
+    ],
+    [
+      '32-bit floating-point counts from 2^24 on in parquet',
+      'parquet',
+      (day) => parquetOf({ ...good(day), prompt_tokens: [5, 3e10] }, { prompt_tokens: 'FLOAT' }),
+      /1 of 2 rows.* prompt_tokens is not an integer/s,
+    ],
+    [
+      'an object as request_id in NDJSON',
+      'ndjson',
+      jsonRows(',"request_id":{"id":1}', ',"request_id":{"id":1}'),
+      /2 rows: request_id is an object or a list, not one value/,
+    ],
   ]
+
+  /** Files that `import` rejects with the same words. */
+  const broken: readonly Fault[] = (
+    [
+      ['csv', () => '', /rows\.csv is empty: expected a first line with the column names/],
+      [
+        'csv',
+        () => 'ts,app_id,prompt_tokens\n',
+        /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
+      ],
+      ['csv', () => `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
+      ['csv', manyRows('"2026-01-05T00:00:00Z,1,1,1\n'), /rows\.csv cannot be read: Quote Not Closed/],
+      ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 10), /cannot be read: unexpected end of file/],
+      ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 1), /cannot be read: unexpected end of file/],
+      ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 10), /rows\.csv\.zst cannot be read/],
+      ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 1), /rows\.csv\.zst cannot be read/],
+      ['parquet', () => 'PAR1', /rows\.parquet cannot be read as Parquet/],
+      ['parquet', () => '', /rows\.parquet cannot be read as Parquet/],
+      [
+        'parquet',
+        (day) => cut(rawFile('parquet', Object.entries(good(day))), 10),
+        /rows\.parquet cannot be read as Parquet/,
+      ],
+      [
+        'parquet',
+        wideDecimals,
+        /prompt_tokens is a DECIMAL of 50 digits, .* Write it as BIGINT or DECIMAL\(38, 0\)/,
+      ],
+      [
+        'parquet',
+        (day) => encodedParquet(good(day), 'prompt_tokens'),
+        /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
+      ],
+      ['arrow', () => 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
+      ['arrow', () => '', /rows\.arrow is not a whole Arrow IPC file/],
+      ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
+      ['arrow', (day) => cut(arrow()(day), 10), /rows\.arrow is not a whole Arrow IPC file/],
+      [
+        'arrow',
+        (day) => cut(rawFile('arrow', Object.entries(good(day))), 8),
+        /rows\.arrow is not a whole Arrow IPC file/,
+      ],
+      [
+        'arrow',
+        (day) => cut(rawFile('arrow', Object.entries(good(day))), 300),
+        /rows\.arrow is not a whole Arrow IPC file/,
+      ],
+      [
+        'ndjson.zst',
+        (day) => zstdLong(jsonRow(day)),
+        /made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27/,
+      ],
+      [
+        'ndjson.zst',
+        (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), Buffer.from(jsonRow(day))]),
+        /the bytes after byte \d+ are not compressed/,
+      ],
+    ] as const satisfies readonly (readonly [string, Case[2], RegExp])[]
+  ).map(([ending, content, message], index) => [
+    `broken file ${index + 1}, .${ending}: ${message.source}`,
+    ending,
+    content,
+    message,
+  ])
+
+  /** Names that lie: `import` looks at the content. */
+  const misnamed: readonly Fault[] = [
+    ['gzip without .gz', 'csv', gz(manyRows()), /It is compressed by gzip: its name must end in \.gz/],
+    ['UTF-16', 'csv', (day) => Buffer.from(`\uFEFF${manyRows()(day)}`, 'utf16le'), /It is text in UTF-16/],
+    ...['ndjson.gz', 'ndjson.zst'].map((ending): Fault => [
+      `text that is not compressed in .${ending}`,
+      ending,
+      jsonRow,
+      /It does not begin with the compression of its name: rename the file, or compress it/,
+    ]),
+    [
+      'a JSON list',
+      'json',
+      (day) => `[${jsonRow(day)}]`,
+      /is a JSON list; .* npm run nightly -- import FILE/,
+    ],
+  ]
+
+  const faults = [...cases, ...broken, ...misnamed]
+  let dataDir = ''
   let message = ''
 
   beforeAll(async () => {
-    await runAt(folderOf(cases), AS_OF).catch((error: Error) => {
+    dataDir = folderOf(faults.map(([name, ending, content]) => [name, ending, content]))
+    await runAt(dataDir, AS_OF).catch((error: Error) => {
       message = error.message
     })
   })
 
-  it.each(cases.map(({ name, message: words }, index) => [name, dayOf(index), words] as const))(
+  it.each(faults.map(([name, , , words], index) => [name, dayOf(index), words] as const))(
     '%s',
     (_, day, words) => {
       const lines = message.split('\n')
@@ -583,4 +562,57 @@ describe('the run fails for', () => {
       expect(lines.slice(first, next < 0 ? undefined : next).join('\n')).toMatch(words)
     },
   )
+
+  it.each(
+    broken.map(
+      ([name, ending, , words], index) => [name, ending, dayOf(cases.length + index), words] as const,
+    ),
+  )('import alike: %s', async (_, ending, day, words) => {
+    const path = join(dataDir, `raw/usage/date=${day}/rows.${ending}`)
+    const other = folders.make()
+    expect(await runCommand(other, 'import', path)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(words),
+    })
+  })
+})
+
+describe('the app registry', () => {
+  const columns = (id: bigint): Columns => ({
+    app_id: [id],
+    APP_NAME: [`App ${id}`],
+    visibility: ['public'],
+    subcategories: ['game'],
+    updated_at: ['2025-01-01T00:00:00Z'],
+    note: ['\u0001'],
+  })
+
+  it('may be in any format, and in several', async () => {
+    const dataDir = withRegistry()
+    for (const [index, format] of FORMATS.entries())
+      writeRaw(dataDir, `apps/more.${format}`, rawFile(format, Object.entries(columns(BigInt(index + 2)))))
+    writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', jsonRow('2026-01-05'))
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, 'SELECT app_id, app_name FROM registry ORDER BY app_id')).toEqual([
+      { app_id: '1', app_name: 'One' },
+      ...FORMATS.map((_, index) => ({ app_id: `${index + 2}`, app_name: `App ${index + 2}` })),
+    ])
+  })
+
+  it.each([
+    ['csv', 'app_id,app_name\n29,Nameless\n', 'apps/rows.csv has no column visibility'],
+    [
+      'csv.gz',
+      cut(gzipSync('app_id,app_name,visibility,updated_at\n'), 1),
+      'apps/rows.csv.gz cannot be read: unexpected end',
+    ],
+    ['ndjson', '{"app_id":1', 'apps/rows.ndjson, row 1: not a JSON object'],
+    ['parquet', 'PAR1', 'apps/rows.parquet cannot be read as Parquet'],
+    ['arrow', 'ARROW1', 'apps/rows.arrow cannot be read as Arrow IPC'],
+  ])('a broken file, .%s, fails the run and is named', async (ending, content, words) => {
+    const dataDir = withRegistry()
+    writeRaw(dataDir, `apps/rows.${ending}`, content)
+    writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', jsonRow('2026-01-05'))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(words)
+  })
 })
