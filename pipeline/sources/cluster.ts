@@ -68,14 +68,19 @@ export async function pullCluster(pull: Pull, connection?: DuckDBConnection): Pr
   const pulled = new Set<string>()
   for (const partition of table.partitions) {
     if (partition.row_count === 0 || state.known[partition.id] === partition.fingerprint) continue
-    for (const { day, row_count } of await dueDays(table, partition, pull.lastDay)) {
+    const days = await daysOf(table, partition)
+    for (const { day, row_count } of days.filter(
+      ({ day: each }) => each >= FLOOR_DATE && each <= pull.lastDay,
+    )) {
       if (connection !== undefined && !pulled.has(day)) {
         await pullDay(connection, table, { folder: join(usageFolder, `date=${day}`), day, row_count })
       }
       pulled.add(day)
     }
+    // A day that is not over is pulled later, even if no row comes meanwhile.
+    if (connection === undefined || days.some(({ day }) => day > pull.lastDay)) continue
     state.known[partition.id] = partition.fingerprint
-    if (connection !== undefined) state.write()
+    state.write()
   }
   const gone = Object.keys(state.known).filter((id) => !table.partitions.some((other) => other.id === id))
   if (connection !== undefined && gone.length > 0) {
@@ -101,18 +106,14 @@ function readState(usageFolder: string, { address, name }: Table) {
 }
 
 /**
- * The days of a partition that are due. Rows may have arrived since the partitions were read.
+ * The days of a partition. Rows may have arrived since the partitions were read.
  * @throws DataError if rows of the partition are missing, which a replica that lags behind does not have.
  */
-async function dueDays(
-  table: Table,
-  { id, row_count, has_deleted }: Table['partitions'][number],
-  lastDay: string,
-) {
+async function daysOf(table: Table, { id, row_count, has_deleted }: Table['partitions'][number]) {
   const days = await countDays(table, `_partition_id = ${quoted(id)}`)
   const counted = days.reduce((sum, day) => sum + day.row_count, 0)
   if (counted < row_count && !has_deleted) throw unsettled(table, `The rows of the partition ${id}`)
-  return days.filter(({ day }) => day >= FLOOR_DATE && day <= lastDay)
+  return days
 }
 
 type Day = { readonly folder: string; readonly day: string; readonly row_count: number }

@@ -1,7 +1,10 @@
 /** CONTRACT 10: a run pulls the changed days of a ClickHouse cluster, and publishes what the same rows in files give. */
 import * as fc from 'fast-check'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, request as forward } from 'node:http'
+import type { RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -18,7 +21,8 @@ import {
   writeRaw,
 } from '../../../support/pipeline/nightly.ts'
 import { portOf } from '../../../support/ports.ts'
-import { runCommandLine } from '../../../support/processes.ts'
+import { REPOSITORY, runCommandLine, startProcess } from '../../../support/processes.ts'
+import { findProgram } from '../../../support/programs.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -53,6 +57,7 @@ type UsageRow = typeof usageRow extends fc.Arbitrary<infer Row> ? Row : never
 const COLUMNS =
   'ts,app_id,app,prompt_tokens,completion_tokens,requests,request_id,model,account_id,app_title,cached_tokens'
 
+type Tls = { readonly key: Buffer; readonly cert: Buffer }
 type Values = readonly (string | null)[]
 
 function valuesOf({ day, second, app, tokens, requests, id, ...others }: UsageRow): Values {
@@ -211,11 +216,11 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
   })
 
   /** A table with 300 rows behind an address that does `work` after each query, before it answers. */
-  async function interrupted(table: string, work: (sql: string) => Promise<unknown>) {
+  async function interrupted(table: string, work: (sql: string) => Promise<unknown>, tls?: Tls) {
     await cluster.run(`DROP TABLE IF EXISTS ${table} SYNC`)
     await cluster.run(newTable(table))
     await cluster.run(plainRows(table, 300))
-    const proxy = createServer((request, response) => {
+    const serve: RequestListener = (request, response) => {
       void (async () => {
         const sql = await text(request)
         const passed = forward(
@@ -231,7 +236,8 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
         )
         passed.end(sql)
       })()
-    })
+    }
+    const proxy = tls === undefined ? createServer(serve) : createSecureServer(tls, serve)
     await once(proxy.listen(0, '127.0.0.1'), 'listening')
     const source = cluster.source(table).replace(cluster.hosts[0], `127.0.0.1:${portOf(proxy)}`)
     return { source, [Symbol.dispose]: () => proxy.close() }
@@ -256,10 +262,12 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     },
   )
 
-  it('rows of the present day may arrive all the time', async () => {
+  it('rows of the present day may arrive all the time, and are pulled when it is over', async () => {
     const dataDir = newFolder()
     let arrived = 0
+    let isOver = false
     using live = await interrupted('live', async () => {
+      if (isOver) return
       arrived += 1
       // 7 seconds a row: the next day begins after 12,343 rows.
       await cluster.run(plainRows('live', 1, 12_400 + arrived))
@@ -267,6 +275,34 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     await cluster.run(plainRows('live', 1, 12_400))
     expect(await run(dataDir, live.source)).toMatchObject({ code: 0 })
     expect(arrived).toBeGreaterThan(3)
+    expect(await requestsOf(dataDir)).toBe('300')
+    isOver = true
+    await run(dataDir, live.source, '2026-10-03T02:00:00Z')
+    expect(await requestsOf(dataDir)).toBe(String(301 + arrived))
+  })
+
+  it.runIf(findProgram('openssl') !== undefined)('is pulled by https with a private authority', async () => {
+    const [key, certificate] = [join(folders.make(), 'key.pem'), join(folders.make(), 'cert.pem')]
+    const files = ['-keyout', key, '-out', certificate]
+    const subject = ['-subj', '/CN=cluster', '-addext', 'subjectAltName=IP:127.0.0.1']
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...subject], {
+      stdio: 'ignore',
+    })
+    const tls = { key: readFileSync(key), cert: readFileSync(certificate) }
+    using secure = await interrupted('secure', async () => undefined, tls)
+    const dataDir = newFolder()
+    const source = `${secure.source}&tls=1`
+    // An authority that nobody knows is none.
+    const stranger = await run(dataDir, source)
+    expect(stranger).toMatchObject({ code: 1, stderr: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
+    const program = startProcess(
+      process.execPath,
+      [join(REPOSITORY, 'pipeline/nightly.ts'), 'run', '--as-of', NIGHT],
+      {
+        environment: { DATA_DIR: dataDir, USAGE_SOURCE: source, NODE_EXTRA_CA_CERTS: certificate },
+      },
+    )
+    expect(await program.ended).toMatchObject({ code: 0 })
     expect(await requestsOf(dataDir)).toBe('300')
   })
 
