@@ -163,8 +163,8 @@ function isReadable(text: string, name: string): boolean {
   return text.isWellFormed() && !text.includes(NO_TEXT) && !(name === 'app' && CONTROL.test(text))
 }
 
-/** Null for a word that stands for it, and for half a surrogate pair. */
-function knownText(text: string | null, name: string): string | null {
+/** The value of a text format; null for a word that stands for it, and for half a surrogate pair. */
+export function knownText(text: string | null, name: string): string | null {
   const isNull = WITH_NULL_WORDS.includes(name) && NULL_WORDS.includes(text)
   return isNull || text?.isWellFormed() === false ? null : text
 }

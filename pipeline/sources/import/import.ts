@@ -21,7 +21,7 @@ import { isSkipped } from '../drop-folder.ts'
 import { isRecord, readWholeJson } from '../formats/json.ts'
 import type { Document } from '../formats/json.ts'
 import { nameApps } from '../names.ts'
-import { appendRow, createStagingTable, readDocuments, stageFiles } from '../staging.ts'
+import { appendRow, createStagingTable, knownText, readDocuments, stageFiles } from '../staging.ts'
 import type { Input } from './input.ts'
 import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
@@ -128,6 +128,7 @@ async function stageInput(connection: DuckDBConnection, input: Input, map?: Usag
     await stageFiles(connection, [file], USAGE_COLUMNS)
     return skipped
   }
+  const isText = file.format === 'csv' || file.format === 'ndjson'
   await withAppender(connection, 'staged', async (appender) => {
     // A mapped file may have any columns.
     const documents = isWholeJson
@@ -136,7 +137,7 @@ async function stageInput(connection: DuckDBConnection, input: Input, map?: Usag
     for await (const document of documents) {
       for (const usage of mapDocument(file.name, document, map ?? PLAIN_MAP)) {
         if (usage === undefined) skipped += 1
-        else appendRow(appender, file.name, { row: document.row }, valuesOf(usage))
+        else appendRow(appender, file.name, { row: document.row }, valuesOf(usage, isText))
       }
     }
   })
@@ -168,8 +169,11 @@ function mapDocument(name: string, { row, value, fault }: Document, map: UsageMa
   })
 }
 
-function valuesOf(usage: Readonly<Record<string, string | null | undefined>>) {
-  return allColumns(USAGE_COLUMNS).map((column) => usage[column])
+function valuesOf(usage: Readonly<Record<string, string | null | undefined>>, isText: boolean) {
+  return allColumns(USAGE_COLUMNS).map((column) => {
+    const value = usage[column] ?? null
+    return isText ? knownText(value, column) : value
+  })
 }
 
 async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { UsageError } from '../../program/program.ts'
 import { DataError } from '../../errors.ts'
 import { isSkipped, kindNamed, statFile } from '../drop-folder.ts'
-import type { Compression, Format, RawFile } from '../drop-folder.ts'
+import type { Format, RawFile } from '../drop-folder.ts'
 import { readHead } from '../formats/bytes.ts'
 
 /** The values of `--format`. */
@@ -17,13 +17,12 @@ export type Input = {
   readonly isWholeJson: boolean
 }
 
-const MAGIC = {
-  gz: Buffer.from('1f8b', 'hex'),
-  zst: Buffer.from('28b52ffd', 'hex'),
-  parquet: Buffer.from('PAR1'),
-  arrowFile: Buffer.from('ARROW1'),
-  arrowStream: Buffer.from('ffffffff', 'hex'),
-} as const
+/** The first bytes of formats and compressions, in hex. */
+const GZIP = /^1f8b/
+const ZSTD = /^28b52ffd/
+const ZSTD_BEHIND_LENGTH = /^.{8}28b52ffd/
+const PARQUET = /^50415231/
+const ARROW = /^(?:4152524f5731|ffffffff)/
 
 /** The files of the arguments, and all files in their folders, by name. */
 export function filesNamed(paths: readonly string[]): string[] {
@@ -54,13 +53,13 @@ export async function inspectInput(
 ): Promise<Input> {
   const facts = statFile(path, name)
   const start = await firstBytes(path)
-  if (start.subarray(4).equals(MAGIC.zst)) {
+  if (ZSTD_BEHIND_LENGTH.test(start)) {
     throw new DataError(
       `${name} has zstd frames, each behind its length, as the OpenTelemetry Collector writes with compression: zstd. ` +
         'Unpack it into one JSON document per line, or remove that setting there',
     )
   }
-  const compression = compressionOf(start)
+  const compression = GZIP.test(start) ? 'gz' : ZSTD.test(start) ? 'zst' : 'none'
   const head = await readHead({ path, name, format: 'csv', compression, ...facts })
   const found = format ?? kindNamed(name)?.format ?? formatOf(head)
   return {
@@ -69,25 +68,18 @@ export async function inspectInput(
   }
 }
 
-async function firstBytes(path: string): Promise<Buffer> {
+/** In hex. */
+async function firstBytes(path: string): Promise<string> {
   await using handle = await open(path)
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(8), 0, 8, 0)
-  return buffer.subarray(0, bytesRead)
-}
-
-function compressionOf(bytes: Buffer): Compression {
-  if (startsWith(bytes, MAGIC.gz)) return 'gz'
-  return startsWith(bytes, MAGIC.zst) ? 'zst' : 'none'
+  return buffer.toString('hex', 0, bytesRead)
 }
 
 function formatOf(head: Buffer): Format {
-  if (startsWith(head, MAGIC.parquet)) return 'parquet'
-  if (startsWith(head, MAGIC.arrowFile) || startsWith(head, MAGIC.arrowStream)) return 'arrow'
+  const start = head.toString('hex', 0, 8)
+  if (PARQUET.test(start)) return 'parquet'
+  if (ARROW.test(start)) return 'arrow'
   return /^\uFEFF?\s*[[{]/.test(head.toString('utf8')) ? 'ndjson' : 'csv'
-}
-
-function startsWith(bytes: Buffer, magic: Buffer): boolean {
-  return bytes.subarray(0, magic.length).equals(magic)
 }
 
 /** A list, or an object that continues in the next line. */

@@ -1,65 +1,119 @@
-/** CONTRACT 7: what a day's files hold is counted exactly, whatever their footers say. */
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** CONTRACT 7: which files of the drop folder make a day, and what stops it as a whole. */
+import { execFileSync } from 'node:child_process'
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { gzipSync } from 'node:zlib'
+import { afterAll, describe, expect, it } from 'vitest'
 import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
-import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
+import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
+const FOLDER = `usage/date=${DAY}`
 const AS_OF = '2026-01-06T02:00:00Z'
+const CSV = `ts,app_id,prompt_tokens,completion_tokens\n${DAY}T10:00:00Z,1,5,1\n`
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-/** A folder with a day of these Parquet files, each a query for the columns beside ts. */
-function dayOf(...queries: readonly string[]) {
-  return dayWith(`TIMESTAMP '${DAY}'`, ...queries)
-}
-
-async function dayWith(ts: string, ...queries: readonly string[]) {
+/** A DATA_DIR with files of the day. */
+function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
   const dataDir = folders.make()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  const files = queries.map((_, number) => join(dataDir, 'raw', 'usage', `date=${DAY}`, `${number}.parquet`))
-  await withMemoryDatabase({ memory: '1GB', dataDir }, async (connection) => {
-    for (const [number, file] of files.entries()) {
-      mkdirSync(dirname(file), { recursive: true })
-      await connection.run(
-        `COPY (SELECT ${ts} AS ts, * FROM (${queries[number]})) TO '${file}' (FORMAT parquet)`,
-      )
-    }
-  })
-  return { dataDir, files }
+  for (const [name, content] of Object.entries(files)) writeRaw(dataDir, `${FOLDER}/${name}`, content)
+  return dataDir
 }
 
-it('dense and sparse ids are counted as by one GROUP BY', async () => {
-  const { dataDir, files } = await dayOf(
-    `SELECT hash(i) % 5000 AS app_id, hash(i * 3) % 1000 AS prompt_tokens, 1 AS completion_tokens FROM range(100000) AS t (i)`,
-    `SELECT (hash(i) % 7) * 1317624576693539401 AS app_id, 5 AS prompt_tokens, 1 AS completion_tokens FROM range(1000) AS t (i)`,
+/** A DATA_DIR with a Parquet file of the day: a query for the columns beside ts. */
+async function parquetOf(columns: string, ts = `TIMESTAMP '${DAY}'`) {
+  const dataDir = folderOf({})
+  const path = join(dataDir, 'raw', FOLDER, '0.parquet')
+  mkdirSync(dirname(path), { recursive: true })
+  await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
+    connection.run(`COPY (SELECT ${ts} AS ts, * FROM (SELECT ${columns})) TO '${path}' (FORMAT parquet)`),
   )
+  return { dataDir, path }
+}
+
+function totals(dataDir: string) {
+  return queryWarehouse(dataDir, 'SELECT rows_read, rows_rejected FROM days')
+}
+
+describe('names in the drop folder', () => {
+  it('may be links and in capitals; those that begin with a dot or an underscore are skipped', async () => {
+    const dataDir = folderOf({ 'A.CSV.GZ': gzipSync(CSV), _SUCCESS: '', '.rows.csv.part': 'half' })
+    const elsewhere = join(folders.make(), 'b.csv')
+    writeFileSync(elsewhere, CSV)
+    symlinkSync(elsewhere, join(dataDir, 'raw', FOLDER, 'link.csv'))
+    await runAt(dataDir, AS_OF)
+    expect(await totals(dataDir)).toEqual([{ rows_read: '2', rows_rejected: '0' }])
+  })
+
+  const notReadable = 'is not a readable file. Expected .parquet, .arrow'
+  it.each([
+    [
+      'a file of an unknown kind',
+      `${FOLDER}/b.xlsx`,
+      (path: string) => writeFileSync(path, 'x'),
+      notReadable,
+    ],
+    ['a folder', `${FOLDER}/b.csv`, (path: string) => mkdirSync(path), notReadable],
+    // Opening a named pipe waits for a writer, possibly for ever.
+    ['a named pipe', `${FOLDER}/b.csv`, (path: string) => execFileSync('mkfifo', [path]), notReadable],
+    ['a broken link', `${FOLDER}/b.csv`, (path: string) => symlinkSync('gone', path), 'does not exist'],
+    [
+      'a file beside the days',
+      'usage/new.csv',
+      (path: string) => writeFileSync(path, CSV),
+      'is not a day: expected',
+    ],
+    [
+      'a folder without a valid day',
+      'usage/date=2026-02-30',
+      (path: string) => mkdirSync(path),
+      'is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it; npm run nightly -- import FILE sorts',
+    ],
+  ])('%s fails the run and is named', async (_, name, make, words) => {
+    const dataDir = folderOf({ 'a.csv': CSV })
+    make(join(dataDir, 'raw', name))
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(`${name} ${words}`)
+  })
+})
+
+it('a replaced file is counted again, even with the same size and modification time', async () => {
+  const dataDir = folderOf({ 'a.csv': CSV })
+  const path = join(dataDir, 'raw', FOLDER, 'a.csv')
+  const other = join(dataDir, 'other.csv')
+  utimesSync(path, 1_770_000_000, 1_770_000_000)
   await runAt(dataDir, AS_OF)
-  const list = files.map((file) => `'${file}'`).join(', ')
-  const digest = (from: string) =>
-    `SELECT count(*) AS apps, bit_xor(hash(CAST(app_id AS BIGINT), CAST(requests AS BIGINT), CAST(prompt AS HUGEINT))) AS digest FROM (${from})`
-  const counted = await queryWarehouse(
-    dataDir,
-    digest('SELECT app_id, requests, prompt_tokens AS prompt FROM usage_daily'),
-  )
-  const expected = await queryWarehouse(
-    dataDir,
-    digest(
-      `SELECT app_id, count(*) AS requests, sum(prompt_tokens) AS prompt FROM read_parquet([${list}]) GROUP BY app_id`,
-    ),
-  )
-  expect(counted).toEqual(expected)
+  const { ctimeNs } = statSync(path, { bigint: true })
+  // The file system's clock advances in steps.
+  do {
+    writeFileSync(other, CSV.replace(',5,', ',7,'))
+    utimesSync(other, 1_770_000_000, 1_770_000_000)
+  } while (statSync(other, { bigint: true }).ctimeNs === ctimeNs)
+  renameSync(other, path)
+  const report = await runAt(dataDir, '2026-01-06T03:00:00Z')
+  expect(fact(report, 'load', 'days_loaded')).toBe(1)
+  expect(await queryWarehouse(dataDir, 'SELECT prompt_tokens FROM usage_daily')).toEqual([
+    { prompt_tokens: '7' },
+  ])
 })
 
 it('a footer that says there is no negative number and no other day is not believed', async () => {
-  const rows = `SELECT 1 AS app_id, CASE WHEN i = 3 THEN -5 ELSE i * 10 END AS prompt_tokens, 1 AS completion_tokens FROM range(200) AS t (i)`
-  const { dataDir, files } = await dayOf(
-    `SELECT app_id, CAST(prompt_tokens AS BIGINT) AS prompt_tokens, completion_tokens FROM (${rows})`,
+  const { dataDir, path } = await parquetOf(
+    '1 AS app_id, CAST(CASE WHEN i = 3 THEN -5 ELSE i * 10 END AS BIGINT) AS prompt_tokens, 1 AS completion_tokens FROM range(200) AS t (i)',
   )
-  for (const file of files) writeFileSync(file, withFooterMinimum(readFileSync(file), -5n, 0n))
+  writeFileSync(path, withFooterMinimum(readFileSync(path), -5n, 0n))
   await runAt(dataDir, AS_OF)
   expect(await queryWarehouse(dataDir, 'SELECT q.row, reason FROM quarantine AS q')).toEqual([
     { row: '4', reason: 'prompt_tokens is not an integer, 0 or more' },
@@ -77,41 +131,49 @@ function withFooterMinimum(bytes: Buffer, value: bigint, other: bigint): Buffer 
   return bytes
 }
 
-it('a day of an app past 2^63 tokens fails the run and is named', async () => {
-  const half = 2n ** 62n
-  const { dataDir } = await dayOf(
-    `SELECT 1 AS app_id, ${half} AS prompt_tokens, 0 AS completion_tokens FROM range(2)`,
+it('a row that is rejected in a Parquet file with nanoseconds and ids is quarantined alone', async () => {
+  const { dataDir } = await parquetOf(
+    "1 AS app_id, 5 AS prompt_tokens, 1 AS completion_tokens, 'id-' || i AS request_id FROM range(150) AS t (i)",
+    `CAST(CASE WHEN request_id = 'id-7' THEN TIMESTAMP '2026-01-06' ELSE TIMESTAMP '${DAY}' END AS TIMESTAMP_NS)`,
   )
-  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(`Day ${DAY}: app 1 has 9223372036854775808`)
+  await runAt(dataDir, AS_OF)
+  expect(await totals(dataDir)).toEqual([{ rows_read: '150', rows_rejected: '1' }])
 })
 
-it('a copied file fails the run, which names both', async () => {
-  const { dataDir } = await dayOf('SELECT 1 AS app_id, 5 AS prompt_tokens, 1 AS completion_tokens')
-  const content = readFileSync(join(dataDir, 'raw', 'usage', `date=${DAY}`, '0.parquet'))
-  writeRaw(dataDir, `usage/date=${DAY}/copy.parquet`, content)
-  await expect(runAt(dataDir, AS_OF)).rejects.toThrow(
-    `usage/date=${DAY}/0.parquet and usage/date=${DAY}/copy.parquet hold the same bytes`,
-  )
-})
+describe('the run fails and names', () => {
+  it.each([
+    [
+      'an app past 2^63 tokens a day',
+      `1 AS app_id, ${2n ** 62n} AS prompt_tokens, 0 AS completion_tokens FROM range(2)`,
+      `Day ${DAY}: app 1 has 9223372036854775808`,
+    ],
+    [
+      'a request_id that more than half of a day shares',
+      "1 AS app_id, 5 AS prompt_tokens, i AS completion_tokens, CASE WHEN i < 11 THEN 'none' END AS request_id FROM range(20) AS t (i)",
+      'have the request_id "none"',
+    ],
+  ])('%s', async (_, columns, words) => {
+    const { dataDir } = await parquetOf(columns)
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(words)
+  })
 
-it('a request_id that more than half of a day shares fails the run and is named', async () => {
-  const { dataDir } = await dayOf(
-    "SELECT 1 AS app_id, 5 AS prompt_tokens, i AS completion_tokens, CASE WHEN i < 11 THEN 'none' END AS request_id FROM range(20) AS t (i)",
-  )
-  await expect(runAt(dataDir, AS_OF)).rejects.toThrow('have the request_id "none"')
+  it('a copied file and its original', async () => {
+    await expect(runAt(folderOf({ 'a.csv': CSV, 'copy.csv': CSV }), AS_OF)).rejects.toThrow(
+      `${FOLDER}/a.csv and ${FOLDER}/copy.csv hold the same bytes`,
+    )
+  })
 })
 
 it('a word that means null is no request_id and no app in text', async () => {
-  const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   const words = ['\\N', 'NULL', 'null', 'NA']
   const rows = Array.from({ length: 40 }, (_, index) => `${DAY}T10:00:00Z,1,5,1,${words[index % 4]}\n`)
-  const header = 'ts,app_id,prompt_tokens,completion_tokens,request_id\n'
-  writeRaw(dataDir, `usage/date=${DAY}/ids.csv`, header + rows.join(''))
   const named = words.map((app) =>
     JSON.stringify({ ts: `${DAY}T10:00:00Z`, app, prompt_tokens: 5, completion_tokens: 1 }),
   )
-  writeRaw(dataDir, `usage/date=${DAY}/apps.ndjson`, named.join('\n'))
+  const dataDir = folderOf({
+    'ids.csv': `ts,app_id,prompt_tokens,completion_tokens,request_id\n${rows.join('')}`,
+    'apps.ndjson': named.join('\n'),
+  })
   await runAt(dataDir, AS_OF)
   expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily ORDER BY app_id')).toEqual([
     { app_id: '0', requests: '4' },
@@ -119,46 +181,24 @@ it('a word that means null is no request_id and no app in text', async () => {
   ])
 })
 
-it('a row that is rejected in a Parquet file with nanoseconds and ids is quarantined alone', async () => {
-  const { dataDir } = await dayWith(
-    `CAST(CASE WHEN request_id = 'id-7' THEN TIMESTAMP '2026-01-06' ELSE TIMESTAMP '${DAY}' END AS TIMESTAMP_NS)`,
-    "SELECT 1 AS app_id, 5 AS prompt_tokens, 1 AS completion_tokens, 'id-' || i AS request_id FROM range(150) AS t (i)",
-  )
-  await runAt(dataDir, AS_OF)
-  expect(await queryWarehouse(dataDir, 'SELECT rows_read, rows_rejected FROM days')).toEqual([
-    { rows_read: '150', rows_rejected: '1' },
-  ])
-})
-
 it('two CSV files of one day, with app_id and with app at the same place, count for their own apps', async () => {
-  const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  for (const [column, value] of [
-    ['app', 'https://two.example'],
-    ['app_id', '1'],
-  ]) {
-    const text = `ts,${column},prompt_tokens,completion_tokens\n${DAY}T10:00:00Z,${value},5,2\n`
-    writeRaw(dataDir, `usage/date=${DAY}/${column}.csv`, text)
-  }
+  const named = CSV.replace('app_id', 'app').replace(',1,', ',https://two.example,')
+  const dataDir = folderOf({ 'app.csv': named, 'id.csv': CSV })
   await runAt(dataDir, AS_OF)
   expect(await queryWarehouse(dataDir, 'SELECT count(*) AS apps FROM usage_daily WHERE app_id = 1')).toEqual([
     { apps: '1' },
   ])
 })
 
-it.each(['csv', 'ndjson'] as const)(
+it.each([
+  ['csv', CSV.split('\n')[0], CSV.split('\n')[1]],
+  ['ndjson', '', `{"ts":"${DAY}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1}`],
+])(
   'a .%s file that grows while it is read counts whole rows, and the rest in the next run',
-  async (ending) => {
-    const dataDir = folders.make()
-    writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-    const name = `usage/date=${DAY}/rows.${ending}`
-    const row =
-      ending === 'csv'
-        ? `${DAY}T10:00:00Z,1,5,1\n`
-        : `{"ts":"${DAY}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1}\n`
-    const header = ending === 'csv' ? 'ts,app_id,prompt_tokens,completion_tokens\n' : ''
-    writeRaw(dataDir, name, header + row.repeat(20_000))
-    const path = join(dataDir, 'raw', name)
+  async (ending, header, line) => {
+    const row = `${line}\n`
+    const dataDir = folderOf({ [`rows.${ending}`]: `${header}\n${row.repeat(20_000)}` })
+    const path = join(dataDir, 'raw', FOLDER, `rows.${ending}`)
     let appended = 0
     // Half a line at a time.
     const writer = setInterval(() => {
@@ -175,7 +215,8 @@ it.each(['csv', 'ndjson'] as const)(
     expect(first).toMatchObject({ rows_rejected: '0', tokens_read: String(6 * rows) })
     if (appended % 2 === 1) appendFileSync(path, row.slice(row.length / 2))
     await runAt(dataDir, '2026-01-06T03:00:00Z')
-    const all = 20_000 + Math.ceil(appended / 2)
-    expect(await days()).toMatchObject([{ rows_read: String(all), rows_rejected: '0' }])
+    expect(await days()).toMatchObject([
+      { rows_read: String(20_000 + Math.ceil(appended / 2)), rows_rejected: '0' },
+    ])
   },
 )

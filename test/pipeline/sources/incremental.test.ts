@@ -25,28 +25,28 @@ let dataDir = ''
 /** State after the first night. */
 const template = folders.make()
 
-function deliver(day: string, tokens: number, file = 'rows.csv'): void {
+/** A CSV file of usage with these rows behind the time. */
+function put(day: string, file: string, ...rows: readonly string[]): void {
+  const lines = rows.map((row) => `${day}T12:00:00Z,${row}\n`)
   writeRaw(
     dataDir,
     `usage/date=${day}/${file}`,
-    `ts,app_id,prompt_tokens,completion_tokens\n${day}T12:00:00Z,1,${tokens},0\n${day}T12:00:00Z,2,${tokens},0\n`,
+    `ts,app_id,prompt_tokens,completion_tokens\n${lines.join('')}`,
   )
+}
+
+function deliver(day: string, tokens: number, file = 'rows.csv'): void {
+  put(day, file, `1,${tokens},0`, `2,${tokens},0`)
 }
 
 /** A hundred rows of the first two apps on 2026-01-06. */
-function usage(one: number, two: number): string {
-  const rows = `2026-01-06,1,${one},0\n2026-01-06,2,${two},0\n`
-  return `ts,app_id,prompt_tokens,completion_tokens\n${rows.repeat(50)}`
+function deliverMany(one: number, two: number, file = 'rows.csv'): void {
+  put('2026-01-06', file, ...Array.from({ length: 50 }, () => [`1,${one},0`, `2,${two},0`]).flat())
 }
 
-const BAD_ROW = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,x,0\n'
-
 function register(row: string): void {
-  writeRaw(
-    dataDir,
-    'apps/later.csv',
-    `app_id,app_name,visibility,subcategories,alias_of,updated_at\n${row}\n`,
-  )
+  const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
+  writeRaw(dataDir, 'apps/later.csv', `${header}\n${row}\n`)
 }
 
 beforeAll(async () => {
@@ -67,7 +67,7 @@ const manyRows = folders.make()
 beforeAll(async () => {
   dataDir = manyRows
   copyRaw(dataDir, join(template, 'raw'))
-  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(10, 30))
+  deliverMany(10, 30)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
 })
 
@@ -117,9 +117,7 @@ describe('load', () => {
   })
 
   it('treats a day with empty files as missing', async () => {
-    for (const day of ['2026-01-04', '2026-01-07']) {
-      writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
-    }
+    for (const day of ['2026-01-04', '2026-01-07']) put(day, 'rows.csv')
     register('2,Second,public,,,2026-01-07')
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(await queryCurrent(dataDir, 'SELECT first_day, data_through FROM meta')).toEqual([
@@ -137,26 +135,25 @@ describe('publish', () => {
     const file = join(dataDir, 'raw/usage/date=2026-01-06/rows.csv')
     utimesSync(file, new Date(), new Date())
     writeRaw(dataDir, 'usage/date=2026-01-04/rows.ndjson', '')
-    writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', 'ts,app_id,prompt_tokens,completion_tokens\n')
+    put('2026-01-07', 'rows.csv')
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(fact(report, 'load', 'days_loaded')).toBe(3)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260107T020000Z' })
   })
 
   it('publishes nothing for another broken row of a partial day', async () => {
-    const folder = 'usage/date=2026-01-06'
-    writeRaw(dataDir, `${folder}/rows.csv`, usage(1, 1))
-    writeRaw(dataDir, `${folder}/more.csv`, `${usage(1, 1)}\n`)
-    writeRaw(dataDir, `${folder}/bad.csv`, BAD_ROW)
+    deliverMany(1, 1)
+    put('2026-01-06', 'more.csv', ...Array.from({ length: 120 }, () => '1,1,0'))
+    put('2026-01-06', 'bad.csv', '1,x,0')
     expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
-    writeRaw(dataDir, `${folder}/worse.csv`, `${BAD_ROW}\n`)
+    put('2026-01-06', 'worse.csv', '1,y,0')
     const report = await runAt(dataDir, '2026-01-08T03:00:00Z')
     expect(fact(report, 'load', 'rows_rejected')).toBe(2)
     expect(report).toMatchObject({ outcome: 'unchanged', snapshot: '20260108T020000Z' })
   })
 
   it.each(['2026-01-05', '2026-01-06'])('makes a new snapshot when all rows of %s are gone', async (day) => {
-    writeRaw(dataDir, `usage/date=${day}/rows.csv`, 'ts,app_id,prompt_tokens,completion_tokens\n')
+    put(day, 'rows.csv')
     const report = await runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: ['rows'] })
     expect(report.outcome).toBe('published')
     expect(await queryCurrent(dataDir, 'SELECT DISTINCT day FROM app_daily')).toEqual([
@@ -170,8 +167,8 @@ describe('publish', () => {
     ['an alias', () => register('2,Two,public,,1,2026-01-07')],
     ['the visibility of an app', () => register('2,Two,hidden,,,2026-01-07')],
     ['the credit line', () => writeRaw(dataDir, 'ATTRIBUTION', 'Source: somebody')],
-    ['who used how much', () => writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', usage(30, 10))],
-    ['whether all rows were good', () => writeRaw(dataDir, 'usage/date=2026-01-06/bad.csv', BAD_ROW)],
+    ['who used how much', () => deliverMany(30, 10)],
+    ['whether all rows were good', () => put('2026-01-06', 'bad.csv', '1,x,0')],
   ])('makes a new snapshot when only %s changed', async (_, change) => {
     dataDir = folders.copy(manyRows)
     change()
@@ -221,11 +218,7 @@ describe('publish', () => {
   })
 
   it('records the report of the last run whole, with unregistered apps', async () => {
-    writeRaw(
-      dataDir,
-      'usage/date=2026-01-07/rows.csv',
-      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07,76,1,1\n2026-01-07,77,5,6\n',
-    )
+    put('2026-01-07', 'rows.csv', '76,1,1', '77,5,6')
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(JSON.parse(readFileSync(join(dataDir, 'last-run.json'), 'utf8'))).toMatchObject({
       outcome: 'published',
@@ -244,7 +237,7 @@ describe('restatements', () => {
     deliver('2026-01-05', 1, 'late.csv')
     deliver('2026-01-07', 30)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
-    writeRaw(dataDir, 'apps/later.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2026-01-07\n')
+    register('2,Two,hidden,,,2026-01-07')
     await runAt(dataDir, '2026-01-09T02:00:00Z')
     const restatements = await queryCurrent(dataDir, 'SELECT * FROM restatements ORDER BY ALL')
     const figures = restatements.map(({ as_of, day, apps_changed, tokens_before, tokens_after }) =>
@@ -262,11 +255,7 @@ describe('restatements', () => {
   })
 
   it('list a day with changed completion tokens only', async () => {
-    writeRaw(
-      dataDir,
-      'usage/date=2026-01-06/rows.csv',
-      'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,20,5\n2026-01-06,2,20,0\n',
-    )
+    put('2026-01-06', 'rows.csv', '1,20,5', '2,20,0')
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     const figures = 'day, apps_changed, tokens_before, tokens_after'
     expect(await queryCurrent(dataDir, `SELECT ${figures} FROM restatements`)).toEqual([
@@ -275,8 +264,7 @@ describe('restatements', () => {
   })
 
   it('do not list days once all usage together passes 2^63, and counts of a day keep their type', async () => {
-    const large = '2026-01-07T12:00:00Z,1,9000000000000000000,9000000000000000000\n'
-    writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', `ts,app_id,prompt_tokens,completion_tokens\n${large}`)
+    put('2026-01-07', 'rows.csv', '1,9000000000000000000,9000000000000000000')
     const types = () =>
       queryCurrent(
         dataDir,
@@ -291,29 +279,24 @@ describe('restatements', () => {
   })
 })
 
-describe('chooseAsOf', () => {
+describe('the time of a run', () => {
   const now = new Date('2026-01-08T02:00:00.900Z')
+  const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
 
-  it('is the present time in whole seconds', () => {
-    expect(chooseAsOf(now, undefined).toISOString()).toBe('2026-01-08T02:00:00.000Z')
-    expect(chooseAsOf(now, '20260107T020000Z').toISOString()).toBe('2026-01-08T02:00:00.000Z')
+  it.each([
+    ['in whole seconds', undefined, [], '2026-01-08T02:00:00.000Z'],
+    ['after an older snapshot', '20260107T020000Z', [], '2026-01-08T02:00:00.000Z'],
+    ['a second after a snapshot of the same second', '20260108T020000Z', [], '2026-01-08T02:00:01.000Z'],
+    ['after a snapshot a minute ahead', '20260108T020100Z', [], '2026-01-08T02:01:01.000Z'],
+    ['never that of a retracted one', '20260107T020000Z', retracted, '2026-01-08T02:00:02.000Z'],
+  ])('is %s', (_, newest, withdrawn, expected) => {
+    expect(chooseAsOf(now, newest, withdrawn).toISOString()).toBe(expected)
   })
 
-  it('is a second later than a snapshot of the same second', () => {
-    expect(chooseAsOf(now, '20260108T020000Z').toISOString()).toBe('2026-01-08T02:00:01.000Z')
-  })
-
-  it('rejects a clock far behind the newest snapshot', () => {
-    expect(chooseAsOf(now, '20260108T020100Z').toISOString()).toBe('2026-01-08T02:01:01.000Z')
-    expect(() => chooseAsOf(now, '20260108T020101Z')).toThrow('The clock shows')
-    expect(() => chooseAsOf(now, '20260109T020000Z')).toThrow(
-      'The clock shows 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-09T02:00:00Z',
+  it.each(['20260108T020101Z', '20260109T020000Z'])('is rejected far behind the snapshot %s', (newest) => {
+    expect(() => chooseAsOf(now, newest)).toThrow(
+      'The clock shows 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-0',
     )
-  })
-
-  it('never reuses the time of a retracted snapshot, and ignores a retracted one in the future', () => {
-    const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
-    expect(chooseAsOf(now, '20260107T020000Z', retracted).toISOString()).toBe('2026-01-08T02:00:02.000Z')
   })
 })
 

@@ -47,27 +47,17 @@ const ROWS = [
   [2n, '', 2n, 2n, '0.5', '0'],
 ] as const
 
+const NAMES = ['app_id', 'model', 'prompt_tokens', 'completion_tokens', 'reasoning_tokens', 'cached_tokens']
 const COLUMNS: readonly RawColumn[] = [
   ['ts', ROWS.map(() => DAY)],
-  ['app_id', ROWS.map(([app]) => app)],
-  ['model', ROWS.map(([, model]) => model)],
-  ['prompt_tokens', ROWS.map(([, , prompt]) => prompt)],
-  ['completion_tokens', ROWS.map(([, , , completion]) => completion)],
-  ['reasoning_tokens', ROWS.map(([, , , , reasoning]) => reasoning)],
-  ['cached_tokens', ROWS.map(([, , , , , cached]) => cached)],
+  ...NAMES.map((name, index): RawColumn => [name, ROWS.map((row) => row[index] ?? '')]),
 ]
 
+const FIGURES = ['requests', 'prompt_tokens', 'completion_tokens', 'reasoning_tokens', 'cached_tokens']
+
 function counted(app: number, model: string | null, figures: readonly number[]) {
-  const [requests, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens] = figures.map(String)
-  return {
-    app_id: String(app),
-    model,
-    requests,
-    prompt_tokens,
-    completion_tokens,
-    reasoning_tokens,
-    cached_tokens,
-  }
+  const texts = FIGURES.map((name, index) => [name, String(figures[index])])
+  return { app_id: String(app), model, ...Object.fromEntries(texts) }
 }
 
 const COUNTED = [
@@ -125,14 +115,17 @@ describe('the warehouse', () => {
     expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
   })
 
-  it('has no rows by model for usage without models, nor for removed days', async () => {
+  it('has no rows by model for usage without models, and follows the files of a day', async () => {
     const dataDir = withRegistry()
-    writeDay(dataDir, [`${DAY},1,10,5,`, `${DAY},1,10,5,gpt`])
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([])
-    writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
-    await runAt(dataDir, AS_OF.replace('02', '03'))
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
+    for (const [hour, model, expected] of [
+      ['02', 'gpt', []],
+      ['03', 'acme/large', [counted(1, 'acme/large', [1, 10, 5, 0, 0])]],
+      ['04', '', []],
+    ] as const) {
+      writeDay(dataDir, [`${DAY},1,10,5,${model}`])
+      await runAt(dataDir, AS_OF.replace('02', hour))
+      expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(expected)
+    }
   })
 
   it('counts the model of the winning row of a request_id, in any order', async () => {

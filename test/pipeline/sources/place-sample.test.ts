@@ -17,35 +17,31 @@ const DAYS = 42
 function isComplete(dataDir: string): boolean {
   const raw = join(dataDir, 'raw')
   const parts = readdirSync(raw).toSorted()
-  const days = readdirSync(join(raw, 'usage')).filter(
-    (day) => readdirSync(join(raw, 'usage', day)).length > 0,
-  )
-  return parts.join() === 'ATTRIBUTION,apps,usage' && days.length === DAYS
+  return parts.join() === 'ATTRIBUTION,apps,usage' && listUsageDays(raw).length === DAYS
 }
 
-/** Puts `raw` into the state after a copy of these parts. */
-function interruptAfter(raw: string, placed: readonly string[]): void {
+/** Puts `raw` into the state after a copy of these parts, and of some days. */
+function interruptAfter(raw: string, placed: readonly string[], days: number): void {
   const aside = join(raw, '.sample')
-  mkdirSync(aside)
+  mkdirSync(join(aside, 'usage'), { recursive: true })
   for (const part of readdirSync(raw)) {
-    if (part !== '.sample' && !placed.includes(part)) renameSync(join(raw, part), join(aside, part))
+    if (part !== '.sample' && part !== 'usage' && !placed.includes(part))
+      renameSync(join(raw, part), join(aside, part))
   }
+  const usage = readdirSync(join(raw, 'usage')).filter((day) => day.startsWith('date='))
+  for (const day of usage.slice(days)) renameSync(join(raw, 'usage', day), join(aside, 'usage', day))
 }
 
 describe('the sample', () => {
-  it('is copied into an empty folder, once', () => {
+  it.each([
+    ['an empty folder', []],
+    ['empty folders', ['raw/usage/date=2026-01-01', 'raw/apps']],
+  ])('is copied into %s, once', (_, made) => {
     const dataDir = folders.make()
+    for (const folder of made) mkdirSync(join(dataDir, folder), { recursive: true })
     expect(placeSample(dataDir)).toBe(true)
     expect(isComplete(dataDir)).toBe(true)
     expect(placeSample(dataDir)).toBe(false)
-  })
-
-  it('is copied if only empty folders exist', () => {
-    const dataDir = folders.make()
-    mkdirSync(join(dataDir, 'raw', 'usage', 'date=2026-01-01'), { recursive: true })
-    mkdirSync(join(dataDir, 'raw', 'apps'))
-    expect(placeSample(dataDir)).toBe(true)
-    expect(isComplete(dataDir)).toBe(true)
   })
 
   it('is copied beside names that the pipeline skips, without changing them', () => {
@@ -65,19 +61,6 @@ describe('the sample', () => {
     expect(placeSample(dataDir)).toBe(false)
   })
 
-  it('is completed beside such names after half of its days were moved', () => {
-    const dataDir = folders.make()
-    writeRaw(dataDir, 'usage/.gitkeep', '')
-    placeSample(dataDir)
-    const raw = join(dataDir, 'raw')
-    const usage = join(raw, 'usage')
-    mkdirSync(join(raw, '.sample/usage'), { recursive: true })
-    for (const day of readdirSync(usage).slice(10))
-      renameSync(join(usage, day), join(raw, '.sample/usage', day))
-    expect(placeSample(dataDir)).toBe(true)
-    expect(listUsageDays(raw)).toHaveLength(DAYS)
-  })
-
   it('is not copied if there is a registry without usage', () => {
     const dataDir = folders.make()
     writeRaw(dataDir, 'apps/registry.csv', 'mine')
@@ -93,17 +76,19 @@ describe('the sample', () => {
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
   })
 
-  it.each([{ placed: [] }, { placed: ['ATTRIBUTION'] }, { placed: ['ATTRIBUTION', 'apps'] }])(
-    'is completed when its copy was interrupted after $placed',
-    ({ placed }) => {
-      const dataDir = folders.make()
-      placeSample(dataDir)
-      const raw = join(dataDir, 'raw')
-      interruptAfter(raw, placed)
-      expect(placeSample(dataDir)).toBe(true)
-      expect(isComplete(dataDir)).toBe(true)
-    },
-  )
+  it.each([
+    { placed: [], days: 0 },
+    { placed: ['ATTRIBUTION'], days: 0 },
+    { placed: ['ATTRIBUTION', 'apps'], days: 0 },
+    { placed: ['ATTRIBUTION', 'apps'], days: 10 },
+  ])('is completed when its copy was interrupted after $placed and $days days', ({ placed, days }) => {
+    const dataDir = folders.make()
+    writeRaw(dataDir, 'usage/.gitkeep', '')
+    placeSample(dataDir)
+    interruptAfter(join(dataDir, 'raw'), placed, days)
+    expect(placeSample(dataDir)).toBe(true)
+    expect(isComplete(dataDir)).toBe(true)
+  })
 
   it('is not copied if a cluster counts the usage', async () => {
     const dataDir = folders.make()

@@ -343,6 +343,12 @@ describe('two rows of 12 tokens are read', () => {
       'ndjson.zst',
       (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), zstdCompressSync(jsonRow(day))]),
     ],
+    [
+      'a quoted header after a byte order mark',
+      'csv',
+      (day) =>
+        `\uFEFF"${HEADER.replaceAll(',', '","')}","note, if ""any"""\n${csvRow(day, `,"\n${day},9,9,9,z"`).repeat(2)}`,
+    ],
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],

@@ -33,30 +33,26 @@ function inUsage(type: string): string[] {
 
 /** The tokens of one side, `input` or `output`, with its additional types. */
 function tokensOf(read: Read, side: 'input' | 'output'): string | null {
-  const text = read('usage_details') ?? read('usageDetails')
-  const own = read(`usage_details.${side}`) ?? read(`usageDetails.${side}`)
-  const types = Object.entries(numbersIn(text))
-  const total = types.find(([type]) => type === 'total')?.[1]
-  const parts = types.filter(([type]) => type !== 'total')
-  const sum = parts.reduce((tokens, [, count]) => tokens + count, 0n)
-  if (total === undefined || total !== sum) return own
-  return String(
-    parts.filter(([type]) => type.includes(side)).reduce((tokens, [, count]) => tokens + count, 0n),
-  )
+  const { total, ...parts } = numbersIn(read('usage_details') ?? read('usageDetails') ?? '{}')
+  if (total === undefined || total !== sumOf(Object.values(parts))) {
+    return read(`usage_details.${side}`) ?? read(`usageDetails.${side}`)
+  }
+  const ofSide = Object.entries(parts).filter(([type]) => type.includes(side))
+  return String(sumOf(ofSide.map(([, count]) => count)))
+}
+
+function sumOf(counts: readonly bigint[]): bigint {
+  return counts.reduce((sum, count) => sum + count, 0n)
 }
 
 /** @throws DataError for usage that is not JSON. */
-function numbersIn(text: string | null): Record<string, bigint> {
-  const pairs = Object.entries(parseUsage(text ?? '{}') ?? {}).filter(([, count]) =>
-    /^\d{1,27}$/.test(String(count)),
-  )
-  return Object.fromEntries(pairs.map(([type, count]) => [type, BigInt(String(count))]))
-}
-
-function parseUsage(text: string): unknown {
+function numbersIn(text: string): Readonly<Record<string, bigint>> {
+  let usage: unknown
   try {
-    return parseExactly(text)
+    usage = parseExactly(text)
   } catch (error) {
     throw new DataError(`usage_details is not JSON: ${text.slice(0, 100)}`, { cause: error })
   }
+  const counts = Object.entries(usage ?? {}).filter(([, count]) => /^\d{1,27}$/.test(String(count)))
+  return Object.fromEntries(counts.map(([type, count]) => [type, BigInt(String(count))]))
 }

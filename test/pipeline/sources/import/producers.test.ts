@@ -1,8 +1,9 @@
 /** CONTRACT 9: one command imports an export of each producer, and the rankings contain its figures. */
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { runAt } from '../../../support/pipeline/in-process.ts'
 import { queryCurrent, runCommand, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
 
@@ -12,7 +13,6 @@ afterAll(() => folders.removeAll())
 /** Writes a file of a producer; returns its path. */
 function put(name: string, content: string | Uint8Array): string {
   const path = join(folders.make('inbox'), name)
-  mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, content)
   return path
 }
@@ -40,24 +40,20 @@ const cloudflareLog = (id: string, created_at: string, tokens: readonly number[]
   provider: 'openai',
   model: 'gpt-5',
   success: true,
-  cached: false,
   tokens_in: tokens[0],
   tokens_out: tokens[1],
-  status_code: 200,
   metadata: JSON.stringify(metadata),
 })
-const CLOUDFLARE = lines(
+const CLOUDFLARE = [
   cloudflareLog('c1', '2026-11-17T03:36:01.789Z', [100, 10], { app: 'Claude Code' }),
   cloudflareLog('c2', '2026-11-17T23:59:59.999Z', [200, 20], { app: 'Claude Code', user: 1 }),
   { ...cloudflareLog('c3', '2026-11-17T04:00:00Z', [0, 0], { app: 'Claude Code' }), success: false },
   cloudflareLog('c4', '2026-11-17T05:00:00Z', [5, 2], { app: '' }),
-)
+]
 
-const observation = (id: string, start_time: string, usage_details: object, changes: object = {}) => ({
+const observation = (id: string, start_time: string, usage_details: unknown, changes: object = {}) => ({
   id,
-  trace_id: `t${id}`,
   type: 'GENERATION',
-  name: 'chat',
   start_time,
   provided_model_name: 'openai/gpt-5',
   usage_details,
@@ -65,7 +61,8 @@ const observation = (id: string, start_time: string, usage_details: object, chan
   metadata: { app: 'Claude Code' },
   ...changes,
 })
-const LANGFUSE = lines(
+const UNNAMED = { trace_name: '', metadata: {} }
+const LANGFUSE = [
   // Cached tokens are part of the input in this row, and additional in the next one.
   observation('l1', '2026-11-17 03:36:01.789000', {
     input: 100,
@@ -80,24 +77,19 @@ const LANGFUSE = lines(
     total: 220,
   }),
   observation('l3', '2026-11-17 04:00:00.000000', {}, { level: 'ERROR' }),
-  observation(
-    'l4',
-    '2026-11-17 05:00:00.000000',
-    { input: 5, output: 2, total: 7 },
-    { trace_name: '', metadata: {} },
-  ),
-  { id: 's', type: 'SPAN', name: 'tool', start_time: '2026-11-17 03:36:01.789000', usage_details: {} },
-)
+  observation('l4', '2026-11-17 05:00:00.000000', { input: 5, output: 2, total: 7 }, UNNAMED),
+  observation('s', '2026-11-17 03:36:01.789000', {}, { type: 'SPAN' }),
+]
 
-const helicone = (
-  request_id: string,
+const heliconeRequest = (
+  id: string,
   time: string,
   tokens: readonly (number | null)[],
   changes: object = {},
 ) => ({
-  response_id: `${request_id}-reply`,
+  response_id: `${id}-reply`,
   response_status: 200,
-  request_id,
+  request_id: id,
   request_created_at: time,
   request_path: 'https://oai.helicone.ai/v1/chat/completions',
   request_properties: { App: 'Claude Code' },
@@ -108,96 +100,98 @@ const helicone = (
   prompt_cache_read_tokens: 50,
   ...changes,
 })
-const HELICONE_ROWS = [
-  helicone('h1', '2026-11-17T03:36:01.789Z', [100, 10]),
-  helicone('h2', '2026-11-17 23:59:59.999', [200, 20]),
-  helicone('h3', '2026-11-17T04:00:00Z', [null, null], { response_status: 429 }),
-  helicone('h4', '2026-11-17T05:00:00Z', [5, 2], { request_properties: {} }),
+const HELICONE = [
+  heliconeRequest('h1', '2026-11-17T03:36:01.789Z', [100, 10]),
+  heliconeRequest('h2', '2026-11-17 23:59:59.999', [200, 20]),
+  heliconeRequest('h3', '2026-11-17T04:00:00Z', [null, null], { response_status: 429 }),
+  heliconeRequest('h4', '2026-11-17T05:00:00Z', [5, 2], { request_properties: {} }),
 ]
 // The producer's tool doubles the quotes of objects, and then those of the cell.
 const HELICONE_CSV = `response_id,response_created_at,response_status,request_created_at,request_body,request_properties,request_user_id,model,prompt_tokens,completion_tokens,latency,cost
-${HELICONE_ROWS.map((row) =>
-  [
+${HELICONE.map((row) => {
+  const properties = JSON.stringify(row.request_properties).replaceAll('"', '""""')
+  const time = row.request_created_at
+  const cells = [
     row.response_id,
-    row.request_created_at,
+    time,
     row.response_status,
-    row.request_created_at,
+    time,
     '',
-    JSON.stringify(row.request_properties).replaceAll('"', '""').replaceAll('"', '""'),
+    properties,
     '',
     'gpt-5',
-    row.prompt_tokens ?? '',
-    row.completion_tokens ?? '',
+    row.prompt_tokens,
+    row.completion_tokens,
     1,
     0,
   ]
-    .map((value) => (value === '' ? '' : `"${value}"`))
-    .join(','),
-).join('\n')}
+  return cells.map((cell) => (cell === '' || cell === null ? '' : `"${cell}"`)).join(',')
+}).join('\n')}
 `
 
-const span = (
-  spanId: string,
-  iso: string,
-  attributes: Record<string, string | number>,
-  changes: object = {},
-) => ({
-  traceId: '5b8efff798038103d269b633813fc60c',
-  spanId,
-  name: 'chat gpt-5',
-  kind: 3,
-  startTimeUnixNano: `${Date.parse(iso)}123456`,
-  endTimeUnixNano: `${Date.parse(iso) + 1}000000`,
-  attributes: Object.entries(attributes).map(([key, value]) => ({
+type Attributes = Readonly<Record<string, string | number | object>>
+
+function attributesOf(attributes: Attributes) {
+  return Object.entries(attributes).map(([key, value]) => ({
     key,
-    value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
-  })),
-  status: {},
-  ...changes,
-})
-const chatSpan = (input: number, output: number) => ({
+    value:
+      typeof value === 'string'
+        ? { stringValue: value }
+        : typeof value === 'number'
+          ? { intValue: String(value) }
+          : value,
+  }))
+}
+
+function span(attributes: Attributes, changes: object = {}) {
+  return {
+    traceId: '5b8efff798038103d269b633813fc60c',
+    spanId: 'eee19b7ec3c1b174',
+    startTimeUnixNano: '1763350561789123456',
+    attributes: attributesOf(attributes),
+    status: {},
+    ...changes,
+  }
+}
+
+const spanAt = (spanId: string, iso: string, attributes: Attributes, changes: object = {}) =>
+  span(attributes, { spanId, startTimeUnixNano: `${Date.parse(iso)}123456`, ...changes })
+
+function resourceOf(service: string | undefined, ...scopes: readonly (readonly object[])[]) {
+  return {
+    resource: { attributes: service === undefined ? [] : attributesOf({ 'service.name': service }) },
+    scopeSpans: scopes.map((spans, index) => ({ scope: { name: `scope ${index}`, version: '1' }, spans })),
+  }
+}
+
+const chat = (input: number, output: number) => ({
   'gen_ai.operation.name': 'chat',
   'gen_ai.request.model': 'gpt-5',
   'gen_ai.usage.input_tokens': input,
   'gen_ai.usage.output_tokens': output,
 })
-const resourceSpans = (service: string | undefined, spans: readonly object[]) => ({
-  resource: {
-    attributes: service === undefined ? [] : [{ key: 'service.name', value: { stringValue: service } }],
-  },
-  scopeSpans: [{ scope: { name: 'instrumentation' }, spans }],
-})
 const OTLP = {
   resourceSpans: [
-    resourceSpans('Claude Code', [
-      span('a1', '2026-11-17T03:36:01.789Z', chatSpan(100, 10)),
-      span('a2', '2026-11-17T23:59:59.999Z', chatSpan(200, 20)),
-      span('a3', '2026-11-17T04:00:00Z', { 'gen_ai.operation.name': 'chat' }, { status: { code: 2 } }),
-      span('a4', '2026-11-17T04:00:00Z', { ...chatSpan(300, 30), 'gen_ai.operation.name': 'invoke_agent' }),
-      span('a5', '2026-11-17T04:00:00Z', { 'http.request.method': 'POST' }),
+    resourceOf('Claude Code', [
+      spanAt('a1', '2026-11-17T03:36:01.789Z', chat(100, 10)),
+      spanAt('a2', '2026-11-17T23:59:59.999Z', chat(200, 20)),
+      spanAt('a3', '2026-11-17T04:00:00Z', { 'gen_ai.operation.name': 'chat' }, { status: { code: 2 } }),
+      spanAt('a4', '2026-11-17T04:00:00Z', { ...chat(300, 30), 'gen_ai.operation.name': 'invoke_agent' }),
+      spanAt('a5', '2026-11-17T04:00:00Z', { 'http.request.method': 'POST' }),
     ]),
-    resourceSpans(undefined, [span('b1', '2026-11-17T05:00:00Z', chatSpan(5, 2))]),
+    resourceOf(undefined, [spanAt('b1', '2026-11-17T05:00:00Z', chat(5, 2))]),
   ],
 }
 
 const EXPORTS: readonly (readonly [producer: string, name: string, content: string])[] = [
   ['litellm', 'spend.csv', LITELLM],
   ['openrouter', 'activity.csv', OPENROUTER],
-  ['cloudflare', '20261117T000210Z_20261117T235959Z_a3cfe972.log.gz', CLOUDFLARE],
-  ['langfuse', 'observations.jsonl', LANGFUSE],
-  [
-    'langfuse',
-    'observations.json',
-    JSON.stringify(
-      LANGFUSE.trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as unknown),
-      null,
-      2,
-    ),
-  ],
-  ['helicone', 'helicone-export.jsonl', lines(...HELICONE_ROWS)],
-  ['helicone', 'without-ending', JSON.stringify({ data: HELICONE_ROWS, error: null }, null, 2)],
+  ['cloudflare', '20261117T000210Z_20261117T235959Z_a3cfe972.log.gz', lines(...CLOUDFLARE)],
+  ['cloudflare', 'reply.json', JSON.stringify({ result: CLOUDFLARE, success: true, errors: [] })],
+  ['langfuse', 'observations.jsonl', lines(...LANGFUSE)],
+  ['langfuse', 'observations.json', JSON.stringify(LANGFUSE, null, 2)],
+  ['helicone', 'helicone-export.jsonl', lines(...HELICONE)],
+  ['helicone', 'without-ending', JSON.stringify({ data: HELICONE, error: null }, null, 2)],
   ['helicone', 'output.csv', HELICONE_CSV],
   ['otlp', 'traces.json', `${JSON.stringify(OTLP)}\n`],
   ['otlp', 'traces-indented.json', JSON.stringify(OTLP, null, 2)],
@@ -205,11 +199,11 @@ const EXPORTS: readonly (readonly [producer: string, name: string, content: stri
 
 describe('an export', () => {
   /** A producer's second export has the same requests, so it goes into a second folder. */
-  const folderOf = new Map<string, string>()
+  const folderOf = new Map<number, string>()
   const imported = EXPORTS.map(([producer, name, content], index) => {
     const copies = EXPORTS.slice(0, index).filter(([other]) => other === producer).length
-    const dataDir = folderOf.get(String(copies)) ?? folders.make()
-    folderOf.set(String(copies), dataDir)
+    const dataDir = folderOf.get(copies) ?? folders.make()
+    folderOf.set(copies, dataDir)
     const app = `App ${index}`
     const own = content.replaceAll('Claude Code', app).replaceAll('claude code', app.toLowerCase())
     return { producer, name, app, dataDir, content: name.endsWith('.gz') ? gzipSync(own) : own }
@@ -228,19 +222,15 @@ describe('an export', () => {
   )
 
   it('of each producer is in the next snapshot', async () => {
-    for (const dataDir of folderOf.values()) {
-      await runAt(dataDir, '2026-11-19T02:00:00Z')
+    for (const folder of folderOf.values()) {
+      await runAt(folder, '2026-11-19T02:00:00Z')
       const figures =
         'SELECT app_name, requests, prompt_tokens, completion_tokens FROM app_daily JOIN apps USING (app_id) ORDER BY app_name'
-      expect(await queryCurrent(dataDir, figures)).toEqual(
-        imported
-          .filter((each) => each.dataDir === dataDir)
-          .map(({ app }) => ({
-            app_name: app,
-            requests: '2',
-            prompt_tokens: '300',
-            completion_tokens: '30',
-          })),
+      const apps = imported.filter(({ dataDir }) => dataDir === folder).map(({ app }) => app)
+      expect(await queryCurrent(folder, figures)).toEqual(
+        apps
+          .toSorted()
+          .map((app_name) => ({ app_name, requests: '2', prompt_tokens: '300', completion_tokens: '30' })),
       )
     }
   })
@@ -289,6 +279,199 @@ describe('an export', () => {
       /a\.csv, row 2 has no time: expected it under startTime; the keys there are generation_id/,
     )
     expect(readdirSync(dataDir)).toEqual([])
+  })
+})
+
+const CHAT = chat(100, 10)
+const CHAT_USAGE = { app: 'shop', prompt_tokens: '100', completion_tokens: '10', model: 'gpt-5' }
+const inShop = (...spans: readonly object[]) => ({ resourceSpans: [resourceOf('shop', [], spans)] })
+const REQUEST = heliconeRequest('r1', '2026-11-17T03:36:01.789Z', [100, 10], {
+  request_properties: { 'App-Name': 'shop' },
+})
+const request = (changes: object) => ({ data: [{ ...REQUEST, ...changes }], error: null })
+
+const rowsOfUsage = z.array(z.record(z.string(), z.string()))
+const printed = z.object({ imported: z.tuple([z.object({ first_rows: rowsOfUsage })]) })
+
+describe('a form of an export: the rows of usage', () => {
+  const forms: readonly (readonly [
+    producer: string,
+    form: string,
+    document: object,
+    rows: readonly object[],
+  ])[] = [
+    [
+      'otlp',
+      'OpenLLMetry names the operation llm.request.type, and its embeddings are left out',
+      inShop(
+        span({
+          'llm.request.type': 'chat',
+          'gen_ai.system': 'Anthropic',
+          'gen_ai.request.model': 'gpt-5',
+          'gen_ai.usage.prompt_tokens': 100,
+          'gen_ai.usage.completion_tokens': 10,
+          'gen_ai.usage.cache_read_input_tokens': 60,
+        }),
+        span({
+          'llm.request.type': 'embedding',
+          'gen_ai.request.model': 'embed',
+          'gen_ai.usage.prompt_tokens': 7,
+        }),
+        span({ 'llm.request.type': 'rerank', 'gen_ai.request.model': 'rank' }),
+        span({ 'traceloop.span.kind': 'workflow', 'traceloop.entity.name': 'answer' }),
+      ),
+      [{ ...CHAT_USAGE, provider: 'Anthropic', cached_tokens: '60' }],
+    ],
+    [
+      'otlp',
+      'the AI SDK has a span around each call, which names no model of the conventions',
+      inShop(
+        span({ 'ai.operationId': 'ai.streamText', 'ai.model.id': 'gpt-5', 'ai.usage.promptTokens': 100 }),
+        span({
+          'ai.operationId': 'ai.streamText.doStream',
+          'gen_ai.request.model': 'gpt-5',
+          'gen_ai.response.model': 'gpt-5',
+          'gen_ai.usage.input_tokens': { doubleValue: 100 },
+          'gen_ai.usage.output_tokens': { intValue: '10' },
+          'gen_ai.response.finish_reasons': { arrayValue: { values: [{ stringValue: 'stop' }] } },
+        }),
+      ),
+      [CHAT_USAGE],
+    ],
+    [
+      'otlp',
+      'Pydantic AI sums the tokens of the calls of an agent on the span of the agent',
+      inShop(
+        span({ agent_name: 'helper', model_name: 'gpt-5', 'gen_ai.usage.input_tokens': 100 }),
+        span({
+          ...CHAT,
+          'gen_ai.usage.details.cache_read_tokens': 60,
+          'gen_ai.usage.details.reasoning_tokens': 4,
+        }),
+      ),
+      [{ ...CHAT_USAGE, cached_tokens: '60', reasoning_tokens: '4' }],
+    ],
+    [
+      'otlp',
+      'a status may be a name',
+      inShop(span(CHAT, { status: { code: 'STATUS_CODE_ERROR', message: 'overloaded' } })),
+      [{ ...CHAT_USAGE, requests: '0' }],
+    ],
+    [
+      'otlp',
+      'ids in base64 are those in hex',
+      inShop(span(CHAT, { traceId: 'W47/95gDgQPSabYzgT/GDA==', spanId: '7uGbfsPBsXQ=' })),
+      [{ ...CHAT_USAGE, request_id: '5b8efff798038103d269b633813fc60c-eee19b7ec3c1b174' }],
+    ],
+    ...(
+      [
+        ['several scopes', { resourceSpans: [resourceOf('shop', [span(CHAT)], []), resourceOf('shop')] }],
+        ['a reply of Tempo', { batches: [resourceOf('shop', [span(CHAT)])] }],
+        ['a reply of its newer API', { trace: { resourceSpans: [resourceOf('shop', [span(CHAT)])] } }],
+      ] as const
+    ).map(
+      ([form, document]) =>
+        ['otlp', form, document, [{ ...CHAT_USAGE, ts: '2025-11-17T03:36:01.789123456Z' }]] as const,
+    ),
+    ...['resourceLogs', 'resourceMetrics'].map(
+      (key) =>
+        ['otlp', `a line of ${key}`, { [key]: [{ ...resourceOf('shop'), scopeLogs: [] }] }, []] as const,
+    ),
+    ...['unknown_service', 'unknown_service:python'].map(
+      (service) =>
+        [
+          'otlp',
+          `the service ${service} names no app`,
+          { resourceSpans: [resourceOf(service, [span(CHAT)])] },
+          [{ ...CHAT_USAGE, app: undefined }],
+        ] as const,
+    ),
+    ...[
+      'https://oai.helicone.ai/v1/embeddings',
+      'https://example.openai.azure.com/openai/deployments/embed/embeddings?api-version=2024-02-01',
+      'https://api.openai.com/v1/moderations',
+      'https://generativelanguage.googleapis.com/v1beta/models/embed:batchEmbedContents',
+      '/v1/embeddings',
+    ].map(
+      (request_path) => ['helicone', `a request to ${request_path}`, request({ request_path }), []] as const,
+    ),
+    ['helicone', 'a property names the app', request({}), [CHAT_USAGE]],
+    [
+      'helicone',
+      'without a property the referrer does',
+      request({ request_properties: null, request_referrer: 'https://shop.example/ask' }),
+      [{ ...CHAT_USAGE, app: 'https://shop.example/ask' }],
+    ],
+    [
+      'helicone',
+      'a cancelled request has a negative status',
+      request({ response_status: -3 }),
+      [{ ...CHAT_USAGE, requests: '0' }],
+    ],
+    [
+      'helicone',
+      'a stream without usage has no tokens',
+      request({ prompt_tokens: null, completion_tokens: null, response_id: null }),
+      [{ app: 'shop', prompt_tokens: undefined, completion_tokens: undefined }],
+    ],
+    [
+      'openrouter',
+      'the activity API has requests and names no app',
+      {
+        data: [
+          {
+            date: '2026-11-17',
+            model_permaslug: 'openai/gpt-5',
+            requests: 7,
+            prompt_tokens: 100,
+            completion_tokens: 10,
+            reasoning_tokens: 4,
+          },
+        ],
+      },
+      [
+        {
+          ts: '2026-11-17',
+          app: undefined,
+          requests: '7',
+          prompt_tokens: '100',
+          completion_tokens: '10',
+          reasoning_tokens: '4',
+        },
+      ],
+    ],
+  ]
+
+  it.each(forms)('of %s: %s', async (producer, _, document, rows) => {
+    const path = put('export.ndjson', lines(document))
+    const ended = await runCommand(folders.make(), 'import', '--from', producer, path, '--dry-run', '--json')
+    expect(ended.stderr).toBe('')
+    const { imported } = printed.parse(JSON.parse(ended.stdout))
+    const figures = imported[0].first_rows.map((row, index) =>
+      Object.fromEntries(Object.keys(rows[index] ?? row).map((name) => [name, row[name]])),
+    )
+    expect(figures).toEqual(rows)
+  })
+
+  it('of langfuse: usage that is not JSON is named with file and row', async () => {
+    const path = put('export.ndjson', lines(observation('l1', '2026-11-17', '{"input":')))
+    const ended = await runCommand(folders.make(), 'import', '--from', 'langfuse', path)
+    expect(ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/row 1: usage_details is not JSON: {"input":/),
+    })
+  })
+
+  it('of otlp: cached tokens above the prompt are counted and named by import and run', async () => {
+    const dataDir = folders.make()
+    const anthropic = { ...chat(3, 10), 'gen_ai.usage.cache_read.input_tokens': 5758 }
+    const path = put('spans.json', lines(inShop(span(anthropic))))
+    const ended = await runCommand(dataDir, 'import', '--from', 'otlp', path)
+    expect(ended.stdout).toContain('are more than the count that contains them in 1 row')
+    const run = await runCommand(dataDir, 'run', '--as-of', '2026-11-19T02:00:00Z')
+    expect(run.stderr).toContain(
+      'are more than the count that contains them in 1 rows, and are left out there',
+    )
   })
 })
 
@@ -373,6 +556,17 @@ describe('--map', () => {
     const ended = await runCommand(dataDir, 'import', '--map', map, path, '--json')
     expect(JSON.parse(ended.stdout)).toMatchObject({
       imported: [{ parts: [{ rows: 2, prompt_tokens: '11939', rows_large_parts: 0 }] }],
+    })
+  })
+
+  it('takes a word that means null for no request_id and no app, as a run does', async () => {
+    const rows = ['\\N', 'NULL', 'null', 'NA'].map((word) => `2026-11-17,${word},5,1,${word}\n`)
+    const path = put('words.csv', `at,name,in,out,id\n${rows.join('')}`)
+    const map = 'ts=at,app=name,prompt_tokens=in,completion_tokens=out,request_id=id'
+    const ended = await runCommand(folders.make(), 'import', '--map', map, path, '--dry-run', '--json')
+    const row = { ts: '2026-11-17', prompt_tokens: '5', completion_tokens: '1' }
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      imported: [{ parts: [{ rows_without_id: 4 }], new_apps: [], first_rows: rows.map(() => row) }],
     })
   })
 
