@@ -16,7 +16,7 @@ import {
 import { setCompressionCodec, tableFromColumns, tableToIPC } from '@uwdata/flechette'
 import type { Column } from '@uwdata/flechette'
 import { parquetWriteBuffer } from 'hyparquet-writer'
-import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
+import { compressFrameSync } from 'lz4-napi'
 import { join } from 'node:path'
 import { crc32, gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -82,7 +82,7 @@ function withTimes(name: string, times: (day: string) => string): Case[] {
   return inFormats(name, (day) => ({ ts: [times(day), times(day)] }))
 }
 
-function arrow(change: (day: string) => Record<string, Column<unknown>> = () => ({}), codec?: 0) {
+function arrow(change: (day: string) => Record<string, Column<unknown>> = () => ({}), codec?: 0 | 1) {
   return (day: string): Uint8Array => {
     const columns = Object.entries(good(day)).map(([name, cells]): [string, Column<unknown>] => [
       name,
@@ -93,12 +93,17 @@ function arrow(change: (day: string) => Record<string, Column<unknown>> = () => 
   }
 }
 
-function compressedArrow(day: string): Uint8Array {
-  setCompressionCodec(0, {
-    encode: (bytes) => compressFrameSync(Buffer.from(bytes)),
-    decode: (bytes) => decompressFrameSync(Buffer.from(bytes)),
-  })
-  return arrow(undefined, 0)(day)
+/** Codecs of Arrow's buffers, by their number in the format. */
+const CODECS = [
+  [0, 'LZ4', (bytes: Buffer) => compressFrameSync(bytes)],
+  [1, 'ZSTD', (bytes: Buffer) => zstdCompressSync(bytes)],
+] as const
+
+function compressedArrow([codec, , encode]: (typeof CODECS)[number]) {
+  return (day: string): Uint8Array => {
+    setCompressionCodec(codec, { encode: (bytes) => encode(Buffer.from(bytes)), decode: (bytes) => bytes })
+    return arrow(undefined, codec)(day)
+  }
 }
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens'
@@ -316,7 +321,11 @@ describe('two rows of 12 tokens are read', () => {
       'arrow',
       arrow(() => ({ prompt_tokens: columnFromArray([5, 5], dictionary(decimal(10, 3, 128), int32())) })),
     ],
-    ['Arrow with buffers compressed by LZ4', 'arrow', compressedArrow],
+    ...CODECS.map((codec): Case => [
+      `Arrow with buffers compressed by ${codec[1]}`,
+      'arrow',
+      compressedArrow(codec),
+    ]),
     [
       'a line break and quotes in the name of a further column of CSV',
       'csv',
