@@ -8,7 +8,7 @@ import { daySchema } from '../contract/calendar.ts'
 import { DataError, messageOf } from '../errors.ts'
 
 export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
-export type Compression = 'none' | 'gz' | 'zst'
+type Compression = 'none' | 'gz' | 'zst'
 
 export type RawFile = {
   /** Absolute path. */
