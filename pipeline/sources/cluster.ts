@@ -69,9 +69,8 @@ export async function pullCluster(pull: Pull, connection?: DuckDBConnection): Pr
   for (const partition of table.partitions) {
     if (partition.row_count === 0 || state.known[partition.id] === partition.fingerprint) continue
     const days = await daysOf(table, partition)
-    for (const { day, row_count } of days.filter(
-      ({ day: each }) => each >= FLOOR_DATE && each <= pull.lastDay,
-    )) {
+    const due = days.filter(({ day }) => day >= FLOOR_DATE && day <= pull.lastDay)
+    for (const { day, row_count } of due) {
       if (connection !== undefined && !pulled.has(day)) {
         await pullDay(connection, table, { folder: join(usageFolder, `date=${day}`), day, row_count })
       }
