@@ -5,7 +5,8 @@ import { printRows } from './commands/command.ts'
 import { readConfig } from './config.ts'
 import { exitCodeOf, runAsProcess, UsageError, wantsHelp, type CommandLine } from './program/program.ts'
 import { findCurrent } from './snapshot/list.ts'
-import { withSnapshot } from './snapshot/attach.ts'
+import { withPublished } from './snapshot/attach.ts'
+import { withMemoryDatabase } from './duckdb/memory-database.ts'
 
 const HELP = `Usage: npm run sql -- "FROM latest_popular LIMIT 10"
 
@@ -23,10 +24,13 @@ function query({ args, environment, print, note }: CommandLine): Promise<number>
     if ('reason' in found) throw new UsageError(`${found.reason}: npm run nightly makes a snapshot`)
     // UTC, as everywhere in the dataset, whatever the machine's time zone.
     DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
-    await withSnapshot(config, { id: found.id, name: 'snapshot' }, async (connection) => {
-      await connection.run('USE snapshot')
-      printRows({ print }, false, await connection.runAndReadAll(sql))
-    })
+    await withMemoryDatabase(config, (connection) =>
+      withPublished({ connection, config }, { id: found.id, name: 'snapshot' }, async () => {
+        await connection.run('USE snapshot')
+        printRows({ print }, false, await connection.runAndReadAll(sql))
+        await connection.run('USE memory')
+      }),
+    )
   })
 }
 

@@ -6,7 +6,8 @@ import { LAST_RUN_FILE, readLastRun, type LastRun } from '../contract/last-run.t
 import { grouped, pluralize } from '../program/terminal.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
-import { withSnapshot } from '../snapshot/attach.ts'
+import { withPublished } from '../snapshot/attach.ts'
+import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
@@ -47,8 +48,10 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
     return printResult(dependencies, json, { current: null, ...rest }, [found.reason, ...ending])
   }
   const current = found.id
-  const facts = await withSnapshot(config, { id: current, name: 'current' }, (connection) =>
-    readRow(connection, 'commands.sql#status', factsRow),
+  const facts = await withMemoryDatabase(config, (connection) =>
+    withPublished({ connection, config }, { id: current, name: 'current' }, () =>
+      readRow(connection, 'commands.sql#status', factsRow),
+    ),
   )
   const behind = Math.max(0, daysBetween(facts.data_through, lastCompletedDay(now())))
   printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [

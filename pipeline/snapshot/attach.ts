@@ -1,14 +1,11 @@
 /** Attaches published snapshots as databases, and explains why one cannot be opened. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DuckDBConnection } from '@duckdb/node-api'
-import type { Config } from '../config.ts'
 import { ProgramError } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
 import { attachSnapshot } from './create.ts'
 import { isWhole } from './verify.ts'
-import { withMemoryDatabase } from '../duckdb/memory-database.ts'
 import { identifier } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
@@ -16,76 +13,43 @@ import type { Run } from '../stages/stage.ts'
 type Attached = { readonly id: string; readonly name: string }
 
 /**
- * Attaches a published snapshot, read-only, as `name` while `work` runs.
- * @throws DataError that names the snapshot, if its file is damaged.
- */
-export async function withPublished<T>(
-  { connection, config: { dataDir } }: Run,
-  { id, name }: Attached,
-  work: () => Promise<T>,
-): Promise<T> {
-  await attachPublished(connection, dataDir, { id, name })
-  try {
-    const result = await work()
-    await connection.run(`DETACH ${identifier(name)}`)
-    return result
-  } catch (error) {
-    throw damageOf(dataDir, id, error) ?? error
-  }
-}
-
-/**
- * Opens a published snapshot, read-only, as `name` while `work` runs, without the warehouse and its lock.
- * @throws as attachPublished.
- */
-export async function withSnapshot<T>(
-  config: Config,
-  attached: Attached,
-  work: (connection: DuckDBConnection) => Promise<T>,
-): Promise<T> {
-  return await withMemoryDatabase(config, async (connection) => {
-    await attachPublished(connection, config.dataDir, attached)
-    return await work(connection)
-  })
-}
-
-/**
- * Attaches a published snapshot, read-only, for good.
+ * Attaches a published snapshot of a DATA_DIR, read-only, as `name` while `work` runs.
  * @throws DataError that names the snapshot, if its file is damaged or was written to; LockedError while another process
  * has it open for writing.
  */
-async function attachPublished(
-  connection: DuckDBConnection,
-  dataDir: string,
+export async function withPublished<T>(
+  { connection, config: { dataDir } }: Pick<Run, 'connection' | 'config'>,
   { id, name }: Attached,
-): Promise<void> {
+  work: () => Promise<T>,
+): Promise<T> {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
   const file = join(folder, SNAPSHOT_FILE)
   try {
     await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
+    // A process that opens the file for writing may leave a WAL beside it, which DuckDB reads as part of it.
+    if (existsSync(`${file}.wal`)) {
+      throw new DataError(
+        `The snapshot ${id} was opened for writing after it was published. Remove ${file}.wal, which holds the changes, and ` +
+          'open published files read-only',
+      )
+    }
+    const result = await work()
+    await connection.run(`DETACH ${identifier(name)}`)
+    return result
   } catch (error) {
     const holder = lockHolder(error)
-    if (holder === undefined) throw damageOf(dataDir, id, error) ?? error
-    throw new LockedError(
-      `${holder} has ${file} open for writing, so no other process can read it. Close it, and open published files read-only`,
+    if (holder !== undefined) {
+      throw new LockedError(
+        `${holder} has ${file} open for writing, so no other process can read it. Close it, and open published files read-only`,
+        { cause: error },
+      )
+    }
+    // DuckDB's errors do not name the damaged file among the attached ones; the checksum finds it.
+    if (error instanceof ProgramError || isShortage(error) || isWhole(dataDir, id)) throw error
+    throw new DataError(
+      `The snapshot ${id} is damaged: npm run nightly -- retract ${id} --reason TEXT withdraws it, and the next run ` +
+        'publishes correct figures from raw/',
       { cause: error },
     )
   }
-  // A process that opens the file for writing may leave a WAL beside it, which DuckDB reads as part of it.
-  if (existsSync(`${file}.wal`)) {
-    throw new DataError(
-      `The snapshot ${id} was opened for writing after it was published. Remove ${file}.wal, which holds the changes, and ` +
-        'open published files read-only',
-    )
-  }
-}
-
-/** DuckDB's errors do not name the damaged file among the attached ones; the checksum finds it. */
-function damageOf(dataDir: string, id: string, error: unknown): DataError | undefined {
-  if (error instanceof ProgramError || isShortage(error) || isWhole(dataDir, id)) return undefined
-  return new DataError(
-    `The snapshot ${id} is damaged: npm run nightly -- retract ${id} --reason TEXT withdraws it, and the next run ` +
-      'publishes correct figures from raw/',
-    { cause: error },
-  )
 }

@@ -145,26 +145,8 @@ GROUP BY r.window_days, r.sort, r.category, r.subcategory
 HAVING min(r.rank) <> 1 OR max(r.rank) <> count(*) OR count(DISTINCT r.rank) <> count(*)
 ORDER BY ALL;
 
--- name: requests-conserved
--- Requests published + hidden + unregistered = requests counted, to the last one.
-WITH counted AS (
-  SELECT
-    coalesce(sum(u.requests), 0) AS requests,
-    coalesce(sum(u.requests) FILTER (g.app_id IS NULL), 0) AS unregistered,
-    coalesce(sum(u.requests) FILTER (NOT g.published), 0) AS hidden
-  FROM app_usage AS u
-  LEFT JOIN warehouse.resolved AS g ON g.app_id = u.app_id
-),
-published AS (
-  SELECT coalesce(sum(d.requests), 0) AS requests
-  FROM day_totals AS d
-)
-SELECT c.requests AS counted, p.requests AS published, c.hidden, c.unregistered
-FROM counted AS c, published AS p
-WHERE c.requests <> p.requests + c.hidden + c.unregistered;
-
--- name: tokens-conserved
--- Tokens published + hidden + unregistered + rejected + duplicate = tokens read, to the last digit.
+-- name: usage-conserved
+-- Requests and tokens published + hidden + unregistered (and tokens rejected + duplicate) = what was counted and read, to the last digit.
 WITH read AS (
   SELECT
     coalesce(sum(d.tokens_read), 0) AS tokens,
@@ -173,20 +155,24 @@ WITH read AS (
   FROM warehouse.days AS d
   WHERE d.day <= (SELECT m.data_through FROM snapshot.meta AS m)
 ),
-unpublished AS (
+counted AS (
   SELECT
-    coalesce(sum(u.tokens) FILTER (g.app_id IS NULL), 0) AS unregistered,
-    coalesce(sum(u.tokens) FILTER (NOT g.published), 0) AS hidden
+    coalesce(sum(u.requests), 0) AS requests,
+    coalesce(sum(u.requests) FILTER (g.app_id IS NULL), 0) AS requests_unregistered,
+    coalesce(sum(u.requests) FILTER (NOT g.published), 0) AS requests_hidden,
+    coalesce(sum(u.tokens) FILTER (g.app_id IS NULL), 0) AS tokens_unregistered,
+    coalesce(sum(u.tokens) FILTER (NOT g.published), 0) AS tokens_hidden
   FROM app_usage AS u
   LEFT JOIN warehouse.resolved AS g ON g.app_id = u.app_id
 ),
 published AS (
-  SELECT coalesce(sum(d.tokens), 0) AS tokens
+  SELECT coalesce(sum(d.requests), 0) AS requests_published, coalesce(sum(d.tokens), 0) AS tokens_published
   FROM day_totals AS d
 )
-SELECT r.tokens AS read, p.tokens AS published, u.hidden, u.unregistered, r.rejected, r.duplicate
-FROM read AS r, published AS p, unpublished AS u
-WHERE r.tokens <> p.tokens + u.hidden + u.unregistered + r.rejected + r.duplicate;
+SELECT c.*, p.*, r.tokens AS read, r.rejected, r.duplicate
+FROM read AS r, counted AS c, published AS p
+WHERE c.requests <> p.requests_published + c.requests_hidden + c.requests_unregistered
+  OR r.tokens <> p.tokens_published + c.tokens_hidden + c.tokens_unregistered + r.rejected + r.duplicate;
 
 -- name: trending-in-order
 -- In a trending list every app grows, and none grew more than the app above; computed without the macro.

@@ -78,8 +78,10 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ["UPDATE snapshot.model_daily SET requests = requests + 1 WHERE day = DATE '2026-01-05'", '"of_models":'],
     ["DELETE FROM snapshot.model_daily WHERE day = DATE '2026-01-05'", '"day":"2026-01-05"'],
   ],
-  'requests-conserved': [['UPDATE snapshot.app_daily SET requests = requests + 1', '"counted":']],
-  'tokens-conserved': [['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"read":']],
+  'usage-conserved': [
+    ['UPDATE snapshot.app_daily SET requests = requests + 1', '"requests_published":'],
+    ['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"tokens_published":'],
+  ],
   'trending-in-order': [
     ["UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2", '"app_id":"2"'],
     [
