@@ -24,6 +24,9 @@ const STATUSES: Readonly<Record<string, ProviderCase>> = {
   'a 401 with its key': answers(401, secretly('Incorrect API key provided'), BROKEN),
   'a 429 with seconds': answers(429, secretly('slow'), limited(7), { 'retry-after': '7' }),
   'a 429 with a fraction of seconds': answers(429, secretly('slow'), limited(8), { 'retry-after': '7.66' }),
+  'a 429 with a day, of which an hour is passed on': answers(429, secretly('slow'), limited(3600), {
+    'retry-after': '86400',
+  }),
   'a 429 with milliseconds': answers(429, secretly('slow'), limited(8), { 'retry-after-ms': '7300' }),
   'a 429 with a date': answers(
     429,
