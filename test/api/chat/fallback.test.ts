@@ -201,33 +201,27 @@ it.each([201, 204, 302])('a %i without a reply is reported as a reply that canno
   )
 })
 
-it.each<[string, Behaviour, Behaviour, number, string | null, string | null]>([
+const USED_UP = { error: { code: 'insufficient_quota' } }
+
+it.each<[string, Behaviour, Behaviour, readonly unknown[]]>([
   [
     'the smallest Retry-After of all',
     status(429, {}, { 'retry-after': '70' }),
     status(429, {}, { 'retry-after': '20' }),
-    429,
-    '20',
-    null,
+    [429, '20', null],
   ],
-  ['no Retry-After for a refused request', status(400), status(400), 400, null, 'false'],
+  ['no Retry-After for a refused request', status(400), status(400), [400, null, 'false']],
   [
     'no Retry-After for a quota that is used up',
-    status(429, { error: { code: 'insufficient_quota' } }, { 'retry-after': '20' }),
-    status(429, { error: { code: 'insufficient_quota' } }),
-    502,
-    null,
-    'false',
+    status(429, USED_UP, { 'retry-after': '20' }),
+    status(429, USED_UP),
+    [502, null, 'false'],
   ],
-  ['a Retry-After if only one refused the request', status(400), status(503), 502, '5', null],
-])('an error has %s', async (_name, first, second, code, retryAfter, shouldRetry) => {
+  ['a Retry-After if only one refused the request', status(400), status(503), [502, '5', null]],
+])('an error has %s', async (_name, first, second, expected) => {
   await using api = await start(first, { second })
-  const { status: got, headers } = await api.post(ONE)
-  expect([got, headers.get('Retry-After'), headers.get('X-Should-Retry')]).toEqual([
-    code,
-    retryAfter,
-    shouldRetry,
-  ])
+  const { status: code, headers } = await api.post(ONE)
+  expect([code, headers.get('Retry-After'), headers.get('X-Should-Retry')]).toEqual(expected)
 })
 
 it('a stream that ends, fails or is silent before its first token is replaced by the next provider', async () => {

@@ -31,12 +31,14 @@ const call = (inner: unknown, more: Members = {}) => ({
 })
 const rest = (inner: unknown, more: Members = {}) => ({ index: 0, function: inner, ...more })
 
-/** A case of tool calls: in a whole message, and in a stream, a part per chunk. */
+/** A case of tool calls: in a stream, a part per chunk, and in a whole message, by default in OpenAI's form. */
 function calls(
-  sent: readonly unknown[],
   parts: readonly unknown[],
-  expected: readonly (readonly [string, string])[],
+  expected: readonly (readonly [string, string])[] = [READ],
   finish = 'tool_calls',
+  sent: readonly unknown[] = expected.map(([name, text], index) =>
+    call(named(name, text), { id: `c${index + 1}` }),
+  ),
 ): ProviderCase {
   const outcome = {
     calls: expected,
@@ -56,75 +58,67 @@ const TWO = [call(named('a', '{"x":1}')), call(named('b', '{"y":2}'), { id: 'c2'
 const SIGNATURE = { extra_content: { google: { thought_signature: 'signature' } } }
 
 const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
-  'id and name repeated in every part': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read_file', '')), call(named('read_file', '{"a"')), call(named('read_file', ':1}'))],
-    [READ],
-  ),
-  'name repeated in parts without an id': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read_file', '')), rest(named('read_file', '{"a"')), rest(named('read_file', ':1}'))],
-    [READ],
-  ),
-  'name in fragments': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read_', '')), rest(named('file', '')), rest(named(undefined, '{"a":1}'))],
-    [READ],
-  ),
-  'name that grows': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read', '')), rest(named('read_file', '')), rest(named(undefined, '{"a":1}'))],
-    [READ],
-  ),
-  'an id of its own for every part': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [
-      call(named('read_file', '')),
-      rest(named(undefined, '{"a"'), { id: 'c2' }),
-      rest(named(undefined, ':1}'), { id: 'c3' }),
-    ],
-    [READ],
-  ),
-  'arguments repeated with the finish': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read_file', '{"a":1}')), call(named('read_file', '{"a":1}'))],
-    [READ],
-  ),
-  'the name after the id': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named(undefined, '')), rest(named('read_file')), rest(named(undefined, '{"a":1}'))],
-    [READ],
-  ),
-  'the id after the name': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [rest(named('read_file', '')), call(named(undefined, '{"a":1}'))],
-    [READ],
-  ),
+  'id and name repeated in every part': calls([
+    call(named('read_file', '')),
+    call(named('read_file', '{"a"')),
+    call(named('read_file', ':1}')),
+  ]),
+  'name repeated in parts without an id': calls([
+    call(named('read_file', '')),
+    rest(named('read_file', '{"a"')),
+    rest(named('read_file', ':1}')),
+  ]),
+  'name in fragments': calls([
+    call(named('read_', '')),
+    rest(named('file', '')),
+    rest(named(undefined, '{"a":1}')),
+  ]),
+  'name that grows': calls([
+    call(named('read', '')),
+    rest(named('read_file', '')),
+    rest(named(undefined, '{"a":1}')),
+  ]),
+  'an id of its own for every part': calls([
+    call(named('read_file', '')),
+    rest(named(undefined, '{"a"'), { id: 'c2' }),
+    rest(named(undefined, ':1}'), { id: 'c3' }),
+  ]),
+  'arguments repeated with the finish': calls([
+    call(named('read_file', '{"a":1}')),
+    call(named('read_file', '{"a":1}')),
+  ]),
+  'the name after the id': calls([
+    call(named(undefined, '')),
+    rest(named('read_file')),
+    rest(named(undefined, '{"a":1}')),
+  ]),
+  'the id after the name': calls([rest(named('read_file', '')), call(named(undefined, '{"a":1}'))]),
   'empty arguments before the real ones': calls(
-    [call(named('read_file', '{}{"a":1}'))],
     [call(named('read_file', '{}')), rest(named(undefined, '{"a')), rest(named(undefined, '":1}'))],
     [READ],
+    'tool_calls',
+    [call(named('read_file', '{}{"a":1}'))],
   ),
-  'empty arguments after the real ones': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read_file', '{"a":1}')), rest(named(undefined, '{}'))],
-    [READ],
-  ),
-  'an empty part amid the arguments': calls(
-    [call(named('read_file', '{"a":1}'))],
-    [call(named('read_file', '{"a"')), rest(named(undefined, '')), rest({}), rest(named(undefined, ':1}'))],
-    [READ],
-  ),
+  'empty arguments after the real ones': calls([
+    call(named('read_file', '{"a":1}')),
+    rest(named(undefined, '{}')),
+  ]),
+  'an empty part amid the arguments': calls([
+    call(named('read_file', '{"a"')),
+    rest(named(undefined, '')),
+    rest({}),
+    rest(named(undefined, ':1}')),
+  ]),
   'arguments of two calls in one piece': calls(
-    [call(named('glob', '{"p":"}{"} {"q":2}'))],
     [call(named('glob', '{"p":"}{"} {"q":2}'))],
     [
       ['glob', '{"p":"}{"} '],
       ['glob', '{"q":2}'],
     ],
+    'tool_calls',
+    [call(named('glob', '{"p":"}{"} {"q":2}'))],
   ),
   'calls in turns': calls(
-    TWO,
     [
       call(named('a', '{"x"')),
       call(named('b', '{"y"'), { index: 1, id: 'c2' }),
@@ -147,17 +141,17 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     { calls: AB, finish: 'tool_calls' },
   ),
   'calls without id and index, one after another': calls(
-    TWO,
     [{ function: named('a', '{"x"') }, { function: named('', ':1}') }, { function: named('b', '{"y":2}') }],
     AB,
   ),
   'a call without arguments before another': calls(
-    [call(named('now')), call(named('b', '{"y":2}'), { id: 'c2' })],
     [call(named('now')), call(named('b', '{"y":2}'), { index: 1, id: 'c2' })],
     [
       ['now', '{}'],
       ['b', '{"y":2}'],
     ],
+    'tool_calls',
+    [call(named('now')), call(named('b', '{"y":2}'), { id: 'c2' })],
   ),
   'a call with a finish in every part': sends(
     whole({ content: null, tool_calls: [call(named('read_file', '{"a":1}'))] }, 'tool_calls'),
@@ -169,43 +163,43 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     { calls: [READ], finish: 'tool_calls' },
     { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
-  'null arguments': calls([call(named('now', null))], [call(named('now', null))], [['now', '{}']]),
-  'empty arguments': calls([call(named('now', ''))], [call(named('now', ''))], [['now', '{}']]),
-  'missing arguments': calls([call(named('now'))], [call(named('now'))], [['now', '{}']]),
-  'parsed arguments': calls(
-    [call(named('read_file', { a: 1 }))],
-    [call(named('read_file', { a: 1 }))],
-    [READ],
-  ),
+  'null arguments': calls([call(named('now', null))], [['now', '{}']], 'tool_calls', [
+    call(named('now', null)),
+  ]),
+  'empty arguments': calls([call(named('now', ''))], [['now', '{}']], 'tool_calls', [call(named('now', ''))]),
+  'missing arguments': calls([call(named('now'))], [['now', '{}']], 'tool_calls', [call(named('now'))]),
+  'parsed arguments': calls([call(named('read_file', { a: 1 }))], [READ], 'tool_calls', [
+    call(named('read_file', { a: 1 })),
+  ]),
   'calls of Gemini, without index, one without id': calls(
-    [
-      { ...TWO[0], ...SIGNATURE },
-      { ...TWO[1], id: '' },
-    ],
     [
       { id: 'function-call-1', function: named('a', '{"x":1}'), ...SIGNATURE },
       { id: '', type: 'function', function: named('b', '{"y":2}') },
     ],
     AB,
     'stop',
+    [
+      { ...TWO[0], ...SIGNATURE },
+      { ...TWO[1], id: '' },
+    ],
   ),
   'a signature in a part of its own': calls(
-    [{ ...TWO[0], ...SIGNATURE }],
     [{ id: 'c1', type: 'function', function: named('a', '{"x":1}') }, SIGNATURE],
     AB.slice(0, 1),
     'stop',
+    [{ ...TWO[0], ...SIGNATURE }],
   ),
   'two calls of one index, without a second name': calls(
-    [call(named('glob', '{"p":1}')), call(named('glob', '{"q":2}'), { id: '' })],
     [call(named('glob', '')), rest(named('', '{"p":1}')), rest(named('', '{"q":2}'))],
     [
       ['glob', '{"p":1}'],
       ['glob', '{"q":2}'],
     ],
+    'tool_calls',
+    [call(named('glob', '{"p":1}')), call(named('glob', '{"q":2}'), { id: '' })],
   ),
-  'every call at index 0': calls(TWO, TWO, AB),
+  'every call at index 0': calls(TWO, AB),
   'indexes from 1': calls(
-    TWO,
     [
       { ...TWO[0], index: 1 },
       { ...TWO[1], index: 2 },
@@ -213,30 +207,27 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     AB,
   ),
   'an index of text': calls(
-    [call(named('read_file', '{"a":1}'), { index: '0' })],
     [call(named('read_file', '{"a"'), { index: '0' }), rest(named(undefined, ':1}'), { index: '0' })],
     [READ],
+    'tool_calls',
+    [call(named('read_file', '{"a":1}'), { index: '0' })],
   ),
   'a null index': calls(
-    TWO,
     TWO.map((one) => ({ ...one, index: null })),
     AB,
   ),
   'one id for every call': calls(
-    TWO.map((one) => ({ ...one, id: '0' })),
     TWO.map((one, index) => ({ ...one, id: '0', index })),
     AB,
+    'tool_calls',
+    TWO.map((one) => ({ ...one, id: '0' })),
   ),
-  'an id that is a number': calls(
-    [call(named('read_file', '{"a":1}'), { id: 7 })],
-    [call(named('read_file', '{"a":1}'), { id: 7 })],
-    [READ],
-  ),
-  'a null type': calls(
-    [call(named('read_file', '{"a":1}'), { type: null })],
-    [call(named('read_file', '{"a":1}'), { type: null })],
-    [READ],
-  ),
+  'an id that is a number': calls([call(named('read_file', '{"a":1}'), { id: 7 })], [READ], 'tool_calls', [
+    call(named('read_file', '{"a":1}'), { id: 7 }),
+  ]),
+  'a null type': calls([call(named('read_file', '{"a":1}'), { type: null })], [READ], 'tool_calls', [
+    call(named('read_file', '{"a":1}'), { type: null }),
+  ]),
   'a function call of the older form': sends(
     whole({ content: null, function_call: named('read_file', '{"a":1}') }, 'function_call'),
     [
@@ -247,8 +238,8 @@ const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
     ],
     { finish: 'function_call', more: { function_call: { name: 'read_file', arguments: '{"a":1}' } } },
   ),
-  'the finish stop beside tool calls': calls(TWO, TWO, AB, 'stop'),
-  'the finish of Anthropic beside tool calls': calls(TWO, TWO, AB, 'tool_use'),
+  'the finish stop beside tool calls': calls(TWO, AB, 'stop'),
+  'the finish of Anthropic beside tool calls': calls(TWO, AB, 'tool_use'),
   'a call cut amid its arguments before DONE': sends(
     whole({ content: null, tool_calls: TWO }, null),
     [part({ tool_calls: [call(named('read_file', '{"a":'))] })],

@@ -1,164 +1,219 @@
-/** CONTRACT 6: which requests are rejected, with what message, and which are passed on. */
+/** CONTRACT 3 and 6: which requests are rejected, with what message, and what a provider receives of the others. */
 import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { chatRequestSchema, readChatRequest } from '../../../api/chat/request.ts'
-import { ApiError } from '../../../api/http/errors.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { envelopeSchema } from '../../support/api.ts'
+import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { answers, completion, json } from '../../support/chat/upstream.ts'
 
-const messages = [{ role: 'user', content: 'Hello' }]
-const fine = { model: 'a/one', messages }
+const FINE = { model: 'a/one', messages: MESSAGES }
+const fine = JSON.stringify(FINE)
+/** A value with this many levels, which takes long to serialize. */
+const nested = (levels: number) => `${'{"0":'.repeat(levels)}1${'}'.repeat(levels)}`
+/** The request with such a value beside it. */
+const withMore = (more: string) => fine.replace('{', `{"more":${more},`)
+const saying = (...messages: readonly unknown[]) => ({ ...FINE, messages })
 
-/** A request with `list` at this place. */
-function bodyWith(place: string, list: readonly unknown[]): unknown {
-  const [, member] = /^messages\[0\]\.(\w+)$/.exec(place) ?? []
-  if (member === undefined) return { ...fine, [place]: list }
-  return { ...fine, messages: [{ role: 'assistant', [member]: list }] }
+let chat: ScriptedChat
+beforeAll(async () => {
+  chat = await startScriptedChat({
+    environment: { CHAT_BODY_MIB: '1' },
+    wire: (provider) => ({ 'a/one': [provider], 'a/picky': [{ ...provider, drop: ['top_k'] }] }),
+  })
+  chat.script(answers())
+})
+afterAll(() => chat.stop())
+
+/** Posts a body; returns what the provider received, if anything, and the error. */
+async function post(body: unknown, headers: Readonly<Record<string, string>> = {}) {
+  const before = chat.upstream.received.length
+  const response = await chat.api.post(body, { headers })
+  const text = await response.text()
+  const [received] = chat.upstream.received.slice(before)
+  const envelope = response.ok ? undefined : envelopeSchema.parse(JSON.parse(text))
+  return { status: response.status, received, error: envelope?.error, message: envelope?.error.message ?? '' }
 }
 
-describe('readChatRequest', () => {
-  it.each([
-    ['no object', 'Hello', 'expected object'],
-    ['null', null, 'expected object'],
+describe('a request is rejected, and no provider is called, with', () => {
+  it.each<[string, unknown, string]>([
+    ['no object', '"Hello"', 'expected object'],
+    ['null', 'null', 'expected object'],
+    ['no JSON', '{oops', 'The body is not valid JSON'],
     ['no messages', { model: 'a/one' }, 'messages'],
-    ['empty messages', { ...fine, messages: [] }, 'messages'],
-    ['no model', { messages }, 'model is missing'],
-    ['an empty model', { ...fine, model: '' }, 'model'],
-    ['models that are no list', { ...fine, models: 'a/one' }, 'models'],
-    ['a message without role', { ...fine, messages: [{ content: 'x' }] }, 'messages[0].role'],
-    ['a user without content', { ...fine, messages: [{ role: 'user' }] }, 'messages[0].content'],
+    ['empty messages', saying(), 'messages'],
+    ['no model', { messages: MESSAGES }, 'model is missing'],
+    ['an empty model', { ...FINE, model: '' }, 'model'],
+    ['an unknown model', { ...FINE, model: 'a/two' }, 'Unknown model: "a/two"; /api/v1/models lists'],
+    ['unknown models', { ...FINE, model: 'a/two', models: ['b'] }, 'Unknown model: "a/two", "b"'],
+    ['models that are no list', { ...FINE, models: 'a/one' }, 'models'],
+    ['a message without role', saying({ content: 'x' }), 'messages[0].role'],
+    ['a role that is no text', saying({ role: 7 }), 'sent: 7'],
+    ['a user without content', saying({ role: 'user' }), 'messages[0].content'],
+    ['a tool result without its call', saying({ role: 'tool', content: 'x' }), 'tool_call_id'],
     [
-      'a tool result without its call',
-      { ...fine, messages: [{ role: 'tool', content: 'x' }] },
-      'tool_call_id',
+      'a part without type',
+      saying({ role: 'user', content: [{ text: 'x' }] }),
+      'with a type each; sent: [{"text":"x"}]',
     ],
-    ['a stream that is no truth value', { ...fine, stream: 'yes' }, 'stream: '],
+    ['a stream that is no truth value', { ...FINE, stream: 'yes' }, 'stream: '],
     [
       'a tool without name',
-      { ...fine, tools: [{ type: 'function', function: {} }] },
+      { ...FINE, tools: [{ type: 'function', function: {} }] },
       'tools[0].function.name',
     ],
     [
       'a tool of the form of Responses',
-      { ...fine, tools: [{ type: 'function', name: 'f', parameters: {} }] },
+      { ...FINE, tools: [{ type: 'function', name: 'f' }] },
       'tools[0].function: Expected an object with the name of the function; it is missing',
     ],
-    ['a tool without type', { ...fine, tools: [{ function: { name: 'f' } }] }, 'tools[0].type'],
-    ['a role that is sent back', { ...fine, messages: [{ role: 7 }] }, 'sent: 7'],
-    [
-      'a part without type',
-      { ...fine, messages: [{ role: 'user', content: [{ text: 'x' }] }] },
-      'with a type each; sent: [{"text":"x"}]',
-    ],
-    ['a stop that is no text', { ...fine, stop: 5 }, 'stop: Expected a text or a list of texts; sent: 5'],
-    ['a temperature of text', { ...fine, temperature: '0.5' }, 'sent: "0.5"'],
-    ['half a token', { ...fine, max_tokens: 0.5 }, 'max_tokens'],
-    ['half a choice', { ...fine, n: 0.5 }, 'n: '],
-  ])('refuses %s', (_name, body, named) => {
-    expect(() => readChatRequest(body)).toThrow(ApiError)
-    expect(() => readChatRequest(body)).toThrow(named)
-    try {
-      readChatRequest(body)
-    } catch (error) {
-      expect(error).toMatchObject({ status: 400, metadata: { error_type: 'invalid_request' } })
+    ['a tool without type', { ...FINE, tools: [{ function: { name: 'f' } }] }, 'tools[0].type'],
+    ['a stop that is no text', { ...FINE, stop: 5 }, 'stop: Expected a text or a list of texts; sent: 5'],
+    ['a temperature of text', { ...FINE, temperature: '0.5' }, 'sent: "0.5"'],
+    ['half a token', { ...FINE, max_tokens: 0.5 }, 'max_tokens'],
+    ['half a choice', { ...FINE, n: 0.5 }, 'n: '],
+    ['a wrong field nested too deeply', `{"model":${nested(100_000)}}`, 'nested too deeply'],
+    ['a field nested one level too deeply', withMore(nested(500)), 'nested too deeply: at most 500 levels'],
+    ['a list nested too deeply', withMore('['.repeat(500) + ']'.repeat(500)), 'at most 500 levels'],
+    ['an unknown model beside deep fields', withMore(nested(499)).replace('one', 'two'), 'Unknown model'],
+  ])('%s', async (_name, body, named) => {
+    const { status, received, error, message } = await post(body)
+    expect({ status, received, type: error?.metadata?.['error_type'] }).toEqual({
+      status: 400,
+      received: undefined,
+      type: 'invalid_request',
+    })
+    expect(message).toContain(named)
+    // A request with a valid key has a record, which counts for app 0.
+    expect(chat.records().at(-1)).toMatchObject({ requests: 0, status: 400, outcome: 'failed', attempts: [] })
+  })
+
+  it.each<[number, string, Readonly<Record<string, string>>, string]>([
+    [413, JSON.stringify('x'.repeat(1_100_000)), {}, 'at most 1048576 bytes are allowed'],
+    [400, fine, { 'Content-Encoding': 'gzip' }, 'not in the coding that its headers name'],
+    [415, fine, { 'Content-Encoding': 'zip' }, 'content encoding "zip"; allowed: br, deflate, gzip'],
+    [415, fine, { 'Content-Type': 'application/json; charset=x' }, 'unsupported charset "X"; allowed: utf-8'],
+    [400, 'model=a', { 'Content-Type': 'text/plain' }, 'No JSON body: send one'],
+  ])('a %i for a body that cannot be read', async (code, body, headers, named) => {
+    const { status, error, message } = await post(body, headers)
+    expect(status).toBe(code)
+    expect(error?.code).toBe(code)
+    expect(message).toContain(named)
+  })
+
+  it.each(['management', undefined] as const)('a 401 for a key of kind %s', async (kind) => {
+    const key = kind && (await chat.api.makeKey(kind))
+    const records = chat.records().length
+    const response = await chat.api.get('/chat/completions', key, { method: 'POST', body: fine })
+    expect(response.status).toBe(401)
+    const { error, user_id } = envelopeSchema.parse(await response.json())
+    expect(error.metadata).toEqual({ error_type: 'authentication' })
+    expect(user_id === null).toBe(kind === undefined)
+    expect(chat.records()).toHaveLength(records)
+  })
+
+  it('another method: the error names the allowed ones', async () => {
+    const response = await chat.api.get('/chat/completions', chat.api.key)
+    expect(response.status).toBe(405)
+    expect(response.headers.get('Allow')).toBe('POST, OPTIONS')
+  })
+
+  it('several faults: all are listed, up to a limit', async () => {
+    const { message } = await post(saying(...Array.from({ length: 20 }, () => ({ role: 1 }))))
+    expect(message).toMatch(/messages\[4\][^;]*;[^;]*; and more$/)
+  })
+
+  it.each(['content', 'tool_calls', 'models', 'tools', 'stop'])('a long list as %s', async (place) => {
+    const list = Array.from({ length: 100_000 }, () => 1)
+    const isInMessage = ['content', 'tool_calls'].includes(place)
+    const body = isInMessage ? saying({ role: 'assistant', [place]: list }) : { ...FINE, [place]: list }
+    const { message } = await post(body)
+    expect(message).toContain(place)
+    expect(message.length).toBeLessThan(1000)
+  })
+
+  it('any JSON that is no request', async () => {
+    const property = fc.asyncProperty(fc.jsonValue(), async (body) => {
+      expect((await post(JSON.stringify(body))).status).toBe(400)
+    })
+    await fc.assert(property, { numRuns: 50 })
+  })
+})
+
+describe('the request to the provider', () => {
+  it("is the caller's, with the provider's model name and without the fallbacks", async () => {
+    const tools = [
+      { type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } },
+    ]
+    const more = {
+      tools,
+      temperature: 3,
+      top_p: 1.5,
+      x_unknown: { passes: ['through'] },
+      logit_bias: { a: -100 },
     }
+    const { received } = await post({ ...FINE, ...more, models: ['a/one'] })
+    expect(received?.body).toEqual({ messages: MESSAGES, ...more, model: 'scripted', stream: false })
+    expect(received).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
   })
 
-  it('lists several faults at once, up to a limit', () => {
-    const body = { ...fine, messages: Array.from({ length: 20 }, () => ({ role: 1 })) }
-    expect(() => readChatRequest(body)).toThrow(/messages\[4\][^;]*;[^;]*; and more$/)
-  })
-
-  it('validates no more of a long list than it reports', () => {
-    const looked = new Set<number>()
-    const faulty = Array.from({ length: 1000 }, (_, index) => ({
-      get role() {
-        looked.add(index)
-        return 1
-      },
-    }))
-    expect(() => readChatRequest({ ...fine, messages: faulty })).toThrow('and more')
-    expect(looked.size).toBe(6)
-  })
-
-  it.each(['messages[0].content', 'messages[0].tool_calls', 'models', 'tools', 'stop'])(
-    'reports few faults for a list of numbers as %s',
-    (place) => {
-      const list = Array.from({ length: 1000 }, () => 1)
-      expect(chatRequestSchema.safeParse(bodyWith(place, list)).error?.issues.length).toBeLessThan(10)
-      expect(() => readChatRequest(bodyWith(place, list))).toThrow(place)
-    },
-  )
-
-  it.each([
-    ['model alone', { ...fine }, ['a/one']],
-    ['models alone', { messages, models: ['a/two', 'a/one'] }, ['a/two', 'a/one']],
-    ['model first, then models', { ...fine, models: ['a/two'] }, ['a/one', 'a/two']],
-    ['each once', { ...fine, models: ['a/two', 'a/one', 'a/two'] }, ['a/one', 'a/two']],
-  ])('takes %s', (_name, body, models) => {
-    expect(readChatRequest(body).models).toEqual(models)
-  })
-
-  it('takes every shape of message of the OpenAI format', () => {
-    const all = [
+  it('has every shape of message of the OpenAI format, and those that only some providers take', async () => {
+    const f = { name: 'f' }
+    const messages = [
       { role: 'system', content: 'be brief' },
       { role: 'developer', content: [{ type: 'text', text: 'be brief' }] },
       { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }], name: 'Ada' },
-      {
-        role: 'assistant',
-        content: null,
-        tool_calls: [{ id: 'a', type: 'function', function: { name: 'f' } }],
-      },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: f }] },
       { role: 'assistant' },
       { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '42' }] },
       { role: 'function', name: 'f', content: null },
-      // Shapes that only some providers take.
-      {
-        role: 'assistant',
-        content: null,
-        tool_calls: [{ function: { name: 'f' } }, { id: null, type: null }],
-      },
+      { role: 'assistant', content: null, tool_calls: [{ function: f }, { id: null, type: null }] },
       { role: 'latest_reminder', content: 'x' },
       { role: 'ipython', output: 42 },
     ]
-    expect(readChatRequest({ ...fine, messages: all }).body['messages']).toEqual(all)
+    expect((await post(saying(...messages))).received?.body['messages']).toEqual(messages)
   })
 
-  it('takes nulls for optional fields, and passes on unknown ones', () => {
-    const body = {
-      ...fine,
-      models: null,
-      stream: null,
-      temperature: null,
-      tools: null,
-      x_more: { deep: [1] },
+  it.each([
+    { temperature: null, tools: null, seed: null, stop: null },
+    { max_tokens: -1, max_completion_tokens: 0 },
+    { presence_penalty: 9, frequency_penalty: -9 },
+    { seed: -(2 ** 63) },
+  ])('has %j as sent', async (more) => {
+    expect((await post({ ...FINE, ...more })).received?.body).toMatchObject(more)
+  })
+
+  it('keeps whole numbers of any length', async () => {
+    const sent = `{"model":"a/one","seed":9223372036854775807,"messages":[{"role":"user","content":"12345678901234567890"}],
+      "tools":[{"type":"function","function":{"name":"f","parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}}}]}`
+    const { received } = await post(sent)
+    expect(received?.text).toContain('"parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}')
+    expect(received?.text).toContain('"seed":9223372036854775807')
+    expect(received?.text).toContain('"content":"12345678901234567890"')
+  })
+
+  it('is passed on nested as deeply as allowed', async () => {
+    expect((await post(withMore(nested(499)))).received?.text).toContain(nested(499))
+  })
+
+  it.each([false, true])('has no fields of a router or that it rejects, with stream: %s', async (stream) => {
+    const router = {
+      provider: { order: ['acme'] },
+      plugins: [{ id: 'web' }],
+      transforms: ['middle-out'],
+      session_id: 'x',
+      route: 'fallback',
+      usage: { include: true },
     }
-    expect(readChatRequest(body)).toMatchObject({ models: ['a/one'], stream: false, body })
+    const more = { ...router, top_k: 5, logit_bias: {}, stream }
+    const body = (await post({ ...FINE, ...more })).received?.body ?? {}
+    expect(Object.keys(body).filter((field) => field in router)).toEqual([])
+    expect(body).toMatchObject({ top_k: 5, logit_bias: {} })
+    const picky = (await post({ ...FINE, model: 'a/picky', ...more })).received?.body
+    expect(picky).not.toHaveProperty('top_k')
+    expect(picky).toHaveProperty('logit_bias')
   })
 
-  it.each([-1, 0, 1])('takes %i as max_tokens, which means no limit to some servers', (tokens) => {
-    const body = { ...fine, max_tokens: tokens, max_completion_tokens: tokens }
-    expect(readChatRequest(body).body).toEqual(body)
-  })
-
-  it('takes any number for sampling, since providers differ', () => {
-    const sampling = { temperature: 3, top_p: 1.5, presence_penalty: 9, frequency_penalty: -9 }
-    expect(readChatRequest({ ...fine, ...sampling }).body).toMatchObject(sampling)
-  })
-
-  it('takes every seed of the OpenAI format', () => {
-    for (const seed of [2 ** 63, -(2 ** 63), 0]) {
-      expect(readChatRequest({ ...fine, seed }).body['seed']).toBe(seed)
-    }
-  })
-
-  it('accepts or rejects any JSON without breaking', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (body) => {
-        try {
-          readChatRequest(body)
-        } catch (error) {
-          expect(error).toBeInstanceOf(ApiError)
-        }
-      }),
-    )
+  it('is sent once, though the model is named twice', async () => {
+    chat.script(json(completion()))
+    expect((await post({ ...FINE, models: ['a/one', 'a/one'] })).status).toBe(200)
   })
 })

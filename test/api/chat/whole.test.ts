@@ -1,9 +1,9 @@
-/** CONTRACT 6: a reply in one piece, and the request that the provider receives. */
+/** CONTRACT 6: a reply in one piece. */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
-import { answers, completion, json, stream, type Behaviour } from '../../support/chat/upstream.ts'
+import { completion, json, stream, type Behaviour } from '../../support/chat/upstream.ts'
 
 /** Longer than any test: no deadline ends a request. */
 const HOUR_MS = 3_600_000
@@ -13,10 +13,7 @@ let chat: ScriptedChat
 beforeAll(async () => {
   const timeouts = { total_ms: HOUR_MS }
   chat = await startScriptedChat({
-    wire: (provider) => ({
-      'a/one': [{ ...provider, timeouts }],
-      'a/picky': [{ ...provider, drop: ['top_k'] }],
-    }),
+    wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }),
     modelLimits: timeouts,
   })
 })
@@ -156,80 +153,4 @@ describe('a provider', () => {
     expect(await (await post(endless)).text()).toContain('refused the request')
     await closed.promise
   })
-})
-
-describe('the request to the provider', () => {
-  it("is the caller's, with the provider's model name and without the fallbacks", async () => {
-    const tools = [
-      { type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } },
-    ]
-    const sent = {
-      messages: [
-        ...MESSAGES,
-        {
-          role: 'assistant',
-          content: null,
-          tool_calls: [{ id: 'a', type: 'function', function: { name: 'f' } }],
-        },
-        { role: 'tool', tool_call_id: 'a', content: 'result' },
-      ],
-      tools,
-      temperature: 0.5,
-      x_unknown: { passes: ['through'] },
-      logit_bias: { '50256': -100 },
-    }
-    await ask(completion(), { ...sent, models: ['a/one'] })
-    expect(chat.upstream.received.at(-1)?.body).toEqual({ ...sent, model: 'scripted', stream: false })
-    expect(chat.upstream.received.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
-  })
-
-  it('keeps whole numbers of any length', async () => {
-    const sent = `{"model":"a/one","seed":9223372036854775807,"messages":[{"role":"user","content":"12345678901234567890"}],
-      "tools":[{"type":"function","function":{"name":"f","parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}}}]}`
-    let raw = ''
-    chat.script((response, received) => {
-      raw = received.text
-      return json(completion())(response, received)
-    })
-    expect((await chat.api.post(sent)).status).toBe(200)
-    expect(raw).toContain('"parameters":{"maximum":12345678901234567890,"x":[-9007199254740993]}')
-    expect(raw).toContain('"seed":9223372036854775807')
-    expect(raw).toContain('"content":"12345678901234567890"')
-  })
-
-  it.each([false, true])('has no fields of a router, with stream: %s', async (streams) => {
-    chat.script(answers())
-    const router = {
-      provider: { order: ['acme'] },
-      plugins: [{ id: 'web' }],
-      transforms: ['middle-out'],
-      session_id: 'x',
-      route: 'fallback',
-      usage: { include: true },
-    }
-    const more = { ...router, top_k: 5, logit_bias: {} }
-    await (await chat.api.post({ model: 'a/one', messages: MESSAGES, stream: streams, ...more })).text()
-    const body = chat.upstream.received.at(-1)?.body ?? {}
-    expect(Object.keys(body).filter((field) => field in router)).toEqual([])
-    expect(body).toMatchObject({ top_k: 5, logit_bias: {} })
-    await (await chat.api.post({ model: 'a/picky', messages: MESSAGES, stream: streams, ...more })).text()
-    const picky = chat.upstream.received.at(-1)?.body
-    expect(picky).not.toHaveProperty('top_k')
-    expect(picky).toHaveProperty('logit_bias')
-  })
-})
-
-it('members beside a tool call, such as the signature of a thought, reach the client', async () => {
-  await using scripted = await startScriptedChat()
-  const call = {
-    id: 'c1',
-    type: 'function',
-    function: { name: 'a', arguments: '{}' },
-    extra_content: { google: 1 },
-  }
-  scripted.script(
-    json(completion(null, { choices: [{ message: { tool_calls: [call] }, finish_reason: 'stop' }] })),
-  )
-  const reply: unknown = await (await scripted.api.post({ model: 'a/one', messages: MESSAGES })).json()
-  expect(reply).toMatchObject({ choices: [{ message: { tool_calls: [call] } }] })
 })

@@ -59,7 +59,7 @@ export async function startChat(
     post(body: unknown, init: RequestInit = {}) {
       const headers = new Headers(init.headers)
       headers.set('Authorization', `Bearer ${key}`)
-      headers.set('Content-Type', 'application/json')
+      if (!headers.has('Content-Type')) headers.set('Content-Type', 'application/json')
       const text = typeof body === 'string' ? body : JSON.stringify(body)
       return fetch(`${api.origin}${BASE_PATH}/chat/completions`, {
         method: 'POST',

@@ -78,16 +78,16 @@ async function start(behaviour: Behaviour, limits = {}, provided = {}) {
 
 type Asked = Pick<Awaited<ReturnType<typeof startChat>>, 'post'>
 
-/** Leaves a stream after its first part. */
-async function readAndLeave(api: Asked): Promise<void> {
+/** Disconnects from a stream after its first part. */
+async function readAndDisconnect(api: Asked): Promise<void> {
   const caller = new AbortController()
   const response = await api.post({ ...ONE, stream: true }, { signal: caller.signal })
   await response.body?.getReader().read()
   caller.abort()
 }
 
-/** Leaves a request before its reply, once the provider has begun. */
-async function leaveOnce(api: Asked, begun: Promise<void>, body: unknown = ONE): Promise<void> {
+/** Disconnects before a reply, once the provider has begun. */
+async function disconnectOnce(api: Asked, begun: Promise<void>, body: unknown = ONE): Promise<void> {
   const caller = new AbortController()
   const asked = api.post(body, { signal: caller.signal }).catch(() => undefined)
   await begun
@@ -95,11 +95,11 @@ async function leaveOnce(api: Asked, begun: Promise<void>, body: unknown = ONE):
   await asked
 }
 
-describe('a caller that leaves', () => {
+describe('a client that disconnects', () => {
   it('in the middle of a stream is recorded with the usage at its end', async () => {
     const { behaviour, goOn } = held(beginStream, endStream)
     await using api = await start(behaviour)
-    await readAndLeave(api)
+    await readAndDisconnect(api)
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({
@@ -118,7 +118,7 @@ describe('a caller that leaves', () => {
   ])('before %s is recorded with its usage all the same', async (_name, streams, end) => {
     const { behaviour, begun, goOn } = held(nothing, end)
     await using api = await start(behaviour)
-    await leaveOnce(api, begun, { ...ONE, stream: streams })
+    await disconnectOnce(api, begun, { ...ONE, stream: streams })
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({
@@ -137,7 +137,7 @@ describe('a caller that leaves', () => {
       response.write(sse([{ ...chunk({ content: 'Hel' }), usage }], false))
     }
     await using api = await start(begun, {}, { on_leave: 'cancel' })
-    await readAndLeave(api)
+    await readAndDisconnect(api)
     expect(await api.record()).toMatchObject({
       outcome: 'left',
       requests: 1,
@@ -150,16 +150,19 @@ describe('a caller that leaves', () => {
   it('before its first token has its attempt cancelled where the provider is configured so, and no other follows', async () => {
     const { behaviour, begun } = held(nothing, nothing)
     await using api = await start(behaviour, {}, { on_leave: 'cancel' })
-    await leaveOnce(api, begun)
+    await disconnectOnce(api, begun)
     expect(await api.record()).toMatchObject({ outcome: 'left', status: 499, requests: 0 })
     expect(api.upstream.asked()).toEqual(['first'])
     expect(await (await fetch(`${api.origin}/metrics`)).text()).not.toMatch(/^chat_fallbacks_total\{/m)
   })
 
-  it('has its reply read for a limited time', async () => {
+  it.each([
+    ['for a limited time', { drainMs: 50 }],
+    ['only if not too many others are still read', { drains: 0 }],
+  ])('has its reply read %s', async (_name, limits) => {
     const { behaviour } = held(beginStream, nothing)
-    await using api = await start(behaviour, { drainMs: 50 })
-    await readAndLeave(api)
+    await using api = await start(behaviour, limits)
+    await readAndDisconnect(api)
     expect(await api.record()).toMatchObject({
       outcome: 'left',
       requests: 1,
@@ -169,17 +172,10 @@ describe('a caller that leaves', () => {
     await until(async () => (await api.upstream.connections()) === 0)
   })
 
-  it('has its reply cut when too many others are still read', async () => {
-    const { behaviour } = held(beginStream, nothing)
-    await using api = await start(behaviour, { drains: 0 })
-    await readAndLeave(api)
-    expect(await api.record()).toMatchObject({ outcome: 'left', prompt_tokens: null })
-  })
-
   it('is not served by the next provider', async () => {
     const { behaviour, begun, goOn } = held(nothing, status(500))
     await using api = await start(behaviour)
-    await leaveOnce(api, begun)
+    await disconnectOnce(api, begun)
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     goOn()
     expect(await api.record()).toMatchObject({ outcome: 'left', status: 499, requests: 0, model: null })
@@ -190,14 +186,14 @@ describe('a caller that leaves', () => {
     const { behaviour } = held(beginStream, nothing)
     await using api = await start(behaviour, { drains: 0 })
     for (let request = 0; request < 4; request++) {
-      await readAndLeave(api)
+      await readAndDisconnect(api)
       await until(() => readRecords(api.dataDir, DAY).length === request + 1)
     }
     expect(api.upstream.asked()).toEqual(['first', 'first', 'first', 'first'])
   })
 })
 
-/** An endless stream, larger than the buffers between a provider and a caller that does not read. */
+/** An endless stream, larger than the buffers between a provider and a client that does not read. */
 const flood: Behaviour = async (response) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const part = sse([chunk({ content: 'x'.repeat(60_000) })], false)
@@ -218,7 +214,7 @@ function askWithoutReading(chat: ScriptedChat): Socket {
   return socket
 }
 
-describe('a caller that does not read', () => {
+describe('a client that does not read', () => {
   it('is cut off when the time is over, without blame for the provider', async () => {
     const timeouts = { total_ms: 1500 }
     const chat = await startScriptedChat({ wire: (provider) => ({ 'a/one': [{ ...provider, timeouts }] }) })
@@ -240,13 +236,13 @@ describe('a caller that does not read', () => {
     await chat.stop()
   })
 
-  it('and leaves is recorded with the usage at the end of its stream', async () => {
+  it('and disconnects is recorded with the usage at the end of its stream', async () => {
     const chat = await startScriptedChat()
     const words = Array.from({ length: 400 }, () => 'x'.repeat(50_000))
     chat.script(stream(sse(chunksOf(words))))
     const socket = askWithoutReading(chat)
     await until(() => chat.upstream.received.length === 1)
-    // By then the service is waiting for the caller.
+    // By then the service is waiting for the client.
     await sleep(500)
     socket.destroy()
     const [record] = await until(() => (chat.records().length === 1 ? chat.records() : undefined))
@@ -268,7 +264,7 @@ describe('a caller that does not read', () => {
   })
 })
 
-it('a caller that leaves while its request is counted is recorded as one that left', async () => {
+it('a client that disconnects while its request is counted is recorded so', async () => {
   const chat = await startScriptedChat()
   const looked = Promise.withResolvers<void>()
   // A key with a limit waits for this, since its request is counted.
@@ -298,7 +294,7 @@ describe('a service that stops', () => {
     expect(readRecords(api.dataDir, DAY)).toMatchObject([{ outcome: 'completed', prompt_tokens: 7 }])
   })
 
-  it('sends an error to callers with streams that take too long', async () => {
+  it('sends an error to clients with streams that take too long', async () => {
     const { behaviour, begun } = held(beginStream, nothing)
     await using upstream = await startUpstream({ 'a/one': behaviour })
     await using api = await startChat(
@@ -336,12 +332,12 @@ describe('a service that stops', () => {
     await chat.stop()
   })
 
-  it('records requests of callers that left, though the provider never ends', async () => {
+  it('records requests of clients that disconnected, though the provider never ends', async () => {
     const { behaviour } = held(beginStream, nothing)
     await using upstream = await startUpstream({ 'a/one': behaviour })
     const chat = { stopMs: 50 }
     await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock, chat })
-    await readAndLeave(api)
+    await readAndDisconnect(api)
     await until(() => api.lines.some((line) => line.includes('"aborted":true')))
     await api.close()
     expect(readRecords(api.dataDir, DAY)).toMatchObject([
