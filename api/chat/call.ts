@@ -107,10 +107,11 @@ export class ChatCall {
   isStream = false
   /** Whether the client disconnected: then no further attempt is made. */
   isDisconnected = false
+  /** Whether its attempt was ended; no other follows. */
+  isCancelled = false
   readonly #began = performance.now()
   #current: Attempt | undefined
   #firstTokenMs: number | null = null
-  #isCancelled = false
   #isRecorded = false
 
   constructor(facts: CallFacts) {
@@ -122,18 +123,13 @@ export class ChatCall {
     return Math.round(performance.now() - this.#began)
   }
 
-  get isCancelled(): boolean {
-    return this.#isCancelled
-  }
-
   /** Whether the reply of the attempt in progress is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
     return this.#current?.candidate.provider.on_leave === 'finish'
   }
 
-  /** Ends the attempt in progress; no other follows. */
   cancel(): void {
-    this.#isCancelled = true
+    this.isCancelled = true
     this.#current?.abort(new AttemptFailure('cancelled'))
   }
 

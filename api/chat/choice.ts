@@ -43,8 +43,9 @@ export function meaningOf(native: string | undefined): Meaning | undefined {
 export class Choice {
   readonly tools = new ToolCalls()
   readonly index: number
+  /** Whether it came as a whole message. */
+  hasMessage = false
   #hasBegun = false
-  #hasMessage = false
   /** The provider's word for its end. */
   #native: string | undefined
   #hasFunctionCall = false
@@ -60,10 +61,6 @@ export class Choice {
     return this.#native !== undefined
   }
 
-  get hasMessage(): boolean {
-    return this.#hasMessage
-  }
-
   get isFiltered(): boolean {
     return meaningOf(this.#native) === 'content_filter'
   }
@@ -77,7 +74,7 @@ export class Choice {
     const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(choice)
     const { delta: sent, message: whole = sent, ...rest } = members
     this.#native = nativeFinish(choice) ?? this.#native
-    this.#hasMessage ||= isObject(members['message'])
+    this.hasMessage ||= isObject(members['message'])
     const { delta, hasContent } = this.#readDelta(isObject(whole) ? whole : {})
     const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
     if (isEmpty && this.isOver) this.#more = { ...this.#more, ...rest }

@@ -2,25 +2,27 @@
 import { randomUUID } from 'node:crypto'
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
-/** One call, as far as it was read. */
-interface OpenCall {
-  readonly index: number
+/** What a part says of a call; texts are empty where it says nothing. */
+interface Said {
   id: string | undefined
   type: string
   name: string
-  /** Its arguments, byte for byte as the model wrote them. */
+  /** The arguments, byte for byte as the model wrote them. */
   text: string
-  /** Whether its first part was sent. */
-  isSent: boolean
-  /** Further members, and further members of its function. */
-  readonly more: Record<string, unknown>
-  readonly moreOfFunction: Record<string, unknown>
+  /** Further members, and further members of the function. */
+  more: JsonObject
+  moreOfFunction: JsonObject
 }
 
-/** A part of a call as the provider sent it; texts are empty where it has none. */
-interface Part extends Readonly<Pick<OpenCall, 'id' | 'type' | 'name' | 'text' | 'more' | 'moreOfFunction'>> {
-  readonly index: number | undefined
+/** One call, as far as it was read. */
+interface OpenCall extends Said {
+  readonly index: number
+  /** Whether its first part was sent. */
+  isSent: boolean
 }
+
+/** A part of a call as the provider sent it. */
+type Part = Readonly<Said> & { readonly index: number | undefined }
 
 function readPart(part: JsonObject): Part {
   const { id, index: _index, type, function: inner, ...more } = withoutNulls(part)
@@ -92,8 +94,8 @@ export class ToolCalls {
     const call = found ?? this.#begin(part)
     const before = found === undefined ? this.#sendPrevious() : []
     call.type ||= part.type
-    Object.assign(call.more, part.more)
-    Object.assign(call.moreOfFunction, part.moreOfFunction)
+    call.more = { ...call.more, ...part.more }
+    call.moreOfFunction = { ...call.moreOfFunction, ...part.moreOfFunction }
     const name = part.name.startsWith(call.name) ? part.name.slice(call.name.length) : part.name
     call.name += name
     const { text, rest } = takeText(call, part.text)

@@ -281,46 +281,43 @@ it('a client that disconnects while its request is counted is recorded so', asyn
 })
 
 describe('a service that stops', () => {
+  const begin = async (behaviour: Behaviour, limits = {}) => {
+    const chat = await startScriptedChat({
+      wire: (provider) => ({ 'a/one': [provider], 'a/two': [provider] }),
+      ...limits,
+    })
+    chat.script(behaviour)
+    return chat
+  }
+
   it('lets a stream come to its end', async () => {
     const { behaviour, begun, goOn } = held(beginStream, endStream)
-    await using upstream = await startUpstream({ 'a/one': behaviour })
-    await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock })
-    const response = await api.post({ ...ONE, stream: true })
+    await using chat = await begin(behaviour)
+    const response = await chat.api.post({ ...ONE, stream: true })
     await begun
-    const closed = api.close()
+    const closed = chat.api.close()
     goOn()
     expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
     await closed
-    expect(readRecords(api.dataDir, DAY)).toMatchObject([{ outcome: 'completed', prompt_tokens: 7 }])
+    expect(chat.records()).toMatchObject([{ outcome: 'completed', prompt_tokens: 7 }])
   })
 
   it('sends an error to clients with streams that take too long', async () => {
     const { behaviour, begun } = held(beginStream, nothing)
-    await using upstream = await startUpstream({ 'a/one': behaviour })
-    await using api = await startChat(
-      folders,
-      { 'a/one': [{ base_url: upstream.url }] },
-      { clock, limits: { stopMs: 50 } },
-    )
-    const response = await api.post({ ...ONE, stream: true })
+    await using chat = await begin(behaviour, { limits: { stopMs: 50 } })
+    const response = await chat.api.post({ ...ONE, stream: true })
     await begun
-    const closed = api.close()
+    const closed = chat.api.close()
     const { text } = await readText(response)
     expect(text).toMatch(/"error":\{[^\n]*\n\n$/)
     expect(text).not.toContain('[DONE]')
     await closed
-    expect(readRecords(api.dataDir, DAY)).toMatchObject([
-      { outcome: 'cut', usage_missing: 'the service stopped, and the reply was not read to its end' },
-    ])
+    const usage_missing = 'the service stopped, and the reply was not read to its end'
+    expect(chat.records()).toMatchObject([{ outcome: 'cut', usage_missing }])
   })
 
   it('tries no other provider for requests that it ends', async () => {
-    const wire = (provider: { base_url: string; model: 'scripted' }) => ({
-      'a/one': [provider],
-      'a/two': [provider],
-    })
-    const chat = await startScriptedChat({ wire, limits: { stopMs: 50 } })
-    chat.script(stall)
+    await using chat = await begin(stall, { limits: { stopMs: 50 } })
     const asked = chat.api.post({ ...ONE, models: ['a/two'] })
     await until(() => chat.upstream.received.length === 1)
     await chat.api.close()
@@ -329,19 +326,14 @@ describe('a service that stops', () => {
     // Another process may serve it at once.
     expect(response.headers.get('Retry-After')).toBe('5')
     expect(chat.upstream.received).toHaveLength(1)
-    await chat.stop()
   })
 
   it('records requests of clients that disconnected, though the provider never ends', async () => {
     const { behaviour } = held(beginStream, nothing)
-    await using upstream = await startUpstream({ 'a/one': behaviour })
-    const chat = { stopMs: 50 }
-    await using api = await startChat(folders, { 'a/one': [{ base_url: upstream.url }] }, { clock, chat })
-    await readAndDisconnect(api)
-    await until(() => api.lines.some((line) => line.includes('"aborted":true')))
-    await api.close()
-    expect(readRecords(api.dataDir, DAY)).toMatchObject([
-      { outcome: 'left', requests: 1, prompt_tokens: null },
-    ])
+    await using chat = await begin(behaviour, { chat: { stopMs: 50 } })
+    await readAndDisconnect(chat.api)
+    await until(() => chat.api.lines.some((line) => line.includes('"aborted":true')))
+    await chat.api.close()
+    expect(chat.records()).toMatchObject([{ outcome: 'left', requests: 1, prompt_tokens: null }])
   })
 })

@@ -296,7 +296,17 @@ const thinks = (thought: Members, more: Members = THOUGHT) =>
     },
   )
 
+const PARTS = [
+  { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
+  { type: 'text', text: 'Hello' },
+]
+
 const REASONING: Readonly<Record<string, ProviderCase>> = {
+  'reasoning and content in parts of Mistral': sends(
+    whole({ content: PARTS }),
+    [part({ content: PARTS.slice(0, 1) }), part({ content: PARTS.slice(1) }), part({}, 'stop'), counted],
+    { content: 'Hello', more: THOUGHT },
+  ),
   'reasoning as reasoning_content': thinks({ reasoning_content: 'hm' }),
   'reasoning with details': thinks(
     { reasoning: 'hm', reasoning_details: DETAILS },
@@ -359,6 +369,10 @@ const USAGES: Readonly<Record<string, ProviderCase>> = {
   'usage in fractions': counts({ usage: { prompt_tokens: 11, completion_tokens: 7.4, total_tokens: 18.4 } }),
   'usage as text': counts({ usage: { prompt_tokens: '11', completion_tokens: '7' } }),
   'no usage': counts({}, null),
+  'usage with a negative count': counts({ usage: { prompt_tokens: -1, completion_tokens: 3 } }, null),
+  'usage in words': counts({ usage: { prompt_tokens: 'seven', completion_tokens: '3' } }, null),
+  'usage with one of two counts': counts({ usage: { prompt_tokens: 7 } }, null),
+  'usage beyond exact numbers': counts({ usage: { prompt_tokens: 2 ** 53, completion_tokens: 3 } }, null),
   'null usage in every chunk': inStream([
     part({ content: 'Hel' }, null, { usage: null }),
     part({ content: 'lo' }, null, { usage: null }),
@@ -384,6 +398,11 @@ const CITATION = [{ type: 'url_citation', url_citation: { url: 'http://a.example
 const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { hate: {} } }
 
 const MORE: Readonly<Record<string, ProviderCase>> = {
+  'a fraction for its time': sends(
+    whole(HELLO, 'stop', { created: 1.5 }),
+    [part(HELLO, null, { created: 1.5, system_fingerprint: null }), part({}, 'stop'), counted],
+    { content: 'Hello' },
+  ),
   'two choices': sends(
     {
       ...whole(HELLO),

@@ -1,4 +1,5 @@
 /** Table-driven tests of a provider's behaviour and the service's reply: whole and streamed, alone and with a backup. */
+import { ChatResult$inboundSchema, ChatStreamChunk$inboundSchema } from '@openrouter/sdk/models'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { readText } from './chat-stream.ts'
@@ -171,6 +172,8 @@ function checkServed(
 }
 
 function wholeReply(text: string) {
+  // The strictest client.
+  ChatResult$inboundSchema.parse(JSON.parse(text))
   const { provider, choices, usage, ...top } = replySchema.parse(JSON.parse(text))
   const [first] = choices
   if (first === undefined) throw new TypeError('The reply has no choice')
@@ -189,7 +192,9 @@ function wholeReply(text: string) {
 function streamedReply(text: string) {
   const data = text.split('\n\n').filter((event) => event.startsWith('data: '))
   expect(data.at(-1)).toBe('data: [DONE]')
-  const chunks = data.slice(0, -1).map((event) => replySchema.parse(JSON.parse(event.slice(6))))
+  const values = data.slice(0, -1).map((event): unknown => JSON.parse(event.slice(6)))
+  for (const value of values) ChatStreamChunk$inboundSchema.parse(value)
+  const chunks = values.map((value) => replySchema.parse(value))
   const choices = chunks.flatMap((chunk) => chunk.choices).filter(({ index }) => index === 0)
   const last = choices.at(-1)
   const parts = choices.map(({ delta }) => delta ?? {})
