@@ -60,7 +60,7 @@ interface Representation {
   readonly rows: Rows
   readonly format: Format
   readonly encoding: Encoding
-  /** Unique over snapshots, operations, parameters and formats, in characters that an entity tag allows. */
+  /** A descriptive file name, unique over operations, parameters, snapshots and formats. */
   readonly name: string
 }
 
@@ -153,20 +153,16 @@ export function replyRows(
   }
 }
 
-/** The dataset and all parameters, in the words of the request. */
-function wordsOf({ path }: RowsOperation, { parameters }: Pick<Rows, 'parameters'>): readonly string[] {
-  const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
-  return [dataset, ...Object.values(parameters).map((value) => String(value).replaceAll(',', '-'))]
-}
-
-/** Characters of the longest name that an entity tag has as it is: a list of many apps is longer. */
-const LONGEST_NAME = 100
+/** Characters of the longest values that a name has as they are: a list of many apps is longer. */
+const LONGEST_VALUES = 80
 
 function represent(chosen: Omit<Representation, 'name'>): Representation {
   const { snapshot, operation, rows, format } = chosen
-  const name = [snapshot.id, ...wordsOf(operation, rows), format].join('.')
-  if (name.length <= LONGEST_NAME) return { ...chosen, name }
-  return { ...chosen, name: createHash('sha256').update(name).digest('base64url') }
+  const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
+  const values = Object.values(rows.parameters).join('.').replaceAll(',', '-')
+  const short =
+    values.length > LONGEST_VALUES ? createHash('sha256').update(values).digest('base64url') : values
+  return { ...chosen, name: [dataset, short, snapshot.id, format].join('.') }
 }
 
 function validatorsOf({ snapshot, name, encoding }: Representation) {
@@ -176,28 +172,15 @@ function validatorsOf({ snapshot, name, encoding }: Representation) {
 /** The headers of a representation, whether sent, unchanged or for HEAD. */
 function headersOf(representation: Representation): Headers {
   const { etag, lastModified } = validatorsOf(representation)
-  const { operation, rows, format, encoding } = representation
+  const { name, format, encoding } = representation
   return {
     ETag: etag,
     'Last-Modified': lastModified.toUTCString(),
     'Cache-Control': CACHE_CONTROL,
     Vary: 'Accept, Accept-Encoding, Authorization',
     ...encodingHeader(encoding),
-    ...(format === 'json' ? {} : attachmentHeader(fileName(operation, rows, format))),
+    ...(format === 'json' ? {} : attachmentHeader(name)),
   }
-}
-
-/** Characters of a word in a file name: a list of many apps is left out. */
-const LONGEST_WORD = 40
-
-/** A descriptive file name: the dataset, the request, the window. */
-function fileName(
-  operation: RowsOperation,
-  { parameters: { limit: _limit, offset: _offset, ...named } }: Rows,
-  format: Format,
-) {
-  const words = wordsOf(operation, { parameters: named }).filter((word) => word.length <= LONGEST_WORD)
-  return `${words.join('_')}.${format}`
 }
 
 async function makeBody(representation: Representation): Promise<Made> {

@@ -100,10 +100,19 @@ describe('the choice of a format', () => {
   })
 
   it.each([
-    ['?format=csv', 'app-rankings_popular_2026-10-21_2026-11-19.csv'],
-    ['?format=parquet&sort=trending', 'app-rankings_trending_2026-10-21_2026-11-19.parquet'],
-    ['?format=arrow&category=coding', 'app-rankings_popular_coding_2026-10-21_2026-11-19.arrow'],
-    ['/daily?app_id=1&app_id=2&format=csv', 'app-rankings-daily_1-2_2026-10-21_2026-11-19.csv'],
+    ['?format=csv', 'app-rankings.popular.2026-10-21.2026-11-19.50.0.20261120T020007Z.csv'],
+    [
+      '?format=parquet&sort=trending',
+      'app-rankings.trending.2026-10-21.2026-11-19.50.0.20261120T020007Z.parquet',
+    ],
+    [
+      '?format=arrow&category=coding',
+      'app-rankings.popular.coding.2026-10-21.2026-11-19.50.0.20261120T020007Z.arrow',
+    ],
+    [
+      '/daily?app_id=1&app_id=2&format=csv',
+      'app-rankings-daily.1-2.2026-10-21.2026-11-19.366.0.20261120T020007Z.csv',
+    ],
     // Programs read JSON.
     ['', null],
   ])('of %s gives the file name %s', async (search, name) => {

@@ -160,7 +160,7 @@ describe('caching of GET /datasets/app-rankings', () => {
   it('sends a strong tag, the time of the snapshot and the cache time', async () => {
     const { headers } = await ask('?category=coding&subcategory=cli-agent')
     expect(Object.fromEntries(headers)).toMatchObject({
-      etag: '"20261120T020007Z.app-rankings.popular.cli-agent.2026-10-21.2026-11-19.50.0.json.gzip"',
+      etag: '"app-rankings.popular.cli-agent.2026-10-21.2026-11-19.50.0.20261120T020007Z.json.gzip"',
       'content-encoding': 'gzip',
       'last-modified': 'Fri, 20 Nov 2026 02:00:07 GMT',
       'cache-control': 'private, max-age=300, must-revalidate',
