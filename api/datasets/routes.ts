@@ -11,7 +11,7 @@ import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts
 import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import type { Clock, Handler } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
-import { BINARY, ENVELOPE, type Operation, type ReplyDescription } from '../openapi/operation.ts'
+import { BINARY, fault, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { FORMATS } from './formats.ts'
@@ -42,16 +42,14 @@ const META_EXAMPLE = {
   version: 'v1',
 }
 
-const fault = (description: string): ReplyDescription => ({ description, content: ENVELOPE })
 const INVALID = fault('Invalid parameters; `error.metadata.parameters` lists each with its allowed values.')
 const GONE = fault(
   'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
 )
 const UNKNOWN = fault('There is no such snapshot, or no such file in it.')
-const NONE_YET: ReplyDescription = {
-  ...fault('No snapshot has been published yet, or the published one cannot be opened.'),
-  headers: ['Retry-After'],
-}
+const NONE_YET = fault('No snapshot has been published yet, or the published one cannot be opened.', [
+  'Retry-After',
+])
 const TO_THE_NEWEST: ReplyDescription = {
   description: 'From `latest` to the newest.',
   headers: ['Location', 'Cache-Control'],
@@ -206,7 +204,7 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
     openRoute(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), OPERATIONS.one),
     openRoute(`${SNAPSHOTS_PATH}/:id/:file`, file, OPERATIONS.file),
     openRoute(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, OPERATIONS.month),
-    openRoute(STATUS_PATH, datasetStatus(snapshots, { schedule, clock }), OPERATIONS.status),
+    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), OPERATIONS.status),
   ]
 }
 
@@ -277,7 +275,7 @@ function fileReplies(types: readonly string[]): Operation['replies'] {
     '404': UNKNOWN,
     '410': GONE,
     '412': fault('The file is not what `If-Match` or `If-Unmodified-Since` names.'),
-    '416': { ...fault('The range is outside the file.'), headers: ['Content-Range'] },
+    '416': fault('The range is outside the file.', ['Content-Range']),
     '503': NONE_YET,
   }
 }

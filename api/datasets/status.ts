@@ -51,13 +51,8 @@ type Status = z.infer<typeof statusSchema>
 // Time for a nightly run before the dataset counts as late.
 const GRACE_MS = 3_600_000
 
-interface StatusDependencies {
-  readonly schedule: CronSchedule
-  readonly clock: Clock
-}
-
 /** Serves the status of the current snapshot. */
-export function datasetStatus(snapshots: Snapshots, { schedule, clock }: StatusDependencies): Handler {
+export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, clock: Clock): Handler {
   return (_request, reply) => {
     const now = clock()
     const facts: Partial<SnapshotFacts> = snapshots.current() ?? {}

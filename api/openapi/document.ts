@@ -10,7 +10,7 @@ import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
 import type { ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
-import { ENVELOPE, HEADERS, TAGS, type Operation, type ReplyDescription } from './operation.ts'
+import { fault, HEADERS, TAGS, type Operation, type ReplyDescription } from './operation.ts'
 import { adaptSchema } from './schema.ts'
 
 const DESCRIPTION = `Which apps use large language models, by how much, and which are growing: a public dataset (CC BY 4.0) with
@@ -90,24 +90,16 @@ function querySchema(table: ParameterTable) {
 /** The errors of every route of its kind (CONTRACT 3). */
 function generalReplies({ access, limited, path }: Route): Operation['replies'] {
   return {
-    ...(path.includes(':') && {
-      '400': { description: 'The path is not encoded correctly.', content: ENVELOPE },
-    }),
+    ...(path.includes(':') && { '400': fault('The path is not encoded correctly.') }),
     ...(access !== 'open' && {
-      '401': {
-        description: 'Credentials are missing, malformed, unknown, revoked or of the wrong kind.',
-        headers: ['WWW-Authenticate'],
-        content: ENVELOPE,
-      },
+      '401': fault('Credentials are missing, malformed, unknown, revoked or of the wrong kind.', [
+        'WWW-Authenticate',
+      ]),
     }),
     ...(limited === true && {
-      '429': {
-        description: 'A rate limit is used up; `error.metadata.policy` names it.',
-        headers: ['Retry-After'],
-        content: ENVELOPE,
-      },
+      '429': fault('A rate limit is used up; `error.metadata.policy` names it.', ['Retry-After']),
     }),
-    '500': { description: 'Unexpected server error; the message holds a request id.', content: ENVELOPE },
+    '500': fault('Unexpected server error; the message holds a request id.'),
   }
 }
 

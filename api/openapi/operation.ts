@@ -68,5 +68,10 @@ export interface Operation {
 /** The content of every error (CONTRACT 3). */
 export const ENVELOPE: Content = { 'application/json': errorEnvelopeSchema.meta({ id: 'ErrorEnvelope' }) }
 
+/** The description of an error. */
+export function fault(description: string, headers: readonly HeaderName[] = []): ReplyDescription {
+  return { description, headers, content: ENVELOPE }
+}
+
 /** The content of a file. */
 export const BINARY = z.string().meta({ format: 'binary' })
