@@ -1,115 +1,137 @@
-/** CONTRACT 2: which credentials each operation takes, on both stores. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import express from 'express'
-import { createApp } from '../../../api/http/app.ts'
-import { makeKey } from '../../../api/accounts/credentials.ts'
-import { createKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
-import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server.ts'
-import { Registry } from 'prom-client'
+/** CONTRACT 2: which credentials each operation takes, how keys are stored, and that they are never logged, on both stores. */
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { KEY_KINDS, makeKey } from '../../../api/accounts/credentials.ts'
+import { createFirstKey, createKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import type { Route } from '../../../api/http/route.ts'
-import type { Store } from '../../../api/store/store.ts'
-import { envelopeSchema, memoryLog } from '../../support/api.ts'
-import { TestStores } from '../../support/stores.ts'
+import { envelopeSchema, startApi, until, type Api } from '../../support/api.ts'
+import { asEnvironment, TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-const now = new Date()
-const ACCESSES = ['open', 'any', 'inference', 'management'] as const
-const routes: readonly Route[] = ACCESSES.map((access) => ({
-  method: 'GET',
-  path: `/${access}`,
-  access,
-  handle: (_request, reply) => void reply.json({ account: reply.locals.caller?.accountId ?? null }),
-}))
+const now = new Date('2026-11-20T12:00:00Z')
 
-describe.each(stores.kinds)('on $name', ({ fresh }) => {
-  let store: Store
-  let elsewhere: Store
-  let server: HttpServer
+describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
+  let settings: Awaited<ReturnType<typeof fresh>>
+  let api: Api
 
-  beforeAll(async () => {
-    const settings = await fresh()
-    store = await openStore(settings, now)
-    elsewhere = await openStore(settings, now)
-    const { log } = memoryLog()
-    const metrics = new Registry()
-    const app = express().use(createApp({ routes, store, clock: () => now, log, stallMs: 60_000, metrics }))
-    server = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
+  beforeEach(async () => {
+    settings = await fresh()
+    api = await startApi(settings.DATA_DIR, { environment: asEnvironment(settings) })
   })
+  afterEach(() => api.close())
 
-  afterAll(async () => {
-    await server.close()
-    await Promise.all([store.close(), elsewhere.close()])
-  })
+  const idOf = async (account: string) =>
+    (await listKeys(api.store)).find((key) => key.account === account)?.id ?? ''
 
-  function get(path: string, authorization?: string): Promise<Response> {
-    return fetch(`${server.origin}${path}`, authorization ? { headers: { authorization } } : {})
+  /** Message and account of a 401. */
+  async function refusal(authorization: string | undefined, path = '/datasets/app-rankings') {
+    const response = await api.get(path, undefined, authorization ? { headers: { authorization } } : {})
+    expect([response.status, response.headers.get('WWW-Authenticate')]).toEqual([401, 'Bearer'])
+    const { error, user_id: account } = envelopeSchema.parse(await response.json())
+    return { message: error.message, account }
   }
 
-  async function refusal(path: string, authorization?: string) {
-    const response = await get(path, authorization)
-    expect(response.status).toBe(401)
-    expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
-    const body = envelopeSchema.parse(await response.json())
-    expect(body.error.code).toBe(401)
-    return { message: body.error.message, userId: body.user_id }
-  }
+  it('the dataset takes any key, directory sync a management key, chat an inference key, others need none', async () => {
+    const [inference, management] = [await api.makeKey('inference'), await api.makeKey('management')]
+    for (const key of [inference, management]) {
+      expect((await api.get('/datasets/app-rankings', key)).status).toBe(503)
+      expect((await api.get('/status', key)).status).toBe(200)
+    }
+    expect((await api.get('/scim/groups', management)).status).toBe(200)
+    expect((await api.get('/chat/completions', inference, { method: 'POST' })).status).toBe(400)
+    const wrong = [await refusal(`Bearer ${inference}`, '/scim/groups')]
+    expect(wrong).toEqual([
+      { message: expect.stringContaining('of kind management'), account: expect.any(String) },
+    ])
+    const chat = await api.get('/chat/completions', management, { method: 'POST' })
+    expect([chat.status, await chat.text()]).toEqual([401, expect.stringContaining('of kind inference')])
+    expect((await api.get('/status', undefined, { headers: { authorization: 'nonsense' } })).status).toBe(200)
+  })
 
-  describe('authenticate', () => {
-    it.each([
-      ['inference', ['open', 'any', 'inference'], ['management']],
-      ['management', ['open', 'any', 'management'], ['inference']],
-    ] as const)('accepts a key of kind %s on its routes', async (kind, fitting, others) => {
-      const key = await createKey(store, { account: 'acme', kind, now })
-      for (const access of fitting) expect((await get(`/${access}`, `Bearer ${key}`)).status).toBe(200)
-      for (const access of others) {
-        const { message, userId } = await refusal(`/${access}`, `Bearer ${key}`)
-        expect(message).toContain(`of kind ${access}`)
-        expect(userId).not.toBeNull()
-      }
+  it('the scheme may be in any case, with spaces around the key', async () => {
+    const key = await api.makeKey('management')
+    for (const authorization of [`Bearer ${key}`, `bearer ${key}`, `BEARER   ${key}  `]) {
+      expect((await api.get('/scim/groups', undefined, { headers: { authorization } })).status).toBe(200)
+    }
+  })
+
+  it('missing, malformed, unknown and revoked credentials are rejected with different messages', async () => {
+    const revoked = await api.makeKey('inference', 'gone')
+    expect(await revokeKey(api.store, await idOf('gone'), now)).toBe(true)
+    const wrong = [undefined, 'Bearer not-a-key', `Bearer ${makeKey('inference')}`, `Bearer ${revoked}`]
+    const refusals = await Promise.all([...wrong, 'Basic dTpw'].map((each) => refusal(each)))
+    expect(new Set(refusals.map(({ message }) => message)).size).toBe(refusals.length)
+    for (const { message, account } of refusals)
+      expect([message.includes('sk-'), account]).toEqual([false, null])
+    for (const each of ['Bearer', 'Bearer ', 'Bearer a b', 'abc'])
+      expect((await refusal(each)).message).toContain('Malformed Authorization header')
+  })
+
+  it('what another process did to a key counts from the next request on', async () => {
+    const elsewhere = await openStore(settings, now)
+    const key = await createKey(elsewhere, { account: 'moved', kind: 'management', now })
+    for (let request = 0; request < 3; request++)
+      expect((await api.get('/scim/groups', key)).status).toBe(200)
+    const id = await idOf('moved')
+    expect(await revokeKey(elsewhere, id, now)).toBe(true)
+    expect((await refusal(`Bearer ${key}`)).message).toBe('This key was revoked')
+    // The first revocation stays.
+    expect(await revokeKey(elsewhere, id, new Date('2026-12-01T00:00:00Z'))).toBe(true)
+    expect((await listKeys(elsewhere))[0]?.revoked_at).toBe(now.toISOString())
+    expect(await revokeKey(elsewhere, 'nobody', now)).toBe(false)
+    await elsewhere.close()
+  })
+
+  it('a hash and four characters of a key are stored, never the key; an account is found again by its name', async () => {
+    const made: string[] = []
+    for (const kind of KEY_KINDS) made.push(await api.makeKey(kind, 'acme'))
+    const dump = JSON.stringify(await api.store.query('SELECT * FROM api_keys'))
+    for (const key of made) {
+      expect(dump).not.toContain(key.slice(-5))
+      expect(dump).toContain(key.slice(-4))
+    }
+    const keys = await listKeys(api.store)
+    expect(keys).toHaveLength(KEY_KINDS.length)
+    for (const kind of KEY_KINDS) {
+      expect(keys).toContainEqual(expect.objectContaining({ account: 'acme', kind, revoked_at: null }))
+    }
+    expect(new Set(keys.map((key) => key.account_id)).size).toBe(1)
+  })
+
+  it.runIf(name === 'SQLite')('a key is looked up through the unique index', async () => {
+    const plan = await api.store.query(
+      'EXPLAIN QUERY PLAN SELECT id FROM api_keys WHERE key_hash IN (VALUES ($1))',
+      ['x'],
+    )
+    expect(JSON.stringify(plan)).toMatch(/SEARCH api_keys USING INDEX \S+ \(key_hash=\?\)/)
+  })
+
+  it('one first key is created by processes that start together, and none later', async () => {
+    const wanted = { account: 'default', kind: 'inference', now } as const
+    const other = await openStore(settings, now)
+    const made = await Promise.all(
+      [api.store, other, api.store].map((store) => createFirstKey(store, wanted)),
+    )
+    expect(made.filter((key) => key !== undefined)).toHaveLength(1)
+    await other.close()
+  })
+
+  it('the log never holds a key, wherever a client puts it and however it encodes it', async () => {
+    const key = await api.makeKey()
+    await api.get(`/datasets/app-rankings?limit=${key}&${key}=1`, key)
+    await api.get(`/a/${key}/${makeKey('management')} sk-other`, key)
+    await api.get(`/${key.replaceAll('-', '%2D').replace('s', '%73')}`, key)
+    await api.get('/status', undefined, { headers: { Authorization: key, 'X-Key': key } })
+    const lines = await until(() => {
+      const requests = api.messages().filter((line) => line['msg'] === 'request')
+      return requests.length === 4 && requests
     })
-
-    it('takes the scheme in any case', async () => {
-      const key = await createKey(store, { account: 'acme', kind: 'inference', now })
-      for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
-        expect((await get('/any', `${scheme} ${key}`)).status).toBe(200)
-      }
-    })
-
-    it('ignores credentials on open routes', async () => {
-      expect((await get('/open', 'nonsense')).status).toBe(200)
-    })
-
-    it('sees at once what another process did to a key', async () => {
-      const key = await createKey(elsewhere, { account: 'moved', kind: 'inference', now })
-      for (let request = 0; request < 3; request++) {
-        expect((await get('/any', `Bearer ${key}`)).status).toBe(200)
-      }
-      const id = (await listKeys(elsewhere)).find(({ account }) => account === 'moved')?.id ?? ''
-      await revokeKey(elsewhere, id, now)
-      expect((await refusal('/any', `Bearer ${key}`)).message).toBe('This key was revoked')
-    })
-
-    it('rejects missing, malformed, unknown and revoked credentials with different messages', async () => {
-      const revoked = await createKey(store, { account: 'gone', kind: 'inference', now })
-      const id = (await listKeys(store)).find((key) => key.account === 'gone')?.id ?? ''
-      expect((await get('/any', `Bearer ${revoked}`)).status).toBe(200)
-      expect(await revokeKey(store, id, now)).toBe(true)
-
-      const refusals = await Promise.all([
-        refusal('/any'),
-        refusal('/any', 'Basic dTpw'),
-        refusal('/any', 'Bearer not-a-key'),
-        refusal('/any', `Bearer ${makeKey('inference')}`),
-        refusal('/any', `Bearer ${revoked}`),
-      ])
-      expect(new Set(refusals.map(({ message }) => message)).size).toBe(refusals.length)
-      for (const { message, userId } of refusals) {
-        expect(message).not.toContain('sk-')
-        expect(userId).toBeNull()
-      }
-    })
+    const text = api.lines.join('')
+    expect(text).not.toContain(key.slice(-20))
+    expect(text.toLowerCase()).not.toContain('bearer')
+    expect(lines.map((line) => line['path'])).toContain(
+      '/api/v1/a/sk-inference-[hidden]/sk-management-[hidden] sk-other',
+    )
   })
 })

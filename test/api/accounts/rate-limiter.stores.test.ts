@@ -23,13 +23,17 @@ function caller(keyId: string, accountId = 'account'): Caller {
   return { keyId, accountId, kind: 'inference' }
 }
 
-function left({ quotas }: Decision): number[] {
-  return quotas.map((quota) => quota.remaining)
+/** What is left of the minute and of the day, and whether one of them is exhausted. */
+function left({ quotas, exhausted }: Decision) {
+  return [...quotas.map((quota) => quota.remaining), exhausted?.policy.name]
 }
 
 function waits({ quotas }: Decision): number[] {
   return quotas.map((quota) => quota.resetSeconds)
 }
+
+const passed = (decisions: readonly Decision[]) =>
+  decisions.filter(({ exhausted }) => exhausted === undefined).length
 
 /** Sends `count` requests, each with its own key, so that only the account's day is used up. */
 async function useDay(
@@ -54,120 +58,67 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     }
   }
 
-  describe('RateLimiter.consume', () => {
-    it('accepts 30 requests of a key in a minute, and again in the next', async () => {
-      await using limiter = await openLimiter(await fresh())
-      for (let taken = 1; taken <= 30; taken += 1) {
-        const decision = await limiter.consume(caller('key'), after(NOON, taken))
-        expect(decision.exhausted).toBeUndefined()
-        expect(left(decision)).toEqual([30 - taken, 500 - taken])
-        expect(waits(decision)[0]).toBe(60 - taken)
-      }
-      const refused = await limiter.consume(caller('key'), after(NOON, 59.5))
-      expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 1 })
-      const next = await limiter.consume(caller('key'), after(NOON, 60))
-      expect(left(next)).toEqual([29, 469])
-      expect(waits(next)[0]).toBe(60)
-    })
-
-    it('deletes the counts of past windows', async () => {
-      const settings = await fresh()
-      await using limiter = await openLimiter(settings)
-      for (const minutes of [0, 1, 10]) await limiter.consume(caller('key'), after(NOON, 60 * minutes))
-      const store = await openStore(settings, NOON)
-      await until(async () => {
-        const minutes = await store.query("SELECT used FROM quotas WHERE policy = 'per-minute'")
-        return minutes.length === 1
-      })
-      await store.close()
-    })
-
-    it('counts a rejected request against neither limit', async () => {
-      await using limiter = await openLimiter(await fresh())
-      for (let taken = 0; taken < 40; taken += 1) await limiter.consume(caller('key'), NOON)
-      expect(left(await limiter.consume(caller('other key'), NOON))).toEqual([29, 469])
-    })
-
-    it('counts the minute per key and the day per account', async () => {
-      await using limiter = await openLimiter(await fresh())
-      await limiter.consume(caller('one', 'a'), NOON)
-      expect(left(await limiter.consume(caller('two', 'a'), NOON))).toEqual([29, 498])
-      expect(left(await limiter.consume(caller('three', 'b'), NOON))).toEqual([29, 499])
-    })
-
-    it('accepts 500 requests of an account in a UTC day, and again from midnight on', async () => {
-      await using limiter = await openLimiter(await fresh())
-      await useDay(limiter, 500)
-      const refused = await limiter.consume(caller('fresh'), after(NOON, 1))
-      expect(refused.exhausted).toMatchObject({ policy: { name: 'per-day' }, resetSeconds: 43_199 })
-      expect(left(refused)).toEqual([30, 0])
-
-      const last = await limiter.consume(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
-      expect(last.exhausted?.resetSeconds).toBe(1)
-      const first = await limiter.consume(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
-      expect(left(first)).toEqual([29, 499])
-      expect(waits(first)[1]).toBe(86_400)
-    })
-
-    it('names the limit with the longer wait when both are used up', async () => {
-      const settings = await fresh()
-      await using limiter = await openLimiter(settings)
-      await useDay(limiter, 500)
-      await using other = await openLimiter(settings)
-      const refused = await other.consume(caller('key-0'), after(NOON, 1))
-      expect(left(refused)).toEqual([0, 0])
-      expect(refused.exhausted?.policy.name).toBe('per-day')
-    })
-
-    it('counts each minute and day exactly if the clocks of two servers differ', async () => {
-      await using limiter = await openLimiter(await fresh())
-      await useDay(limiter, 30)
-      expect(left(await limiter.consume(caller('key-0'), after(NOON, -1)))).toEqual([29, 469])
-      const refused = await limiter.consume(caller('key-0'), after(NOON, 1))
-      expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' } })
-      const dayBefore = after(NOON, -24 * 3600)
-      expect(left(await limiter.consume(caller('key-0'), dayBefore))).toEqual([29, 499])
-      expect(left(await limiter.peek(caller('key-1'), after(NOON, 2)))).toEqual([30, 469])
-    })
-
-    it('keeps counting after a restart', async () => {
-      const settings = await fresh()
-      {
-        await using limiter = await openLimiter(settings)
-        await limiter.consume(caller('key'), NOON)
-      }
-      await using limiter = await openLimiter(settings)
-      expect(left(await limiter.consume(caller('key'), after(NOON, 1)))).toEqual([28, 498])
-    })
-
-    it('accepts exactly 30 of many simultaneous requests to several servers', async () => {
-      const settings = await fresh()
-      await using first = await openLimiter(settings)
-      await using second = await openLimiter(settings)
-      const decisions = await Promise.all(
-        Array.from({ length: 100 }, (_, index) => (index % 2 ? first : second).consume(caller('key'), NOON)),
-      )
-      expect(decisions.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(30)
-    })
-
-    it("gives the last place of the day to one of an account's keys", async () => {
-      const settings = await fresh()
-      await using first = await openLimiter(settings)
-      await using second = await openLimiter(settings)
-      await useDay(first, 499)
-      const keys = Array.from({ length: 20 }, (_, index) => caller(`late-${index}`))
-      const decisions = await Promise.all(
-        keys.map((key, index) => (index % 2 ? first : second).consume(key, after(NOON, 1))),
-      )
-      expect(decisions.filter(({ exhausted }) => exhausted === undefined)).toHaveLength(1)
-    })
+  it('30 requests of a key pass in a minute and count for its account, and 30 more in the next minute', async () => {
+    await using limiter = await openLimiter(await fresh())
+    for (let taken = 1; taken <= 30; taken += 1) {
+      const decision = await limiter.consume(caller('key'), after(NOON, taken))
+      expect(left(decision)).toEqual([30 - taken, 500 - taken, undefined])
+      expect(waits(decision)).toEqual([60 - taken, 43_200 - taken])
+    }
+    const refused = await limiter.consume(caller('key'), after(NOON, 59.5))
+    expect(refused.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 1 })
+    // The rejected request counts against neither limit, nor do requests of other accounts.
+    expect(left(await limiter.consume(caller('other key'), after(NOON, 59.5)))).toEqual([29, 469, undefined])
+    expect(left(await limiter.consume(caller('third', 'b'), after(NOON, 59.5)))).toEqual([29, 499, undefined])
+    const next = await limiter.consume(caller('key'), after(NOON, 60))
+    expect([left(next), waits(next)[0]]).toEqual([[29, 468, undefined], 60])
   })
 
-  describe('RateLimiter.consume in several processes', () => {
-    it('accepts exactly 30 requests of a key in all', async () => {
-      const settings = await fresh()
-      await using first = await openLimiter(settings)
-      const program = `
+  it('500 requests of an account pass in a UTC day, and again from midnight on', async () => {
+    const settings = await fresh()
+    await using limiter = await openLimiter(settings)
+    await useDay(limiter, 500)
+    // A server that starts counts on.
+    await using other = await openLimiter(settings)
+    const refused = await other.consume(caller('fresh'), after(NOON, 1))
+    expect([left(refused), refused.exhausted?.resetSeconds]).toEqual([[30, 0, 'per-day'], 43_199])
+    // Of two exhausted limits the one with the longer wait is named.
+    expect(left(await other.consume(caller('key-0'), after(NOON, 1)))).toEqual([0, 0, 'per-day'])
+    const last = await limiter.consume(caller('fresh'), new Date('2026-11-20T23:59:59.999Z'))
+    expect(last.exhausted?.resetSeconds).toBe(1)
+    const first = await limiter.consume(caller('fresh'), new Date('2026-11-21T00:00:00Z'))
+    expect([left(first), waits(first)]).toEqual([
+      [29, 499, undefined],
+      [60, 86_400],
+    ])
+  })
+
+  it('each minute and day is counted exactly if the clocks of two servers differ', async () => {
+    await using limiter = await openLimiter(await fresh())
+    await useDay(limiter, 30)
+    expect(left(await limiter.consume(caller('key-0'), after(NOON, -1)))).toEqual([29, 469, undefined])
+    expect(left(await limiter.consume(caller('key-0'), after(NOON, 1)))).toEqual([0, 469, 'per-minute'])
+    const dayBefore = after(NOON, -24 * 3600)
+    expect(left(await limiter.consume(caller('key-0'), dayBefore))).toEqual([29, 499, undefined])
+    expect(left(await limiter.peek(caller('key-1'), after(NOON, 2)))).toEqual([30, 469, undefined])
+  })
+
+  it('of many simultaneous requests to several servers exactly 30 pass, and the last place of a day is given once', async () => {
+    const settings = await fresh()
+    const servers = [await openLimiter(settings), await openLimiter(settings)] as const
+    const ask = (callers: readonly Caller[]) =>
+      Promise.all(callers.map((who, index) => servers[index % 2 ? 1 : 0].consume(who, NOON)))
+    expect(passed(await ask(Array.from({ length: 100 }, () => caller('key'))))).toBe(30)
+    expect(left(await servers[0].peek(caller('other'), NOON))).toEqual([30, 470, undefined])
+    await useDay(servers[0], 469)
+    expect(passed(await ask(Array.from({ length: 20 }, (_, index) => caller(`late-${index}`))))).toBe(1)
+    for (const each of servers) await each[Symbol.asyncDispose]()
+  })
+
+  it('of the requests to several processes exactly 30 pass', async () => {
+    const settings = await fresh()
+    await using first = await openLimiter(settings)
+    const program = `
       const { createRateLimiter } = await import('./api/accounts/rate-limiter.ts')
       const { datasetClaims } = await import('./api/accounts/policies.ts')
       const { openStore } = await import('./api/store/open-store.ts')
@@ -180,29 +131,35 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       for (let n = 0; n < 25; n += 1) passed += (await limiter.consume(who, now)).exhausted ? 0 : 1
       console.log(passed)
       await store.close()`
-      const args = ['--input-type=module', '-e', program]
-      const options = { cwd: REPOSITORY, env: { ...process.env, ...asEnvironment(settings) } }
-      const run = () => promisify(execFile)(process.execPath, args, options)
-      const runs = await Promise.all([run(), run(), run()])
-      expect(runs.reduce((sum, { stdout }) => sum + Number(stdout), 0)).toBe(30)
-      expect(left(await first.peek(caller('key'), NOON))).toEqual([0, 470])
-    })
+    const options = { cwd: REPOSITORY, env: { ...process.env, ...asEnvironment(settings) } }
+    const run = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], options)
+    const runs = await Promise.all([run(), run(), run()])
+    expect(runs.reduce((sum, { stdout }) => sum + Number(stdout), 0)).toBe(30)
+    expect(left(await first.peek(caller('key'), NOON))).toEqual([0, 470, 'per-minute'])
   })
 
-  describe('RateLimiter.peek', () => {
-    it('counts nothing and returns the rest', async () => {
-      await using limiter = await openLimiter(await fresh())
-      const unused = await limiter.peek(caller('key'), NOON)
-      expect(unused.exhausted).toBeUndefined()
-      expect([left(unused), waits(unused)]).toEqual([
-        [30, 500],
-        [60, 43_200],
-      ])
-      for (let taken = 0; taken < 30; taken += 1) await limiter.consume(caller('key'), NOON)
-      const decision = await limiter.peek(caller('key'), after(NOON, 10))
-      expect(left(decision)).toEqual([0, 470])
-      expect(decision.exhausted).toMatchObject({ policy: { name: 'per-minute' }, resetSeconds: 50 })
-      expect((await limiter.peek(caller('key'), after(NOON, 60))).exhausted).toBeUndefined()
+  it('counts of past windows are deleted', async () => {
+    const settings = await fresh()
+    await using limiter = await openLimiter(settings)
+    for (const minutes of [0, 1, 10]) await limiter.consume(caller('key'), after(NOON, 60 * minutes))
+    const store = await openStore(settings, NOON)
+    await until(async () => {
+      const minutes = await store.query("SELECT used FROM quotas WHERE policy = 'per-minute'")
+      return minutes.length === 1
     })
+    await store.close()
+  })
+
+  it('a request that does not count sees what is left', async () => {
+    await using limiter = await openLimiter(await fresh())
+    const unused = await limiter.peek(caller('key'), NOON)
+    expect([left(unused), waits(unused)]).toEqual([
+      [30, 500, undefined],
+      [60, 43_200],
+    ])
+    await limiter.consume(caller('key'), NOON)
+    const decision = await limiter.peek(caller('key'), after(NOON, 10))
+    expect([left(decision), waits(decision)[0]]).toEqual([[29, 499, undefined], 50])
+    expect(left(await limiter.peek(caller('key'), after(NOON, 60)))).toEqual([30, 499, undefined])
   })
 })

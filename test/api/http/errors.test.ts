@@ -181,6 +181,16 @@ describe('a request that cannot be served', () => {
     },
   )
 
+  it.each([
+    ['/' + 'a'.repeat(99), ''],
+    ['/' + 'a'.repeat(100), '…'],
+    ['/' + 'a'.repeat(99) + 'bbb', '…'],
+  ])('404 of %s, with at most a hundred characters of it', async (path, end) => {
+    expect((await fault(404, path)).message).toBe(
+      `No such path: ${path.slice(0, 100)}${end}; /docs lists all paths`,
+    )
+  })
+
   it.each(['/apps/%E0%A4%A', '/%'])('400 for %s, which is not encoded correctly', async (path) => {
     await fault(400, path)
   })
