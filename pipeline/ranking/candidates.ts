@@ -12,12 +12,12 @@ import { createFastMacros } from './macros.ts'
 // A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses too, but
 // every window adds them up. A prefix sum takes nearly as much space as two app-days.
 const RULES = {
-  /** Fewer apps are all read as fast as candidates. */
+  /** Over fewer apps all are read as fast as the candidates. */
   leastApps: 8_000,
   /** Least and most candidates of each subcategory and block. */
   fewest: 100,
   most: 1000,
-  /** Largest share of all apps that may be candidates of one block, unless that are the fewest. */
+  /** Largest share of all apps that may be candidates of one block, if that is more than the fewest. */
   appShare: 1 / 8,
   /** Largest share of all apps that may be candidates of any block. */
   candidateShare: 1 / 2,
