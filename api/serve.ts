@@ -7,7 +7,7 @@ import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
 import { RANKINGS } from './datasets/rankings.ts'
-import { createBodies } from './datasets/reply.ts'
+import { Bodies } from './datasets/reply.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { Catalogue } from './datasets/snapshots/catalogue.ts'
 import { openSnapshots } from './datasets/snapshots/current.ts'
@@ -165,7 +165,7 @@ async function openDataset(
   { log, clock }: PartDependencies,
   opened: AsyncDisposableStack,
 ) {
-  const bodies = createBodies()
+  const bodies = new Bodies()
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
   const catalogue = new Catalogue(dataDir, log)
   const views = createViews({ catalogue, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })

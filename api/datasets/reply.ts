@@ -70,14 +70,6 @@ interface Made {
   readonly headers: Headers
 }
 
-/** The cache of bodies: made once for concurrent requests. */
-export interface Bodies {
-  /** The body of a representation; its snapshot must stay open meanwhile. */
-  get(representation: Representation): Promise<Made>
-  /** Makes the bodies of frequent requests in advance. */
-  warm(snapshot: Snapshot, operation: RowsOperation, frequent: readonly Given[]): Promise<void>
-}
-
 /** Bytes of all cached bodies together. */
 const CACHE_BYTES = 64 * 1024 * 1024
 
@@ -87,21 +79,23 @@ const CACHED_QUERIES = 500
 // A pinned reply never changes, but its snapshot may be retracted: caches must revalidate.
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
-/** The cached bodies of this process. */
-export function createBodies(): Bodies {
-  const keep = createBodyCache<Made>(CACHE_BYTES)
-  const get = (representation: Representation) =>
-    keep(representation.name, representation.encoding, () => makeBody(representation))
-  return {
-    get,
-    async warm(snapshot, operation, frequent) {
-      for (const given of frequent) {
-        const rows = operation.resolve(given, snapshot)
-        for (const encoding of ENCODINGS) {
-          await get(represent({ snapshot, operation, rows, format: 'json', encoding }))
-        }
+/** The cached bodies of this process, each made once for concurrent requests. */
+export class Bodies {
+  readonly #keep = createBodyCache<Made>(CACHE_BYTES)
+
+  /** The body of a representation; its snapshot must stay open meanwhile. */
+  get(representation: Representation): Promise<Made> {
+    return this.#keep(representation.name, representation.encoding, () => makeBody(representation))
+  }
+
+  /** Makes the bodies of frequent requests in advance. */
+  async warm(snapshot: Snapshot, operation: RowsOperation, frequent: readonly Given[]): Promise<void> {
+    for (const given of frequent) {
+      const rows = operation.resolve(given, snapshot)
+      for (const encoding of ENCODINGS) {
+        await this.get(represent({ snapshot, operation, rows, format: 'json', encoding }))
       }
-    },
+    }
   }
 }
 

@@ -102,4 +102,3 @@ export const rankingMetaSchema = z.strictObject({
   end_date: daySchema,
   version: z.literal(DATASET_VERSION),
 })
-export type RankingMeta = z.infer<typeof rankingMetaSchema>

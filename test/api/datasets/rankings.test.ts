@@ -1,7 +1,6 @@
 /** CONTRACT 4.1, 4.2, 4.3, 4.4, 4.5 and 4.6: GET /datasets/app-rankings: order, pages, caching, limits. */
 import { request, type IncomingMessage } from 'node:http'
-import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
-import type { RankingMeta, RankingRow } from '../../../pipeline/contract/dataset.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
@@ -83,14 +82,6 @@ describe('GET /datasets/app-rankings', () => {
         '{"app_id":3,"app_name":"Third","rank":2,"total_requests":2,"total_tokens":"100"}' +
         '],"meta":{"as_of":"2026-11-20T02:00:07Z","start_date":"2026-10-21","end_date":"2026-11-19","version":"v1"}}',
     )
-  })
-
-  it('has the row and meta types of the contract', () => {
-    expectTypeOf<keyof RankingRow>().toEqualTypeOf<
-      'app_id' | 'app_name' | 'rank' | 'total_requests' | 'total_tokens'
-    >()
-    expectTypeOf<RankingRow['total_tokens']>().toEqualTypeOf<string>()
-    expectTypeOf<keyof RankingMeta>().toEqualTypeOf<'as_of' | 'start_date' | 'end_date' | 'version'>()
   })
 
   it.each([

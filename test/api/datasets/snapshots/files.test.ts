@@ -9,6 +9,7 @@ import { retract } from '../../../../pipeline/commands/retract.ts'
 import { readConfig } from '../../../../pipeline/config.ts'
 import { SNAPSHOTS_PATH } from '../../../../pipeline/contract/files.ts'
 import { retractionSchema } from '../../../../pipeline/contract/snapshot-record.ts'
+import { snapshotEntrySchema } from '../../../../api/datasets/snapshots/catalogue.ts'
 import { envelopeSchema, rankingsSchema, startApi, until, type Api } from '../../../support/api.ts'
 import { runAt, SILENT } from '../../../support/pipeline/in-process.ts'
 import { TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
@@ -58,35 +59,8 @@ function dependencies(now: string) {
   }
 }
 
-const fileSchema = z.strictObject({
-  name: z.string(),
-  media_type: z.string(),
-  bytes: z.int(),
-  sha256: z.string(),
-  url: z.string(),
-})
-const entrySchema = z.strictObject({
-  id: z.string(),
-  as_of: z.string(),
-  first_day: z.string(),
-  data_through: z.string(),
-  version: z.literal('v1'),
-  days_restated: z.int(),
-  publisher: z.string(),
-  url: z.string(),
-  attribution: z.string(),
-  rows: z.record(z.string(), z.int()),
-  files: z.array(fileSchema),
-  total_requests: z.string(),
-  total_tokens: z.string(),
-  state: z.enum(['retained', 'pruned', 'retracted']),
-  current: z.boolean(),
-  pruned_at: z.string().optional(),
-  retracted_at: z.string().optional(),
-  reason: z.string().optional(),
-})
 const listSchema = z.strictObject({
-  data: z.array(entrySchema),
+  data: z.array(snapshotEntrySchema),
   total_count: z.int(),
   retracted: z.array(retractionSchema),
 })
@@ -127,7 +101,9 @@ describe('the list', () => {
   it('has every file with its checksum and size; the monthly ones at the address of the snapshot', async () => {
     const [newest] = (await list()).data
     expect(newest?.files.map(({ name }) => name)).toContain('SHA256SUMS')
-    const one = z.strictObject({ data: entrySchema }).parse(await (await get(`/${SECOND}`)).json()).data
+    const one = z
+      .strictObject({ data: snapshotEntrySchema })
+      .parse(await (await get(`/${SECOND}`)).json()).data
     const months = one.files.filter(({ name }) => name.includes('/month='))
     expect(months.map(({ name }) => name)).toContain('app_daily/month=2026-01.parquet')
     expect(one).toEqual({ ...newest, files: expect.arrayContaining([...(newest?.files ?? []), ...months]) })
