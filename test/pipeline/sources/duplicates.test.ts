@@ -32,6 +32,7 @@ async function runOver(step: number) {
     `SELECT TIMESTAMP '${DAY}' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens,
        'id-' || CASE WHEN i % ${step} = 0 THEN (i + ${ROWS / 2}) % ${ROWS} + 1 ELSE i END AS request_id
      FROM range(${ROWS}) AS t (i)`,
+    20_000,
   )
   const report = await runAt(dataDir, '2026-01-06T02:00:00Z')
   const [total] = await queryCurrent(dataDir, 'SELECT sum(requests) AS requests FROM app_daily')

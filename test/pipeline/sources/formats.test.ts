@@ -16,13 +16,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import {
   publish,
   queryCurrent,
   runNightly,
   TemporaryFolders,
   writeRaw,
+  writeParquet,
 } from '../../support/pipeline/nightly.ts'
 
 const AS_OF = '2025-03-01T02:00:00Z'
@@ -260,9 +260,7 @@ function parquet({ ts = 'TIMESTAMP', app = 'BIGINT', count = 'BIGINT' } = {}) {
 
 async function toParquet(sql: string): Promise<Uint8Array> {
   const file = join(scratch, 'rows.parquet')
-  await withMemoryDatabase({ memory: '1GB', dataDir: scratch }, (connection) =>
-    connection.run(`COPY (${sql}) TO '${file}' (FORMAT parquet)`),
-  )
+  await writeParquet(file, sql)
   return readFileSync(file)
 }
 

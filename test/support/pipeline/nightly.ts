@@ -114,9 +114,9 @@ export async function withDatabase<Result>(
 }
 
 /** Writes the rows of a query into a Parquet file, with its folders. */
-export async function writeParquet(path: string, sql: string): Promise<void> {
+export async function writeParquet(path: string, sql: string, rowGroup = 122_880): Promise<void> {
   mkdirSync(dirname(path), { recursive: true })
-  const options = '(FORMAT parquet, ROW_GROUP_SIZE 20000)'
+  const options = `(FORMAT parquet, ROW_GROUP_SIZE ${rowGroup})`
   await withDatabase((connection) => connection.run(`COPY (${sql}) TO '${path}' ${options}`))
 }
 

@@ -1,6 +1,6 @@
 /** Two nights over many apps: the first is published, the second is left for a test to disturb. */
 import { expect } from 'vitest'
-import { publish, queryCurrent, writeRaw } from './nightly.ts'
+import { deliver, publish, queryCurrent, register } from './nightly.ts'
 
 const DAYS = ['2026-01-05', '2026-01-06'] as const
 const FIRST_NIGHT = '2026-01-06T02:00:00Z'
@@ -13,16 +13,15 @@ const tokensOf = (app: number) => (app * 7919) % 10_007
 
 /** Publishes the first night, with `apps` apps, and delivers the second night's usage. */
 export async function publishFirstNight(dataDir: string, apps: number): Promise<void> {
-  const registry = Array.from({ length: apps }, (_, app) => `${app + 1},App ${app + 1},public,2025-01-01\n`)
-  writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${registry.join('')}`)
-  const deliver = (day: string) => {
-    const rows = Array.from({ length: apps }, (_, app) => `${day},${app + 1},${tokensOf(app)},${app % 13}\n`)
-    const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
-    writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${header}${rows.join('')}`)
-  }
-  deliver(DAYS[0])
+  const numbers = Array.from({ length: apps }, (_, app) => app)
+  register(
+    dataDir,
+    numbers.map((app) => `${app + 1},App ${app + 1},public,,,2025-01-01`),
+  )
+  const rows = numbers.map((app) => `${app + 1},${tokensOf(app)},${app % 13}`)
+  deliver(dataDir, DAYS[0], rows)
   await publish(dataDir, FIRST_NIGHT)
-  deliver(DAYS[1])
+  deliver(dataDir, DAYS[1], rows)
 }
 
 /** Expects the first night or both, each with all apps and their tokens; returns the published days. */

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it, vi } from 'vitest'
 import { until } from '../../support/api.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { TemporaryFolders, deliver, register } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
@@ -19,9 +19,8 @@ afterAll(() => folders.removeAll())
 
 function folder(): string {
   const dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  const rows = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,1,0\n'
-  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', rows)
+  register(dataDir, ['1,One,public,,,2025-01-01'])
+  deliver(dataDir, '2026-01-06', ['1,1,0'])
   return dataDir
 }
 

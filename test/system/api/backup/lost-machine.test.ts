@@ -7,9 +7,9 @@ import { makeKey, startProgram, startServer } from '../../../support/api.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
+  deliver,
   publish,
   startNightly,
-  writeRaw,
 } from '../../../support/pipeline/nightly.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
@@ -31,8 +31,7 @@ function published(dataDir: string): Readonly<Record<string, string>> {
 
 /** One more night, with usage of one more day. */
 async function nextNight(dataDir: string): Promise<void> {
-  const row = '2026-09-01T10:00:00Z,2299688,1000,10'
-  writeRaw(dataDir, 'usage/date=2026-09-01/late.csv', `ts,app_id,prompt_tokens,completion_tokens\n${row}\n`)
+  deliver(dataDir, '2026-09-01', ['2299688,1000,10'], 'late.csv')
   await publish(dataDir, '2026-09-02T02:00:00Z', '--accept', 'volume')
 }
 

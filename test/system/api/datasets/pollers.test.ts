@@ -11,9 +11,10 @@ import { startApi, until } from '../../../support/api.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
+  deliver,
   publish,
+  register,
   runCommand,
-  writeRaw,
 } from '../../../support/pipeline/nightly.ts'
 import { startProcess } from '../../../support/processes.ts'
 import { hasProgram } from '../../../support/programs.ts'
@@ -33,9 +34,7 @@ afterAll(() => folders.removeAll())
 
 /** Publishes a day's only figure; each has as many digits as the others. */
 async function publishTokens(tokens: number, asOf: string): Promise<void> {
-  const row = `2026-01-06,1,${tokens},0`
-  const content = `ts,app_id,prompt_tokens,completion_tokens\n${row}\n`
-  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', content)
+  deliver(dataDir, '2026-01-06', [`1,${tokens},0`])
   await publish(dataDir, asOf)
 }
 
@@ -55,7 +54,7 @@ const EVENTS: readonly (readonly [string, string, () => Promise<unknown>])[] = [
 const statusSchema = z.object({ data: z.object({ as_of: z.string() }) })
 
 it.runIf(hasProgram('wget'))('a mirror has the current data after each event', async () => {
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  register(dataDir, ['1,One,public,,,2025-01-01'])
   await publishTokens(10, '2026-01-07T02:00:00Z')
   await using api = await startApi(dataDir)
   const mirror = folders.make('mirror')

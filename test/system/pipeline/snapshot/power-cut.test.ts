@@ -6,14 +6,14 @@ import { afterAll, beforeEach, expect, it } from 'vitest'
 import { apps } from '../../../../pipeline/apps.ts'
 import {
   currentSnapshot,
+  deliver,
   publish,
+  register,
   runCommand,
   TemporaryFolders,
-  writeRaw,
 } from '../../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../../support/processes.ts'
 
-const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 const ID = '20260110T020000Z'
 
 const folders = new TemporaryFolders()
@@ -23,8 +23,8 @@ let dataDir = ''
 
 beforeEach(() => {
   dataDir = folders.make()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  writeRaw(dataDir, 'usage/date=2026-01-05/rows.csv', `${HEADER}2026-01-05,1,1,1\n`)
+  register(dataDir, ['1,One,public,,,2025-01-01'])
+  deliver(dataDir, '2026-01-05', ['1,1,1'])
 })
 
 /** The order of syncs and renames during `work`; paths are relative to DATA_DIR. */
@@ -81,7 +81,7 @@ it('a snapshot', async () => {
 
 it('a retraction', async () => {
   await publish(dataDir, '2026-01-10T02:00:00Z')
-  writeRaw(dataDir, 'usage/date=2026-01-06/rows.csv', `${HEADER}2026-01-06,1,1,1\n`)
+  deliver(dataDir, '2026-01-06', ['1,1,1'])
   await publish(dataDir, '2026-01-11T02:00:00Z')
   const id = '20260111T020000Z'
   expect(await stepsOf(() => runCommand(dataDir, 'retract', id, '--reason', 'A test'))).toEqual([
@@ -96,7 +96,7 @@ it('a retraction', async () => {
 
 it('an imported file', async () => {
   const path = join(folders.make(), 'rows.csv')
-  writeFileSync(path, `${HEADER}2026-01-06,1,1,1\n`)
+  writeFileSync(path, 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,1,1\n')
   const steps = await stepsOf(() => runCommand(dataDir, 'import', path))
   const folder = 'raw/usage/date=2026-01-06'
   const [name = ''] = readdirSync(join(dataDir, folder))
