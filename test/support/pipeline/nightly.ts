@@ -97,7 +97,7 @@ export function currentSnapshot(dataDir: string): string {
   return realpathSync(join(dataDir, 'current'))
 }
 
-/** Works on a DuckDB database, in memory or in a file, and closes it. */
+/** Works in UTC on a DuckDB database, in memory or in a file, and closes it. */
 export async function withDatabase<Result>(
   work: (connection: DuckDBConnection) => Promise<Result>,
   file = ':memory:',
@@ -106,6 +106,7 @@ export async function withDatabase<Result>(
   const instance = await DuckDBInstance.create(file, options)
   const connection = await instance.connect()
   try {
+    await connection.run("SET TimeZone = 'UTC'")
     return await work(connection)
   } finally {
     connection.closeSync()
@@ -123,7 +124,6 @@ export async function writeParquet(path: string, sql: string, rowGroup = 122_880
 /** Queries a DuckDB file, read-only; every value is text. */
 export function query(file: string, sql: string): Promise<TextRow[]> {
   const read = async (connection: DuckDBConnection) => {
-    await connection.run("SET TimeZone = 'UTC'")
     const reader = await connection.runAndReadAll(`SELECT CAST(COLUMNS(*) AS VARCHAR) FROM (${sql})`)
     return reader.getRowObjectsJS().map((row) => Object.fromEntries(Object.entries(row).map(asText)))
   }
