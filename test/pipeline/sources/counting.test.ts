@@ -10,12 +10,11 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { withMemoryDatabase } from '../../../pipeline/duckdb/memory-database.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { TemporaryFolders, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
 const FOLDER = `usage/date=${DAY}`
@@ -37,10 +36,7 @@ function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string 
 async function parquetOf(columns: string, ts = `TIMESTAMP '${DAY}'`) {
   const dataDir = folderOf({})
   const path = join(dataDir, 'raw', FOLDER, '0.parquet')
-  mkdirSync(dirname(path), { recursive: true })
-  await withMemoryDatabase({ memory: '1GB', dataDir }, (connection) =>
-    connection.run(`COPY (SELECT ${ts} AS ts, * FROM (SELECT ${columns})) TO '${path}' (FORMAT parquet)`),
-  )
+  await writeParquet(path, `SELECT ${ts} AS ts, * FROM (SELECT ${columns})`)
   return { dataDir, path }
 }
 
