@@ -39,16 +39,12 @@ async function runOver(step: number) {
   return { duplicates: fact(report, 'load', 'rows_duplicate'), requests: Number(total?.['requests']) }
 }
 
-it('a single repeated request_id is found', async () => {
-  expect(await runOver(ROWS * 2)).toEqual({ duplicates: 1, requests: ROWS - 1 })
-})
-
-it('a few repeated request_ids are subtracted', async () => {
-  expect(await runOver(50_000)).toEqual({ duplicates: 6, requests: ROWS - 6 })
-})
-
-it('very many repeated request_ids are subtracted', async () => {
-  expect(await runOver(4)).toEqual({ duplicates: ROWS / 4, requests: (ROWS * 3) / 4 })
+it.each([
+  [1, ROWS * 2],
+  [6, 50_000],
+  [ROWS / 4, 4],
+])('%i repeated request_ids are subtracted', async (duplicates, step) => {
+  expect(await runOver(step)).toEqual({ duplicates, requests: ROWS - duplicates })
 })
 
 it('an unknown count ranks below 0, and a duplicate without tokens reduces their number', async () => {

@@ -210,6 +210,13 @@ function parquetOf(columns: Columns, types: Readonly<Record<string, 'FLOAT'>>): 
   return new Uint8Array(parquetWriteBuffer({ columnData }))
 }
 
+/** Parquet with the codec that Hadoop calls LZ4. */
+function lz4Parquet(day: string): Uint8Array {
+  const columnData = Object.entries(good(day)).map(([name, data]) => ({ name, data: [...data] }))
+  const LZ4 = (bytes: Uint8Array) => new Uint8Array(compressFrameSync(Buffer.from(bytes)))
+  return new Uint8Array(parquetWriteBuffer({ codec: 'LZ4', compressors: { LZ4 }, columnData }))
+}
+
 /** Parquet with counts as a DECIMAL of 50 digits. */
 function wideDecimals(day: string): Uint8Array {
   const { prompt_tokens: _, ...others } = good(day)
@@ -497,6 +504,7 @@ describe('the run fails for', () => {
         (day) => cut(rawFile('parquet', Object.entries(good(day))), 10),
         /rows\.parquet cannot be read as Parquet/,
       ],
+      ['parquet', lz4Parquet, /Write the file with the codec snappy, gzip, zstd or LZ4_RAW/],
       [
         'parquet',
         wideDecimals,

@@ -87,6 +87,14 @@ describe('import', () => {
     expect(statSync(join(folder, name)).ino).toBe(ino)
   })
 
+  it('takes the files of a folder, and names each by its path', async () => {
+    const path = put('a.csv', CSV)
+    put('.hidden.csv', 'x')
+    expect((await runCommand(dataDir, 'import', inbox)).stdout).toContain(
+      `${path}: 3 rows of 2 days imported`,
+    )
+  })
+
   it('leaves validation to the run: a broken value reaches the quarantine unchanged', async () => {
     const good = Array.from({ length: 200 }, () => '2026-01-05T01:00:00Z,1,1,1,a')
     const broken = '2026-01-05T01:00:00Z,one,minus two,1,a'

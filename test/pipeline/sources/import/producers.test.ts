@@ -559,14 +559,20 @@ describe('--map', () => {
     })
   })
 
-  it('takes a word that means null for no request_id and no app, as a run does', async () => {
-    const rows = ['\\N', 'NULL', 'null', 'NA'].map((word) => `2026-11-17,${word},5,1,${word}\n`)
+  it('takes a word that means null for no request_id and no app, and an exponent for a count, as a run does', async () => {
+    const rows = ['\\N', 'NULL', 'null', 'NA'].map((word) => `2026-11-17,${word},5e+00,1,${word}\n`)
     const path = put('words.csv', `at,name,in,out,id\n${rows.join('')}`)
     const map = 'ts=at,app=name,prompt_tokens=in,completion_tokens=out,request_id=id'
     const ended = await runCommand(folders.make(), 'import', '--map', map, path, '--dry-run', '--json')
-    const row = { ts: '2026-11-17', prompt_tokens: '5', completion_tokens: '1' }
+    const row = { ts: '2026-11-17', prompt_tokens: '5e+00', completion_tokens: '1' }
     expect(JSON.parse(ended.stdout)).toMatchObject({
-      imported: [{ parts: [{ rows_without_id: 4 }], new_apps: [], first_rows: rows.map(() => row) }],
+      imported: [
+        {
+          parts: [{ rows_without_id: 4, prompt_tokens: '20' }],
+          new_apps: [],
+          first_rows: rows.map(() => row),
+        },
+      ],
     })
   })
 
