@@ -1,5 +1,5 @@
 /** CONTRACT 9: one command imports an export of each producer, and the rankings contain its figures. */
-import { readdirSync, writeFileSync } from 'node:fs'
+import { globSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -557,6 +557,16 @@ describe('--map', () => {
     expect(JSON.parse(ended.stdout)).toMatchObject({
       imported: [{ parts: [{ rows: 2, prompt_tokens: '11939', rows_large_parts: 0 }] }],
     })
+  })
+
+  it('with another time moves the rows of a file to other days', async () => {
+    const dataDir = folders.make()
+    const path = put('times.ndjson', lines({ a: '2026-11-16', b: '2026-11-17', app: 'One', in: 5, out: 1 }))
+    for (const time of ['a', 'b']) {
+      const map = `ts=${time},app=app,prompt_tokens=in,completion_tokens=out`
+      await runCommand(dataDir, 'import', '--map', map, path)
+    }
+    expect(globSync('**/*.parquet', { cwd: dataDir })).toEqual([expect.stringContaining('date=2026-11-17')])
   })
 
   it('takes a word that means null for no request_id and no app, and an exponent for a count, as a run does', async () => {
