@@ -3,15 +3,9 @@ import { shorten } from '../untrusted/shorten.ts'
 import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
-import {
-  readGroup,
-  readListOffer,
-  type ListOffer,
-  type Member,
-  type Page,
-  type ReceivedGroup,
-} from './messages.ts'
-import { exceedsGate, type RemoteGroup } from './plan.ts'
+import type { MemberStage } from './groups.ts'
+import { readGroup, readListOffer, type ListOffer, type Page, type ReceivedGroup } from './messages.ts'
+import { exceedsGate, type RemoteGroup, type StoredGroup } from './plan.ts'
 import { ON_REQUEST, requestPage, walkGroups, type Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first two of the whole directory, the others of some groups. */
@@ -34,10 +28,11 @@ export interface ReadOptions {
   readonly connection: Connection
   /** Whether to read the first page of the list alone. */
   readonly isTrial?: boolean
-  /** Compares and stages the members of a group. */
-  readonly takeMembers: (group: ReceivedGroup, members: readonly Member[]) => Promise<RemoteGroup['members']>
+  /** Takes the members of each group, beside the stored group that is the same, if any. */
+  readonly stage: MemberStage
+  readonly findFormer: (group: ReceivedGroup) => StoredGroup | undefined
   /** Called after each page, with the number of groups read, and the directory's total if it states one. */
-  readonly onPage: (read: number, total: number | undefined) => Promise<void>
+  readonly progress: (read: number, total: number | undefined) => void
 }
 
 /** Absent groups of a complete list that are requested one by one; above it, a second reading confirms them. */
@@ -114,7 +109,7 @@ export class Directory {
 
   /** Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups. */
   async #readList(): Promise<Walk> {
-    const { connection, isTrial = false, onPage } = this.#options
+    const { connection, isTrial = false, limits, stage, progress } = this.#options
     const seen = new Set<string>()
     const withMembers = connection.members === 'inline'
     const take = async ({ groups, unusable }: Page, { groups: read, total }: Walk) => {
@@ -123,11 +118,12 @@ export class Directory {
         seen.add(group.scim_id)
         // The first row of a group counts.
         if (this.groups.has(group.scim_id)) continue
-        if (this.groups.size >= this.#options.limits.groups) throw tooLarge('groups')
+        if (this.groups.size >= limits.groups) throw tooLarge('groups')
         this.groups.set(group.scim_id, { ...group, members: null })
         if (withMembers) await this.#addMembers(group)
       }
-      await onPage(read, total)
+      await stage.flush()
+      progress(read, total)
       return !isTrial
     }
     const options = { ...this.#options, offer: this.#offer, withMembers, take }
@@ -148,8 +144,9 @@ export class Directory {
     else if (members === null) this.#warn('members_unreadable', [scimId])
     if (members === null || group === undefined) return
     this.#memberships += members.length
-    if (this.#memberships > this.#options.limits.members) throw tooLarge('memberships')
-    this.groups.set(scimId, { ...group, members: await this.#options.takeMembers(received, members) })
+    const { limits, stage, findFormer } = this.#options
+    if (this.#memberships > limits.members) throw tooLarge('memberships')
+    this.groups.set(scimId, { ...group, members: await stage.take(members, findFormer(received)) })
   }
 
   /**
@@ -157,7 +154,7 @@ export class Directory {
    * @throws {SyncFailure} if more are unreadable than the gate lets a sync remove.
    */
   async #readMembers(): Promise<void> {
-    const { client, connection, onPage } = this.#options
+    const { client, connection, stage, progress } = this.#options
     const left = [...this.groups.keys()].filter((scimId) => !this.#requested.has(scimId))
     await inParallel(left, async (scimId) => {
       const found = await readById(client, scimId)
@@ -169,7 +166,8 @@ export class Directory {
       const isTooMuch = missing === all || exceedsGate(missing, all, connection.gate_groups, connection)
       if (first !== undefined && isTooMuch) throw first
     })
-    await onPage(this.#requested.size, this.groups.size)
+    await stage.flush()
+    progress(this.#requested.size, this.groups.size)
     if (this.#unreadable.size > 0) this.#warn('members_unreadable', this.#unreadable.keys())
   }
 

@@ -40,18 +40,14 @@ export async function prepareSync(
   const stored = await readStoredGroups(store, accountId)
   const byId = new Map(stored.map((group) => [group.scim_id, group]))
   const byOtherId = byExternalId(stored.filter(isLiving))
-  const stage = new MemberStage(store, staging)
   await using client = new DirectoryClient(connection, signal, dependencies)
   const directory = new Directory({
     client,
     limits,
     connection,
-    takeMembers: async ({ scim_id, external_id }, members) =>
-      await stage.take(members, byId.get(scim_id) ?? byOtherId.get(external_id ?? '')),
-    async onPage(read, total) {
-      await stage.flush()
-      progress(read, total)
-    },
+    stage: new MemberStage(store, staging),
+    findFormer: ({ scim_id, external_id }) => byId.get(scim_id) ?? byOtherId.get(external_id ?? ''),
+    progress,
   })
   await directory.read()
   const absent = stored.filter((group) => isLiving(group) && !directory.groups.has(group.scim_id))
@@ -78,31 +74,28 @@ export async function tryDirectory(
   dependencies: SyncDependencies,
 ): Promise<string[]> {
   const { store, limits } = dependencies
-  const stage = new MemberStage(store, undefined)
   await using client = new DirectoryClient(connection, signal, dependencies)
   const directory = new Directory({
     client,
     limits,
     connection,
     isTrial: true,
-    takeMembers: async (_group, members) => await stage.take(members, undefined),
-    onPage: async () => undefined,
+    stage: new MemberStage(store, undefined),
+    findFormer: () => undefined,
+    progress: () => undefined,
   })
   const { query, total, isEndStated } = await directory.read()
   const groups = [...directory.groups.values()]
+  const withMembers = groups.filter(({ members }) => members !== null && members.count > 0)
   const byIndex = 'startIndex' in query ? 'index' : 'nothing, all groups come at once'
-  return [
+  const lines = [
     `address: ${connection.url}`,
     `pages by: ${isEndStated ? 'cursor' : byIndex}`,
     `groups in all: ${total ?? (isEndStated ? 'not stated' : 'not stated, so a sync deletes nothing')}`,
     `groups on the first page: ${groups.length}`,
-    ...(connection.members === 'off'
-      ? []
-      : [
-          `of these with members: ${groups.filter(({ members }) => members !== null && members.count > 0).length}`,
-        ]),
-    ...directory.warnings(),
   ]
+  if (connection.members !== 'off') lines.push(`of these with members: ${withMembers.length}`)
+  return [...lines, ...directory.warnings()]
 }
 
 /**
