@@ -1,5 +1,6 @@
 /** CONTRACT 5: the requests of an account's administrators. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { envelopeSchema } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../support/stores.ts'
@@ -78,6 +79,16 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const { id } = await acme.sync()
     for (const path of OF_JOB) expect((await fault(path.replace('ID', id), key))[0]).toBe(404)
     for (const path of OF_GROUP) expect((await fault(path.replace('ID', group?.id ?? ''), key))[0]).toBe(404)
+  })
+
+  it('has no decimal among its numbers in the API description, for generated clients', async () => {
+    const { paths } = z
+      .object({ paths: z.record(z.string(), z.unknown()) })
+      .parse(await (await service.get('/openapi.json')).json())
+    const ours = Object.entries(paths).filter(([path]) => path.includes('/scim/'))
+    expect(ours).toHaveLength(6)
+    expect(JSON.stringify(ours)).toContain('"integer"')
+    expect(JSON.stringify(ours)).not.toContain('"number"')
   })
 
   describe('POST /scim/sync-jobs', () => {
