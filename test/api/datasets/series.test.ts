@@ -25,7 +25,7 @@ const CONTENT: SnapshotContent = {
     ...LONG_IDS.map((id) => ({ id, name: 'Long' })),
   ],
   daily: [
-    { day: LAST_DAY, app: 1, requests: 3, tokens: HUGE, completion: HUGE },
+    { day: LAST_DAY, app: 1, requests: Number.MAX_SAFE_INTEGER, tokens: HUGE, completion: HUGE },
     { day: '2026-11-17', app: 1, requests: 2, tokens: 40, completion: 2 },
     { day: LAST_DAY, app: 2, requests: 1, tokens: 7 },
     { day: '2025-01-01', app: 3, requests: 1, tokens: 5 },
@@ -83,12 +83,17 @@ describe('the series of apps by day', () => {
       '{"data":[' +
         `{"day":"2026-11-18","app_id":1,"app_name":"One, \\"quoted\\"",${zero},` +
         `{"day":"2026-11-18","app_id":2,"app_name":"Two",${zero},` +
-        '{"day":"2026-11-19","app_id":1,"app_name":"One, \\"quoted\\"","requests":3,"prompt_tokens":"9223372036854775807",' +
+        '{"day":"2026-11-19","app_id":1,"app_name":"One, \\"quoted\\"","requests":9007199254740991,"prompt_tokens":"9223372036854775807",' +
         '"completion_tokens":"9223372036854775807","total_tokens":"18446744073709551614","coverage":"complete"},' +
         '{"day":"2026-11-19","app_id":2,"app_name":"Two","requests":1,"prompt_tokens":"7","completion_tokens":"0",' +
         '"total_tokens":"7","coverage":"complete"}' +
         '],"meta":{"as_of":"2026-11-20T02:00:00Z","start_date":"2026-11-18","end_date":"2026-11-19","version":"v1"}}',
     )
+  })
+
+  it('and their ranking have every digit of a count', async () => {
+    const response = await ask(`/datasets/app-rankings?start_date=${MANY_DAY}&limit=1`)
+    expect(await response.text()).toContain('"total_requests":9007199254740993,')
   })
 
   it('is CSV on request', async () => {
