@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { DataError, isShortage } from '../errors.ts'
 import { scratchPath } from '../duckdb/memory-database.ts'
-import { countSchema, execute, queryRows, readRows } from '../duckdb/statements.ts'
+import { execute, queryRows, readRow, readRows } from '../duckdb/statements.ts'
 import { USAGE_COLUMNS, isValidated } from './columns.ts'
 import { fingerprintOf, listUsageDays, refuseCopies } from './drop-folder.ts'
 import type { RawFile } from './drop-folder.ts'
@@ -27,11 +27,12 @@ import { nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 
 const fileRow = z.object({ file: z.int() })
-const unknownRow = fileRow.extend({ rows: countSchema })
+const oddRow = z.object({ rejected: z.boolean(), unknown: z.boolean() })
+const apartRow = z.object({ apart: z.boolean() })
 const textRow = z.object({ app: z.string() })
 const someRow = z.object({ some: z.boolean() })
 const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
-const partsRow = z.object({ name: z.string(), rows: z.string() })
+const partsRow = z.object({ day: z.string(), rows: z.string() })
 
 /** A UTC day of raw usage. */
 export type SourceDay = {
@@ -72,7 +73,8 @@ export async function countDays(connection: DuckDBConnection, days: readonly Sou
     await nameGroups(connection, columns.includes('app'))
     await findRejected(connection)
     await findRepeats(connection, columns.includes('request_id'))
-    await execute(connection, 'load.sql#counted')
+    const isByApp = !isNumbered(batch) && !columns.includes('app') && !columns.includes('provider')
+    await addUp(connection, isByApp)
     return await describeLargeParts(connection)
   } finally {
     await connection.run('CREATE OR REPLACE TEMP TABLE staged (file VARCHAR)')
@@ -107,7 +109,7 @@ async function countGroups(connection: DuckDBConnection, batch: Batch): Promise<
     await stageFiles(connection, staged, USAGE_COLUMNS)
     const columns = await defineIncoming(connection, batch.files, batch.scans)
     try {
-      await connection.run(groupsQuery(columns, batch.files.length > 1))
+      await connection.run(groupQueries(columns, batch))
     } catch (error) {
       if (isShortage(error) || error instanceof DataError) throw error
       if (await replaceUnreadable(connection, batch)) continue
@@ -158,57 +160,86 @@ async function replaceSuspects(connection: DuckDBConnection, batch: Batch): Prom
     inPlace(number).filter((file) => scans.get(file)?.path === file.path && hasGrown(file)),
   )
   for (const file of grown) await scanText(batch, file)
-  const rows = await readRows(connection, 'load.sql#suspects', fileRow)
-  const suspects = rows.flatMap(({ file }) => inPlace(file))
-  for (const unknown of await readRows(connection, 'load.sql#unknown-files', unknownRow)) {
-    for (const file of inPlace(unknown.file)) {
-      if (file.format === 'ndjson' && (await lacksKeys(file, unknown.rows))) suspects.push(file)
-    }
+  const lost = isNumbered(batch) ? await readRows(connection, 'load.sql#lost-lines', fileRow) : []
+  const suspects = lost.map(({ file }) => file)
+  const { rejected, unknown } = await readRow(connection, 'load.sql#odd-groups', oddRow)
+  if (rejected) {
+    suspects.push(...(await readRows(connection, 'load.sql#rejected-files', fileRow)).map(({ file }) => file))
   }
-  for (const file of suspects) if (!grown.includes(file)) scans.delete(file)
-  return suspects.length + grown.length > 0
+  for (const [number, { file }] of unknown ? files.entries() : []) {
+    if (file.format === 'ndjson' && scans.has(file) && (await lacksKeys(file))) suspects.push(number)
+  }
+  const replaced = suspects.flatMap(inPlace).filter((file) => !grown.includes(file))
+  for (const file of replaced) scans.delete(file)
+  return replaced.length + grown.length > 0
 }
 
-/** The rows by file, validity, app, model, provider and account. A column that no file has takes no time. */
-function groupsQuery(columns: readonly string[], severalFiles: boolean): string {
-  const has = (column: string) => columns.includes(column)
-  const text = (column: string, isThere = has(column)) => (isThere ? `i.${column}` : 'CAST(NULL AS VARCHAR)')
-  const ofApp = (column: string) => `${text(column, has(column) && has('app'))} AS ${column}`
-  const rows = has('row_count') ? 'CAST(sum(i.row_count) AS BIGINT)' : 'count(*)'
+/** Whether the number of rows of some file has to be compared with its lines. */
+function isNumbered({ scans }: Batch): boolean {
+  return [...scans.values()].some(({ lines }) => lines !== undefined)
+}
+
+/**
+ * The table `grouped`, the rows by day, app, model and the other keys that tell them apart, and the view `groups` over it, which
+ * has the same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view alone.
+ */
+function groupQueries(columns: readonly string[], batch: Batch): string {
+  const { files } = batch
+  const has = (...names: readonly string[]) => names.every((column) => columns.includes(column))
+  const [first] = files
+  const isOneDay = files.every(({ day }) => day === first?.day)
   const part = (column: string, whole: string) =>
-    has(column) ? `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)` : '0'
-  const isLarge = [
-    ...(has('reasoning_tokens') ? ['i.reasoning_tokens > i.completion_tokens'] : []),
-    ...(has('cached_tokens') ? ['i.cached_tokens > i.prompt_tokens'] : []),
-  ].join(' OR ')
-  const time = (expression: string) => (has('app') ? expression : 'CAST(NULL AS TIMESTAMP)')
+    `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)`
+  const isLarge = (column: string, whole: string) => (has(column) ? `i.${column} > i.${whole}` : 'false')
+  const text = 'CAST(NULL AS VARCHAR)'
+  const time = 'CAST(NULL AS TIMESTAMP)'
+  // By name: the expression, whether it is needed, and the constant otherwise.
+  const fields: readonly (readonly [string, string, boolean, string])[] = [
+    ['day', 'i.day', !isOneDay, `DATE '${first?.day}'`],
+    ['file', 'i.file', isNumbered(batch) && files.length > 1, '0'],
+    ['app_id', 'i.app_id', true, ''],
+    ['app', 'i.app', has('app'), text],
+    ['model', 'i.model', has('model'), text],
+    ['provider', 'i.provider', has('provider'), text],
+    ...['account_id', 'app_title', 'app_categories'].map(
+      (column) => [column, `i.${column}`, has('app', column), text] as const,
+    ),
+    [
+      'has_tokens',
+      `CASE WHEN violation_but_text(
+         i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
+       ) IS NULL THEN i.prompt_tokens IS NOT NULL END`,
+      true,
+      '',
+    ],
+    ['read', 'count(*)', true, ''],
+    ['rows', 'CAST(sum(i.row_count) AS BIGINT)', has('row_count'), 'read'],
+    ['requests', 'CAST(sum(i.requests) AS BIGINT)', has('requests'), 'rows'],
+    ['prompt_tokens', 'sum(i.prompt_tokens)', true, ''],
+    ['completion_tokens', 'sum(i.completion_tokens)', true, ''],
+    ['reasoning_tokens', part('reasoning_tokens', 'completion_tokens'), has('reasoning_tokens'), '0'],
+    ['cached_tokens', part('cached_tokens', 'prompt_tokens'), has('cached_tokens'), '0'],
+    [
+      'rows_large_parts',
+      `count_if(${isLarge('reasoning_tokens', 'completion_tokens')} OR ${isLarge('cached_tokens', 'prompt_tokens')})`,
+      has('reasoning_tokens') || has('cached_tokens'),
+      '0',
+    ],
+    ['rows_failed', 'count_if(i.requests = 0)', has('requests'), '0'],
+    ['seen_at', 'min(i.ts)', has('app'), time],
+    ['served_at', 'min(CASE WHEN i.requests > 0 THEN i.ts END)', has('app'), time],
+  ]
+  const grouped = fields.flatMap(([name, expression, isNeeded]) =>
+    isNeeded ? [`${expression} AS ${name}`] : [],
+  )
+  const rows = `SELECT ${grouped.join(', ')} FROM incoming AS i GROUP BY ALL`
+  const readable = 'CASE WHEN is_unreadable(g.app) IS NOT TRUE THEN g.has_tokens END AS has_tokens'
   return `
-    CREATE OR REPLACE TEMP TABLE groups AS
-    SELECT g.* REPLACE (g.valid AND is_unreadable(g.app) IS NOT TRUE AS valid)
-    FROM (SELECT
-      ${severalFiles ? 'i.file' : '0'} AS file,
-      violation_but_text(
-        i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
-      ) IS NULL AS valid,
-      i.app_id,
-      ${text('app')} AS app,
-      ${text('model')} AS model,
-      ${text('provider')} AS provider,
-      ${['account_id', 'app_title', 'app_categories'].map(ofApp).join(', ')},
-      i.prompt_tokens IS NULL AS unknown,
-      count(*) AS read,
-      ${rows} AS rows,
-      ${has('requests') ? 'CAST(sum(i.requests) AS BIGINT)' : rows} AS requests,
-      sum(i.prompt_tokens) AS prompt_tokens,
-      sum(i.completion_tokens) AS completion_tokens,
-      ${part('reasoning_tokens', 'completion_tokens')} AS reasoning_tokens,
-      ${part('cached_tokens', 'prompt_tokens')} AS cached_tokens,
-      ${isLarge === '' ? '0' : `count_if(${isLarge})`} AS rows_large_parts,
-      ${has('requests') ? 'count_if(i.requests = 0)' : '0'} AS rows_failed,
-      ${time('min(i.ts)')} AS seen_at,
-      ${time('min(CASE WHEN i.requests > 0 THEN i.ts END)')} AS served_at
-    FROM incoming AS i
-    GROUP BY ALL) AS g`
+    CREATE OR REPLACE TEMP TABLE grouped AS
+    ${has('app') ? `SELECT g.* REPLACE (${readable}) FROM (${rows}) AS g` : rows};
+    CREATE OR REPLACE TEMP VIEW groups AS
+    SELECT ${fields.map(([name, , isNeeded, constant]) => (isNeeded ? name : `${constant} AS ${name}`)).join(', ')}
+    FROM grouped`
 }
 
 /** Gives the texts that name apps their ids, and stores who named them first. */
@@ -222,12 +253,12 @@ async function nameGroups(connection: DuckDBConnection, isNamed: boolean): Promi
 }
 
 async function findRejected(connection: DuckDBConnection): Promise<void> {
-  const isRejected = await hasRows(connection, 'groups', 'WHERE NOT valid')
-  await execute(connection, isRejected ? 'load.sql#rejected' : 'load.sql#nothing-rejected')
+  const { rejected } = await readRow(connection, 'load.sql#odd-groups', oddRow)
+  await execute(connection, rejected ? 'load.sql#rejected' : 'load.sql#nothing-rejected')
 }
 
-async function hasRows(connection: DuckDBConnection, table: string, where = ''): Promise<boolean> {
-  const [found] = await queryRows(connection, `SELECT count(*) > 0 AS some FROM ${table} ${where}`, someRow)
+async function hasRows(connection: DuckDBConnection, table: string): Promise<boolean> {
+  const [found] = await queryRows(connection, `SELECT count(*) > 0 AS some FROM ${table}`, someRow)
   return found?.some === true
 }
 
@@ -248,10 +279,18 @@ async function findRepeats(connection: DuckDBConnection, hasIds: boolean): Promi
   await execute(connection, 'load.sql#repeats')
 }
 
+/** Adds the groups up, unless each of them is an app and a model of its own. */
+async function addUp(connection: DuckDBConnection, isByApp: boolean): Promise<void> {
+  await execute(connection, 'load.sql#valid-rows')
+  const isApart = isByApp && (await readRow(connection, 'load.sql#groups-apart', apartRow)).apart
+  await execute(connection, isApart ? 'load.sql#groups-as-counted' : 'load.sql#counted')
+  await execute(connection, 'load.sql#totals')
+}
+
 async function describeLargeParts(connection: DuckDBConnection): Promise<string[]> {
-  const files = await readRows(connection, 'load.sql#large-parts', partsRow)
-  return files.map(
-    ({ name, rows }) =>
-      `${name}: cached_tokens or reasoning_tokens are more than the count that contains them in ${rows} rows, and are left out there`,
+  const days = await readRows(connection, 'load.sql#large-parts', partsRow)
+  return days.map(
+    ({ day, rows }) =>
+      `Day ${day}: cached_tokens or reasoning_tokens are more than the count that contains them in ${rows} rows, and are left out there`,
   )
 }

@@ -21,8 +21,8 @@ export type Scan = {
   readonly row?: string
   /** An expression for a fault that only the reading by lines can describe. */
   readonly fault?: string
-  /** The name of the column with the path; `path` by default. */
-  readonly pathColumn?: string
+  /** Whether the file has columns with DuckDB's names for the file or the row, so that no other is read with it. */
+  readonly isAlone?: boolean
   /** How many rows the file must give, where DuckDB may lose some in silence. */
   readonly lines?: number
 }
@@ -61,25 +61,20 @@ export async function defineIncoming(
   scans: ReadonlyMap<RawFile, Scan>,
 ): Promise<readonly string[]> {
   const rows = files.map(({ day, file }, number) => {
-    const { path = file.path, lines = null } = scans.get(file) ?? {}
-    return `(${number}, DATE '${day}', ${literal(file.name)}, ${literal(path)}, CAST(${lines} AS BIGINT))`
+    const lines = scans.get(file)?.lines ?? null
+    return `(${number}, DATE '${day}', ${literal(file.name)}, CAST(${lines} AS BIGINT))`
   })
   await connection.run(
-    `CREATE OR REPLACE TEMP TABLE day_files AS
-     FROM (VALUES ${rows.join(', ')}) AS f (file, day, name, path, lines)`,
+    `CREATE OR REPLACE TEMP TABLE day_files AS FROM (VALUES ${rows.join(', ')}) AS f (file, day, name, lines)`,
   )
   // CSV files are read by position, so that equal reading may name the columns otherwise.
-  const groups = Map.groupBy(scans, ([, { rows: from, types }]) => JSON.stringify([from(''), [...types]]))
-  const branches = [...groups.values()].map((group) => inPlace(files, group))
-  if (scans.size < files.length) branches.push(staged())
-  const [first] = files
-  // A single day is a constant, which saves a join.
-  const isOneDay = files.every(({ day }) => day === first?.day)
+  const alike = Map.groupBy(files.entries(), ([number, { file }]) => {
+    const scan = scans.get(file)
+    return scan && JSON.stringify([scan.rows(''), [...scan.types], scan.isAlone ? number : null])
+  })
+  const branches = [...alike].map(([key, some]) => (key === undefined ? staged() : inPlace(some, scans)))
   await connection.run(
-    `CREATE OR REPLACE TEMP VIEW incoming AS
-     SELECT ${isOneDay ? `DATE '${first?.day}'` : 'd.day'} AS day, i.*
-     FROM (${branches.map(({ select }) => select).join(' UNION ALL ')}) AS i
-     ${isOneDay ? '' : 'JOIN day_files AS d ON d.file = i.file'}`,
+    `CREATE OR REPLACE TEMP VIEW incoming AS ${branches.map(({ select }) => select).join(' UNION ALL ')}`,
   )
   return [...new Set(branches.flatMap(({ columns }) => columns))]
 }
@@ -87,21 +82,36 @@ export async function defineIncoming(
 /** A part of the view. */
 type Branch = { readonly select: string; readonly columns: readonly string[] }
 
-function inPlace(files: readonly DayFile[], group: readonly (readonly [RawFile, Scan])[]): Branch {
-  const [[first, scan] = []] = group
+/** Files that one table function reads. */
+function inPlace(
+  numbered: readonly (readonly [number, DayFile])[],
+  scans: ReadonlyMap<RawFile, Scan>,
+): Branch {
+  const found = numbered.map(([, { file }]) => scans.get(file)).filter((scan) => scan !== undefined)
+  const [scan] = found
   if (scan === undefined) throw new Error('A group without a file')
-  const { types, rows, row = 'NULL', fault = 'NULL', pathColumn = 'path' } = scan
-  const isOne = group.length === 1
-  const number = isOne ? files.findIndex(({ file }) => file === first) : 'f.file'
+  const { types, rows, row = 'NULL', fault = 'NULL' } = scan
+  // A value that is the same for all files is a constant, which costs no time.
+  const ofFile = (values: readonly string[]) =>
+    new Set(values).size === 1 ? values[0] : `[${values.join(', ')}][CAST(r.file_index AS BIGINT) + 1]`
+  const file = ofFile(numbered.map(([number]) => String(number)))
+  const day = ofFile(numbered.map(([, { day: date }]) => `DATE '${date}'`))
   const columns = [...types.keys()]
   const payload = payloadOf(columns, (column) => types.get(column)?.name ?? 'NULL')
-  const expressions = usageExpressions(group.map(([{ name }]) => name).join(', '), types)
+  const names = numbered.map(
+    ([
+      ,
+      {
+        file: { name },
+      },
+    ]) => name,
+  )
   return {
     columns,
     select: `
-      SELECT ${number} AS file, ${row} AS row, ${fault} AS fault, ${payload} AS payload, ${expressions.join(', ')}
-      FROM ${rows(pathList(group.map(([, { path }]) => path)))} AS r
-      ${isOne ? '' : `JOIN day_files AS f ON f.path = r.${pathColumn}`}`,
+      SELECT ${day} AS day, ${file} AS file, ${row} AS row, ${fault} AS fault, ${payload} AS payload,
+        ${usageExpressions(names.join(', '), types).join(', ')}
+      FROM ${rows(pathList(found.map(({ path }) => path)))} AS r`,
   }
 }
 
@@ -114,7 +124,7 @@ function staged(): Branch {
   return {
     columns,
     select: `
-      SELECT f.file, r.row, r.fault, coalesce(r.payload, ${payloadOf(columns, (column) => `r.${column}`)}) AS payload,
+      SELECT f.day, f.file, r.row, r.fault, coalesce(r.payload, ${payloadOf(columns, (column) => `r.${column}`)}) AS payload,
         ${expressions.join(', ')}
       FROM staged AS r JOIN day_files AS f ON f.name = r.file`,
   }

@@ -11,30 +11,36 @@ SELECT DISTINCT CAST(q.day AS VARCHAR), ''
 FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 
--- name: suspects
--- Files of rows that have no row number yet, and hold an invalid row or other rows than lines.
-SELECT g.file
-FROM groups AS g
-GROUP BY g.file
-HAVING NOT bool_and(g.valid)
-  OR sum(g.read) <> (SELECT f.lines FROM day_files AS f WHERE f.file = g.file AND f.lines IS NOT NULL)
-UNION
+-- name: lost-lines
+-- Files of which DuckDB has read other rows than they have lines.
 SELECT f.file
 FROM day_files AS f
-WHERE f.lines > 0 AND f.file NOT IN (SELECT g.file FROM groups AS g);
+LEFT JOIN groups AS g ON g.file = f.file
+WHERE f.lines IS NOT NULL
+GROUP BY f.file, f.lines
+HAVING f.lines <> coalesce(sum(g.read), 0);
 
--- name: unknown-files
--- Files with rows that name no app or no tokens, and the rows that DuckDB found there.
-SELECT g.file, CAST(sum(g.read) AS VARCHAR) AS rows
-FROM groups AS g
-GROUP BY g.file
-HAVING bool_or(g.unknown OR g.app = '');
+-- name: odd-groups
+-- Whether some row is rejected, and whether some row names no app or no tokens.
+SELECT
+  count(*) > count(g.has_tokens) AS rejected,
+  coalesce(bool_or(g.has_tokens IS NOT TRUE OR g.app = ''), false) AS unknown
+FROM groups AS g;
+
+-- name: rejected-files
+-- The files with rejected rows of which DuckDB does not know the numbers.
+SELECT DISTINCT i.file
+FROM incoming AS i
+WHERE i.row IS NULL
+  AND violation(
+    i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
+  ) IS NOT NULL;
 
 -- name: texts
 -- The texts that name apps, in the order in which they were seen first.
 SELECT g.app
 FROM groups AS g
-WHERE g.valid AND g.app <> ''
+WHERE g.has_tokens IS NOT NULL AND g.app <> ''
 GROUP BY g.app
 ORDER BY min(g.seen_at), g.app;
 
@@ -54,7 +60,7 @@ USING (
         FILTER (g.served_at IS NOT NULL AND g.app_categories IS NOT NULL) AS categories
     FROM groups AS g
     JOIN named_apps AS n ON n.text = g.app
-    WHERE g.valid
+    WHERE g.has_tokens IS NOT NULL
     GROUP BY n.app_id, g.account_id
   ),
   first_accounts AS (
@@ -126,10 +132,9 @@ HAVING count(*) > 1;
 SELECT CAST(r.day AS VARCHAR) AS day, r.request_id, CAST(r.rows AS VARCHAR) AS rows
 FROM repeated_ids AS r
 JOIN (
-  SELECT f.day, sum(g.rows) AS rows
+  SELECT g.day, sum(g.rows) AS rows
   FROM groups AS g
-  JOIN day_files AS f ON f.file = g.file
-  GROUP BY f.day
+  GROUP BY g.day
 ) AS d ON d.day = r.day
 WHERE r.rows > d.rows / 2 AND r.rows >= 5;
 
@@ -178,38 +183,55 @@ CREATE OR REPLACE TEMP TABLE repeats (
   completion_tokens BIGINT, reasoning_tokens BIGINT, cached_tokens BIGINT, conflicts BOOLEAN
 );
 
--- name: counted
--- The counts per day, app and model without duplicates; app_id NULL holds a day's rejected rows, model NULL is unknown.
+-- name: valid-rows
+-- The counts of valid rows without duplicates.
 CREATE OR REPLACE TEMP TABLE models AS
 SELECT t.text, model_from_text(t.text) AS model
 FROM (SELECT DISTINCT g.model AS text FROM groups AS g) AS t;
 
 CREATE OR REPLACE TEMP VIEW valid_rows AS
 SELECT
-  f.day,
+  g.day,
   CASE WHEN g.app IS NULL THEN g.app_id ELSE coalesce(n.app_id, 0) END AS app_id,
   m.model,
   CASE WHEN len(g.provider) <= 100 THEN g.provider END AS provider,
-  g.unknown, g.rows, g.requests, g.prompt_tokens, g.completion_tokens, g.reasoning_tokens, g.cached_tokens, g.rows_failed
+  g.has_tokens, g.rows, g.requests, g.prompt_tokens, g.completion_tokens, g.reasoning_tokens, g.cached_tokens, g.rows_failed
 FROM groups AS g
-JOIN day_files AS f ON f.file = g.file
 LEFT JOIN named_apps AS n ON n.text = g.app
 LEFT JOIN models AS m ON m.text = g.model
-WHERE g.valid
+WHERE g.has_tokens IS NOT NULL
 UNION ALL
 SELECT
-  r.day, r.app_id, r.model, r.provider, r.prompt_tokens IS NULL, -r.row_count, -r.requests, -r.prompt_tokens,
+  r.day, r.app_id, r.model, r.provider, r.prompt_tokens IS NOT NULL, -r.row_count, -r.requests, -r.prompt_tokens,
   -r.completion_tokens, -r.reasoning_tokens, -r.cached_tokens,
   CASE WHEN r.requests = 0 THEN -r.row_count ELSE 0 END
 FROM repeats AS r;
 
-CREATE OR REPLACE TEMP TABLE counted AS
+-- name: groups-apart
+-- Whether groups by app and model count as they are: every row is valid and has tokens, no text of a model is another's variant,
+-- and nothing is repeated.
+SELECT
+  (SELECT coalesce(bool_and(coalesce(g.has_tokens, false)), false) FROM groups AS g)
+    AND NOT EXISTS (FROM models AS m WHERE m.model IS DISTINCT FROM m.text)
+    AND NOT EXISTS (FROM repeats) AS apart;
+
+-- name: groups-as-counted
+-- The groups, if they are apart.
+CREATE OR REPLACE TEMP VIEW counted AS
+SELECT
+  g.day, g.app_id, g.model, g.rows, 0 AS rows_without_tokens, g.requests, g.prompt_tokens, g.completion_tokens,
+  g.reasoning_tokens, g.cached_tokens
+FROM groups AS g;
+
+-- name: counted
+-- The counts per day, app and model; app_id NULL holds a day's rejected rows, model NULL is unknown.
+CREATE OR REPLACE TEMP TABLE sums AS
 SELECT
   v.day,
   v.app_id,
   v.model,
   CAST(sum(v.rows) AS BIGINT) AS rows,
-  CAST(coalesce(sum(v.rows) FILTER (v.unknown), 0) AS BIGINT) AS rows_without_tokens,
+  CAST(coalesce(sum(v.rows) FILTER (NOT v.has_tokens), 0) AS BIGINT) AS rows_without_tokens,
   CAST(sum(v.requests) AS BIGINT) AS requests,
   CAST(coalesce(sum(v.prompt_tokens), 0) AS HUGEINT) AS prompt_tokens,
   CAST(coalesce(sum(v.completion_tokens), 0) AS HUGEINT) AS completion_tokens,
@@ -225,16 +247,19 @@ SELECT
 FROM rejected AS r
 GROUP BY r.day;
 
+CREATE OR REPLACE TEMP VIEW counted AS FROM sums;
+
+-- name: totals
 -- Served requests by provider, those with unknown tokens, and rows of requests that no provider served.
 CREATE OR REPLACE TEMP TABLE provider_counts AS
 SELECT
   v.day,
   v.provider,
   CAST(sum(v.requests) AS BIGINT) AS requests,
-  CAST(coalesce(sum(v.requests) FILTER (v.unknown), 0) AS BIGINT) AS requests_without_tokens,
-  CAST(coalesce(sum(v.rows_failed) FILTER (v.unknown), 0) AS BIGINT) AS rows_failed
+  CAST(coalesce(sum(v.requests) FILTER (NOT v.has_tokens), 0) AS BIGINT) AS requests_without_tokens,
+  CAST(coalesce(sum(v.rows_failed) FILTER (NOT v.has_tokens), 0) AS BIGINT) AS rows_failed
 FROM valid_rows AS v
-WHERE v.provider IS NOT NULL OR v.unknown
+WHERE v.provider IS NOT NULL OR NOT v.has_tokens
 GROUP BY v.day, v.provider;
 
 CREATE OR REPLACE TEMP TABLE day_totals AS
@@ -288,14 +313,13 @@ FROM net AS n
 LEFT JOIN twice AS t ON t.day = n.day;
 
 -- name: large-parts
--- Files with rows whose parts are more than the whole, so that the parts do not count.
-SELECT f.name, CAST(sum(g.rows_large_parts) AS VARCHAR) AS rows
+-- Days with rows whose parts are more than the whole, so that the parts do not count.
+SELECT CAST(g.day AS VARCHAR) AS day, CAST(sum(g.rows_large_parts) AS VARCHAR) AS rows
 FROM groups AS g
-JOIN day_files AS f ON f.file = g.file
-WHERE g.valid
-GROUP BY f.name
+WHERE g.has_tokens
+GROUP BY g.day
 HAVING sum(g.rows_large_parts) > 0
-ORDER BY f.name;
+ORDER BY g.day;
 
 -- name: day-counts
 -- For each day being counted: rows read, rows rejected, and whether some app may pass 2^63.

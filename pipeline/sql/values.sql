@@ -41,15 +41,17 @@ CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
   ) AS TIMESTAMPTZ
 ) AT TIME ZONE 'UTC';
 
--- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset.
+-- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset. NULL where it is not to be used.
+CREATE OR REPLACE TEMP MACRO utc_by_cast(t) AS CASE
+  WHEN ends_with(t, 'Z') AND len(t) >= 20
+    OR len(t) = 19 AND t[17] = ':'
+    OR len(t) BETWEEN 21 AND 26 AND t[20] = '.' AND NOT contains(t, '+') AND NOT contains(substr(t, 21), '-')
+    THEN TRY_CAST(t AS TIMESTAMP)
+END;
+
+-- The parts are used several times, and DuckDB works out what is used several times for every row: of NULL that costs nothing.
 CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS coalesce(
-  CASE
-    WHEN ends_with(t, 'Z') AND len(t) >= 20
-      OR len(t) = 19 AND t[17] = ':'
-      OR len(t) BETWEEN 21 AND 26 AND t[20] = '.' AND NOT contains(t, '+') AND NOT contains(substr(t, 21), '-')
-      THEN TRY_CAST(t AS TIMESTAMP)
-  END,
-  time_from_parts(time_parts(t))
+  utc_by_cast(t), time_from_parts(time_parts(CASE WHEN utc_by_cast(t) IS NULL THEN t END))
 );
 
 -- Words by which programs write null where the column is text.
@@ -68,12 +70,16 @@ CREATE OR REPLACE TEMP MACRO is_unreadable(app) AS
   regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F\x{FFFD}]');
 
 -- The violation of a row of usage; NULL for a valid one. Requests may be unknown (they count as one), and so may both token
--- counts; a single unknown token count is a violation. Without the bit operation DuckDB would believe a Parquet footer that
--- says there is no negative number. The text of the app is left to is_unreadable, which is slow: count.ts asks it once for
--- many rows.
+-- counts; a single unknown token count is a violation. The first condition is true of most rows of most days, and quick. Without
+-- the bit operations DuckDB would believe a Parquet footer that says there is no negative number. The text of the app is left to
+-- is_unreadable, which is slow: count.ts asks it once for many rows.
 CREATE OR REPLACE TEMP MACRO violation_but_text(
   day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
 ) AS CASE
+  WHEN fault IS NULL AND CAST(ts AS DATE) = day
+    AND (coalesce(app_id, CASE WHEN has_app THEN 0 END) | prompt_tokens | completion_tokens | requests) >= 0
+    AND (requests | 0) <= 1000000000000 AND (row_count | 0) >= 1
+    THEN NULL
   WHEN fault IS NOT NULL THEN fault
   WHEN ts IS NULL THEN 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'
   WHEN CAST(ts AS DATE) <> day THEN 'ts is not on the day of its folder'
@@ -82,8 +88,8 @@ CREATE OR REPLACE TEMP MACRO violation_but_text(
     THEN 'prompt_tokens is not an integer, 0 or more'
   WHEN coalesce((completion_tokens | 0) < 0, prompt_tokens IS NOT NULL)
     THEN 'completion_tokens is not an integer, 0 or more'
-  WHEN (requests | 0) < 0 OR requests > 1000000000000 THEN 'requests is not an integer from 0 to 10^12'
-  WHEN (row_count - 1 | 0) < 0 THEN 'row_count is not an integer, 1 or more'
+  WHEN (requests | 0) < 0 OR (requests | 0) > 1000000000000 THEN 'requests is not an integer from 0 to 10^12'
+  WHEN (row_count | 0) < 1 THEN 'row_count is not an integer, 1 or more'
 END;
 CREATE OR REPLACE TEMP MACRO violation(
   day, fault, ts, app_id, app, prompt_tokens, completion_tokens, requests, row_count

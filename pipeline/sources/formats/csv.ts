@@ -55,7 +55,7 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   // A thread that starts inside a quoted text may take its line breaks for the ends of rows.
   const rows = (paths: string) =>
     `read_csv(${paths}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"', comment = '',
-       auto_detect = false, parallel = ${!hasQuotes}, hive_partitioning = false, filename = 'path')`
+       auto_detect = false, parallel = ${!hasQuotes}, hive_partitioning = false)`
   return { path, types, rows, ...(records && { lines: records.count - 1 }) }
 }
 

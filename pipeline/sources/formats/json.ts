@@ -55,7 +55,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
     path,
     types,
     rows: (paths) =>
-      `read_json(${paths}, format = 'newline_delimited', columns = {${declared}}, hive_partitioning = false, filename = 'path')`,
+      `read_json(${paths}, format = 'newline_delimited', columns = {${declared}}, hive_partitioning = false)`,
     fault: `CASE WHEN ${isNested.join(' OR ')} THEN 'nested' END`,
   }
 }
@@ -69,8 +69,8 @@ function firstKeys(head: string): readonly string[] {
   }
 }
 
-/** Whether a required key of usage stands on fewer lines than the file has rows: a misspelt key is not null. */
-export async function lacksKeys(file: RawFile, rows: number): Promise<boolean> {
+/** Whether a key of tokens, or of the app, stands on fewer lines than the key of the time: a misspelt key is not null. */
+export async function lacksKeys(file: RawFile): Promise<boolean> {
   const { required, alternative } = USAGE_COLUMNS
   const counts = new Map<string, number>(required.map((column) => [column, 0]))
   const keys = [...required.map((column) => [column, column]), ['app_id', alternative.app_id]]
@@ -82,7 +82,7 @@ export async function lacksKeys(file: RawFile, rows: number): Promise<boolean> {
       }
     }
   }
-  return [...counts.values()].some((count) => count < rows)
+  return [...counts.values()].some((count) => count < (counts.get('ts') ?? 0))
 }
 
 /** The documents of a file of JSON lines. */

@@ -37,8 +37,8 @@ const elementRow = z.object({
 type SchemaElement = z.infer<typeof elementRow>
 
 /** Table expression for Parquet files. A folder named `app_id=7` above them is not a column. */
-function parquetRows(paths: string, options = ''): string {
-  return `read_parquet(${paths}, hive_partitioning = false${options})`
+function parquetRows(paths: string): string {
+  return `read_parquet(${paths}, hive_partitioning = false)`
 }
 
 /** Reads a file, and names it in errors. */
@@ -102,16 +102,12 @@ async function describeSchema(
     const type = described[position]?.column_type ?? 'VARCHAR'
     if (!isTooWide) types.set(column, asText({ name: identifier(name), type }))
   }
-  // A column that is ignored may have DuckDB's name for the file or the row.
-  const has = (name: string) => names.some((other) => other.toLowerCase() === name)
-  const pathColumn = has('path') ? 'path_of_file' : 'path'
-  const isNumbered = has('file_row_number')
-  const options = `, filename = '${pathColumn}', file_row_number = ${!isNumbered}`
+  const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
   return {
     types,
-    pathColumn,
-    row: isNumbered ? 'row_number() OVER ()' : 'r.file_row_number + 1',
-    rows: (paths) => parquetRows(paths, options),
+    isAlone,
+    row: isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1',
+    rows: parquetRows,
   }
 }
 
