@@ -136,7 +136,8 @@ function read(column: string, { name, type }: TypedColumn): string | undefined {
     return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
   }
   const text = textOf({ name, type }, USAGE_COLUMNS, column)
-  return text && `nullif(${text}, '')`
+  // An empty model is unknown anyway, and a text that is unchanged stays a dictionary.
+  return text && (column === 'model' ? text : `nullif(${text}, '')`)
 }
 
 function exactCount({ name, type }: TypedColumn): string {

@@ -32,7 +32,7 @@ const apartRow = z.object({ apart: z.boolean() })
 const textRow = z.object({ app: z.string() })
 const someRow = z.object({ some: z.boolean() })
 const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
-const partsRow = z.object({ day: z.string(), rows: z.string() })
+const partsRow = z.object({ day: z.string(), reasoning: z.string(), cached: z.string() })
 
 /** A UTC day of raw usage. */
 export type SourceDay = {
@@ -179,66 +179,70 @@ function isNumbered({ scans }: Batch): boolean {
   return [...scans.values()].some(({ lines }) => lines !== undefined)
 }
 
+const NO_TEXT = 'CAST(NULL AS VARCHAR)'
+const NO_TIME = 'CAST(NULL AS TIMESTAMP)'
+
+/** A column of `groups`: its value over `incoming`, the columns that needs, and the constant where no file has these. */
+type GroupColumn = readonly [expression: string, needs?: readonly string[], otherwise?: string]
+
+const GROUP_COLUMNS: Readonly<Record<string, GroupColumn>> = {
+  app_id: ['i.app_id'],
+  app: ['i.app', ['app'], NO_TEXT],
+  model: ['i.model', ['model'], NO_TEXT],
+  provider: ['i.provider', ['provider'], NO_TEXT],
+  account_id: ['i.account_id', ['app', 'account_id'], NO_TEXT],
+  app_title: ['i.app_title', ['app', 'app_title'], NO_TEXT],
+  app_categories: ['i.app_categories', ['app', 'app_categories'], NO_TEXT],
+  // NULL for rows that are not valid.
+  has_tokens: [
+    `CASE WHEN violation_but_text(
+       i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
+     ) IS NULL THEN i.prompt_tokens IS NOT NULL END`,
+  ],
+  read: ['count(*)'],
+  rows: ['CAST(sum(i.row_count) AS BIGINT)', ['row_count'], 'read'],
+  requests: ['CAST(sum(i.requests) AS BIGINT)', ['requests'], 'rows'],
+  prompt_tokens: ['sum(i.prompt_tokens)'],
+  completion_tokens: ['sum(i.completion_tokens)'],
+  reasoning_tokens: [partOf('reasoning_tokens', 'completion_tokens'), ['reasoning_tokens'], '0'],
+  cached_tokens: [partOf('cached_tokens', 'prompt_tokens'), ['cached_tokens'], '0'],
+  rows_large_reasoning: ['count_if(i.reasoning_tokens > i.completion_tokens)', ['reasoning_tokens'], '0'],
+  rows_large_cached: ['count_if(i.cached_tokens > i.prompt_tokens)', ['cached_tokens'], '0'],
+  rows_failed: ['count_if(i.requests = 0)', ['requests'], '0'],
+  seen_at: ['min(i.ts)', ['app'], NO_TIME],
+  served_at: ['min(CASE WHEN i.requests > 0 THEN i.ts END)', ['app'], NO_TIME],
+}
+
+function partOf(column: string, whole: string): string {
+  return `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)`
+}
+
 /**
- * The table `grouped`, the rows by day, app, model and the other keys that tell them apart, and the view `groups` over it, which
- * has the same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view alone.
+ * The table `grouped`, the rows by day, app, model and what else tells them apart, and the view `groups` over it, which has the
+ * same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view alone.
  */
 function groupQueries(columns: readonly string[], batch: Batch): string {
-  const { files } = batch
-  const has = (...names: readonly string[]) => names.every((column) => columns.includes(column))
-  const [first] = files
-  const isOneDay = files.every(({ day }) => day === first?.day)
-  const part = (column: string, whole: string) =>
-    `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)`
-  const isLarge = (column: string, whole: string) => (has(column) ? `i.${column} > i.${whole}` : 'false')
-  const text = 'CAST(NULL AS VARCHAR)'
-  const time = 'CAST(NULL AS TIMESTAMP)'
-  // By name: the expression, whether it is needed, and the constant otherwise.
-  const fields: readonly (readonly [string, string, boolean, string])[] = [
-    ['day', 'i.day', !isOneDay, `DATE '${first?.day}'`],
-    ['file', 'i.file', isNumbered(batch) && files.length > 1, '0'],
-    ['app_id', 'i.app_id', true, ''],
-    ['app', 'i.app', has('app'), text],
-    ['model', 'i.model', has('model'), text],
-    ['provider', 'i.provider', has('provider'), text],
-    ...['account_id', 'app_title', 'app_categories'].map(
-      (column) => [column, `i.${column}`, has('app', column), text] as const,
-    ),
-    [
-      'has_tokens',
-      `CASE WHEN violation_but_text(
-         i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
-       ) IS NULL THEN i.prompt_tokens IS NOT NULL END`,
-      true,
-      '',
-    ],
-    ['read', 'count(*)', true, ''],
-    ['rows', 'CAST(sum(i.row_count) AS BIGINT)', has('row_count'), 'read'],
-    ['requests', 'CAST(sum(i.requests) AS BIGINT)', has('requests'), 'rows'],
-    ['prompt_tokens', 'sum(i.prompt_tokens)', true, ''],
-    ['completion_tokens', 'sum(i.completion_tokens)', true, ''],
-    ['reasoning_tokens', part('reasoning_tokens', 'completion_tokens'), has('reasoning_tokens'), '0'],
-    ['cached_tokens', part('cached_tokens', 'prompt_tokens'), has('cached_tokens'), '0'],
-    [
-      'rows_large_parts',
-      `count_if(${isLarge('reasoning_tokens', 'completion_tokens')} OR ${isLarge('cached_tokens', 'prompt_tokens')})`,
-      has('reasoning_tokens') || has('cached_tokens'),
-      '0',
-    ],
-    ['rows_failed', 'count_if(i.requests = 0)', has('requests'), '0'],
-    ['seen_at', 'min(i.ts)', has('app'), time],
-    ['served_at', 'min(CASE WHEN i.requests > 0 THEN i.ts END)', has('app'), time],
+  const days = new Set(batch.files.map(({ day }) => `DATE '${day}'`))
+  const isApart = isNumbered(batch) && batch.files.length > 1
+  const fields = [
+    { name: 'day', expression: 'i.day', constant: days.size === 1 ? [...days].join('') : undefined },
+    { name: 'file', expression: 'i.file', constant: isApart ? undefined : '0' },
+    ...Object.entries(GROUP_COLUMNS).map(([name, [expression, needs = [], otherwise]]) => {
+      const isThere = needs.every((column) => columns.includes(column))
+      return { name, expression, constant: isThere ? undefined : otherwise }
+    }),
   ]
-  const grouped = fields.flatMap(([name, expression, isNeeded]) =>
-    isNeeded ? [`${expression} AS ${name}`] : [],
-  )
-  const rows = `SELECT ${grouped.join(', ')} FROM incoming AS i GROUP BY ALL`
+  const grouped = fields.filter(({ constant }) => constant === undefined)
+  const rows = `
+    SELECT ${grouped.map(({ name, expression }) => `${expression} AS ${name}`).join(', ')}
+    FROM incoming AS i
+    GROUP BY ALL`
   const readable = 'CASE WHEN is_unreadable(g.app) IS NOT TRUE THEN g.has_tokens END AS has_tokens'
   return `
     CREATE OR REPLACE TEMP TABLE grouped AS
-    ${has('app') ? `SELECT g.* REPLACE (${readable}) FROM (${rows}) AS g` : rows};
+    ${columns.includes('app') ? `SELECT g.* REPLACE (${readable}) FROM (${rows}) AS g` : rows};
     CREATE OR REPLACE TEMP VIEW groups AS
-    SELECT ${fields.map(([name, , isNeeded, constant]) => (isNeeded ? name : `${constant} AS ${name}`)).join(', ')}
+    SELECT ${fields.map(({ name, constant }) => (constant === undefined ? name : `${constant} AS ${name}`)).join(', ')}
     FROM grouped`
 }
 
@@ -290,7 +294,8 @@ async function addUp(connection: DuckDBConnection, isByApp: boolean): Promise<vo
 async function describeLargeParts(connection: DuckDBConnection): Promise<string[]> {
   const days = await readRows(connection, 'load.sql#large-parts', partsRow)
   return days.map(
-    ({ day, rows }) =>
-      `Day ${day}: cached_tokens or reasoning_tokens are more than the count that contains them in ${rows} rows, and are left out there`,
+    ({ day, reasoning, cached }) =>
+      `Day ${day}: parts of tokens are more than the count that contains them, and are left out there: ` +
+      `reasoning_tokens in ${reasoning} rows, cached_tokens in ${cached}`,
   )
 }

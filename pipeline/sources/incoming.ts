@@ -91,9 +91,6 @@ function inPlace(
   const [scan] = found
   if (scan === undefined) throw new Error('A group without a file')
   const { types, rows, row = 'NULL', fault = 'NULL' } = scan
-  // A value that is the same for all files is a constant, which costs no time.
-  const ofFile = (values: readonly string[]) =>
-    new Set(values).size === 1 ? values[0] : `[${values.join(', ')}][CAST(r.file_index AS BIGINT) + 1]`
   const file = ofFile(numbered.map(([number]) => String(number)))
   const day = ofFile(numbered.map(([, { day: date }]) => `DATE '${date}'`))
   const columns = [...types.keys()]
@@ -113,6 +110,12 @@ function inPlace(
         ${usageExpressions(names.join(', '), types).join(', ')}
       FROM ${rows(pathList(found.map(({ path }) => path)))} AS r`,
   }
+}
+
+/** A value by file; one that is the same for all files is a constant, which costs no time. */
+function ofFile(values: readonly string[]): string {
+  const [only, ...others] = new Set(values)
+  return others.length === 0 ? String(only) : `[${values.join(', ')}][CAST(r.file_index AS BIGINT) + 1]`
 }
 
 function staged(): Branch {

@@ -314,11 +314,14 @@ LEFT JOIN twice AS t ON t.day = n.day;
 
 -- name: large-parts
 -- Days with rows whose parts are more than the whole, so that the parts do not count.
-SELECT CAST(g.day AS VARCHAR) AS day, CAST(sum(g.rows_large_parts) AS VARCHAR) AS rows
+SELECT
+  CAST(g.day AS VARCHAR) AS day,
+  CAST(sum(g.rows_large_reasoning) AS VARCHAR) AS reasoning,
+  CAST(sum(g.rows_large_cached) AS VARCHAR) AS cached
 FROM groups AS g
 WHERE g.has_tokens
 GROUP BY g.day
-HAVING sum(g.rows_large_parts) > 0
+HAVING sum(g.rows_large_reasoning) + sum(g.rows_large_cached) > 0
 ORDER BY g.day;
 
 -- name: day-counts
