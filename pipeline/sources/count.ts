@@ -73,8 +73,7 @@ export async function countDays(connection: DuckDBConnection, days: readonly Sou
     await nameGroups(connection, columns.includes('app'))
     await findRejected(connection)
     await findRepeats(connection, columns.includes('request_id'))
-    const isByApp = !isNumbered(batch) && !columns.includes('app') && !columns.includes('provider')
-    await addUp(connection, isByApp)
+    await addUp(connection, isByApp(columns, batch))
     return await describeLargeParts(connection)
   } finally {
     await connection.run('CREATE OR REPLACE TEMP TABLE staged (file VARCHAR)')
@@ -110,6 +109,9 @@ async function countGroups(connection: DuckDBConnection, batch: Batch): Promise<
     const columns = await defineIncoming(connection, batch.files, batch.scans)
     try {
       await connection.run(groupQueries(columns, batch))
+      if (isByApp(columns, batch) && (await readRow(connection, 'load.sql#odd-groups', oddRow)).unknown) {
+        await connection.run(groupQueries(columns, batch, 'all'))
+      }
     } catch (error) {
       if (isShortage(error) || error instanceof DataError) throw error
       if (await replaceUnreadable(connection, batch)) continue
@@ -174,6 +176,11 @@ async function replaceSuspects(connection: DuckDBConnection, batch: Batch): Prom
   return replaced.length + grown.length > 0
 }
 
+/** Whether rows are grouped by day, app and model alone. */
+function isByApp(columns: readonly string[], batch: Batch): boolean {
+  return !isNumbered(batch) && !columns.includes('app') && !columns.includes('provider')
+}
+
 /** Whether the number of rows of some file has to be compared with its lines. */
 function isNumbered({ scans }: Batch): boolean {
   return [...scans.values()].some(({ lines }) => lines !== undefined)
@@ -193,12 +200,6 @@ const GROUP_COLUMNS: Readonly<Record<string, GroupColumn>> = {
   account_id: ['i.account_id', ['app', 'account_id'], NO_TEXT],
   app_title: ['i.app_title', ['app', 'app_title'], NO_TEXT],
   app_categories: ['i.app_categories', ['app', 'app_categories'], NO_TEXT],
-  // NULL for rows that are not valid.
-  has_tokens: [
-    `CASE WHEN violation_but_text(
-       i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
-     ) IS NULL THEN i.prompt_tokens IS NOT NULL END`,
-  ],
   read: ['count(*)'],
   rows: ['CAST(sum(i.row_count) AS BIGINT)', ['row_count'], 'read'],
   requests: ['CAST(sum(i.requests) AS BIGINT)', ['requests'], 'rows'],
@@ -213,6 +214,13 @@ const GROUP_COLUMNS: Readonly<Record<string, GroupColumn>> = {
   served_at: ['min(CASE WHEN i.requests > 0 THEN i.ts END)', ['app'], NO_TIME],
 }
 
+const VALIDATED =
+  'i.day, i.fault, i.ts, i.app_id, i.app IS NOT NULL, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count'
+
+/** Whether valid rows have tokens, NULL for rows that are not valid; as a key, or, which is faster, whether all rows are plain. */
+const HAS_TOKENS = `CASE WHEN violation_but_text(${VALIDATED}) IS NULL THEN i.prompt_tokens IS NOT NULL END`
+const ALL_PLAIN = `bool_and(coalesce(is_plain(${VALIDATED}), false))`
+
 function partOf(column: string, whole: string): string {
   return `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)`
 }
@@ -221,12 +229,17 @@ function partOf(column: string, whole: string): string {
  * The table `grouped`, the rows by day, app, model and what else tells them apart, and the view `groups` over it, which has the
  * same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view alone.
  */
-function groupQueries(columns: readonly string[], batch: Batch): string {
+function groupQueries(
+  columns: readonly string[],
+  batch: Batch,
+  keys: 'few' | 'all' = isByApp(columns, batch) ? 'few' : 'all',
+): string {
   const days = new Set(batch.files.map(({ day }) => `DATE '${day}'`))
   const isApart = isNumbered(batch) && batch.files.length > 1
   const fields = [
     { name: 'day', expression: 'i.day', constant: days.size === 1 ? [...days].join('') : undefined },
     { name: 'file', expression: 'i.file', constant: isApart ? undefined : '0' },
+    { name: 'has_tokens', expression: keys === 'few' ? ALL_PLAIN : HAS_TOKENS, constant: undefined },
     ...Object.entries(GROUP_COLUMNS).map(([name, [expression, needs = [], otherwise]]) => {
       const isThere = needs.every((column) => columns.includes(column))
       return { name, expression, constant: isThere ? undefined : otherwise }
@@ -284,9 +297,9 @@ async function findRepeats(connection: DuckDBConnection, hasIds: boolean): Promi
 }
 
 /** Adds the groups up, unless each of them is an app and a model of its own. */
-async function addUp(connection: DuckDBConnection, isByApp: boolean): Promise<void> {
+async function addUp(connection: DuckDBConnection, areByApp: boolean): Promise<void> {
   await execute(connection, 'load.sql#valid-rows')
-  const isApart = isByApp && (await readRow(connection, 'load.sql#groups-apart', apartRow)).apart
+  const isApart = areByApp && (await readRow(connection, 'load.sql#groups-apart', apartRow)).apart
   await execute(connection, isApart ? 'load.sql#groups-as-counted' : 'load.sql#counted')
   await execute(connection, 'load.sql#totals')
 }

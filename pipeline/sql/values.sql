@@ -69,17 +69,21 @@ CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(
 CREATE OR REPLACE TEMP MACRO is_unreadable(app) AS
   regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F\x{FFFD}]');
 
+-- True of most rows of most days, and of valid ones with tokens alone. Without the bit operations DuckDB would believe a Parquet
+-- footer that says there is no negative number.
+CREATE OR REPLACE TEMP MACRO is_plain(
+  day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
+) AS fault IS NULL AND CAST(ts AS DATE) = day
+  AND (coalesce(app_id, CASE WHEN has_app THEN 0 END) | prompt_tokens | completion_tokens | requests) >= 0
+  AND (requests | 0) <= 1000000000000 AND (row_count | 0) >= 1;
+
 -- The violation of a row of usage; NULL for a valid one. Requests may be unknown (they count as one), and so may both token
--- counts; a single unknown token count is a violation. The first condition is true of most rows of most days, and quick. Without
--- the bit operations DuckDB would believe a Parquet footer that says there is no negative number. The text of the app is left to
--- is_unreadable, which is slow: count.ts asks it once for many rows.
+-- counts; a single unknown token count is a violation. The text of the app is left to is_unreadable, which is slow: count.ts asks
+-- it once for many rows.
 CREATE OR REPLACE TEMP MACRO violation_but_text(
   day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
 ) AS CASE
-  WHEN fault IS NULL AND CAST(ts AS DATE) = day
-    AND (coalesce(app_id, CASE WHEN has_app THEN 0 END) | prompt_tokens | completion_tokens | requests) >= 0
-    AND (requests | 0) <= 1000000000000 AND (row_count | 0) >= 1
-    THEN NULL
+  WHEN is_plain(day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count) THEN NULL
   WHEN fault IS NOT NULL THEN fault
   WHEN ts IS NULL THEN 'ts is not a UTC timestamp such as 2026-01-05T10:00:00Z'
   WHEN CAST(ts AS DATE) <> day THEN 'ts is not on the day of its folder'
