@@ -211,7 +211,7 @@ FROM repeats AS r;
 -- Whether groups by app and model count as they are: every row is valid and has tokens, no text of a model is another's variant,
 -- and nothing is repeated.
 SELECT
-  (SELECT bool_and(g.has_tokens) IS NOT false FROM groups AS g)
+  NOT EXISTS (FROM groups AS g WHERE g.has_tokens IS NOT TRUE)
     AND NOT EXISTS (FROM models AS m WHERE m.model IS DISTINCT FROM m.text)
     AND NOT EXISTS (FROM repeats) AS apart;
 
