@@ -32,7 +32,7 @@ const apartRow = z.object({ apart: z.boolean() })
 const textRow = z.object({ app: z.string() })
 const someRow = z.object({ some: z.boolean() })
 const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
-const partsRow = z.object({ day: z.string(), reasoning: z.string(), cached: z.string() })
+const partsRow = z.object({ day: z.string(), part: z.string(), rows: z.string() })
 
 /** A UTC day of raw usage. */
 export type SourceDay = {
@@ -207,8 +207,12 @@ const GROUP_COLUMNS: Readonly<Record<string, GroupColumn>> = {
   completion_tokens: ['sum(i.completion_tokens)'],
   reasoning_tokens: [partOf('reasoning_tokens', 'completion_tokens'), ['reasoning_tokens'], '0'],
   cached_tokens: [partOf('cached_tokens', 'prompt_tokens'), ['cached_tokens'], '0'],
-  rows_large_reasoning: ['count_if(i.reasoning_tokens > i.completion_tokens)', ['reasoning_tokens'], '0'],
-  rows_large_cached: ['count_if(i.cached_tokens > i.prompt_tokens)', ['cached_tokens'], '0'],
+  rows_large_reasoning: [
+    'count(*) FILTER (i.reasoning_tokens > i.completion_tokens)',
+    ['reasoning_tokens'],
+    '0',
+  ],
+  rows_large_cached: ['count(*) FILTER (i.cached_tokens > i.prompt_tokens)', ['cached_tokens'], '0'],
   rows_failed: ['count_if(i.requests = 0)', ['requests'], '0'],
   seen_at: ['min(i.ts)', ['app'], NO_TIME],
   served_at: ['min(CASE WHEN i.requests > 0 THEN i.ts END)', ['app'], NO_TIME],
@@ -305,10 +309,9 @@ async function addUp(connection: DuckDBConnection, areByApp: boolean): Promise<v
 }
 
 async function describeLargeParts(connection: DuckDBConnection): Promise<string[]> {
-  const days = await readRows(connection, 'load.sql#large-parts', partsRow)
-  return days.map(
-    ({ day, reasoning, cached }) =>
-      `Day ${day}: parts of tokens are more than the count that contains them, and are left out there: ` +
-      `reasoning_tokens in ${reasoning} rows, cached_tokens in ${cached}`,
+  const parts = await readRows(connection, 'load.sql#large-parts', partsRow)
+  return parts.map(
+    ({ day, part, rows }) =>
+      `Day ${day}: ${part} are more than the count that contains them in ${rows} rows, and are left out there`,
   )
 }

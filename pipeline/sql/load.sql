@@ -313,16 +313,21 @@ FROM net AS n
 LEFT JOIN twice AS t ON t.day = n.day;
 
 -- name: large-parts
--- Days with rows whose parts are more than the whole, so that the parts do not count.
-SELECT
-  CAST(g.day AS VARCHAR) AS day,
-  CAST(sum(g.rows_large_reasoning) AS VARCHAR) AS reasoning,
-  CAST(sum(g.rows_large_cached) AS VARCHAR) AS cached
-FROM groups AS g
-WHERE g.has_tokens
-GROUP BY g.day
-HAVING sum(g.rows_large_reasoning) + sum(g.rows_large_cached) > 0
-ORDER BY g.day;
+-- Days with rows in which a part is more than the whole, so that the part does not count.
+WITH parts AS (
+  SELECT
+    g.day,
+    unnest([
+      { part: 'cached_tokens', rows: g.rows_large_cached }, { part: 'reasoning_tokens', rows: g.rows_large_reasoning }
+    ], recursive := true)
+  FROM groups AS g
+  WHERE g.has_tokens AND g.rows_large_cached + g.rows_large_reasoning > 0
+)
+SELECT CAST(p.day AS VARCHAR) AS day, p.part, CAST(sum(p.rows) AS VARCHAR) AS rows
+FROM parts AS p
+GROUP BY p.day, p.part
+HAVING sum(p.rows) > 0
+ORDER BY p.day, p.part;
 
 -- name: day-counts
 -- For each day being counted: rows read, rows rejected, and whether some app may pass 2^63.
