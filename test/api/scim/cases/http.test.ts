@@ -8,7 +8,14 @@ import {
   useAccounts,
   type DirectoryCase,
 } from '../../../support/scim/directory-case.ts'
-import { listOf, manyGroups, type Quirk, type Reply, ofList } from '../../../support/scim/faulty-directory.ts'
+import {
+  groupsNamed,
+  listOf,
+  manyGroups,
+  type Quirk,
+  type Reply,
+  ofList,
+} from '../../../support/scim/faulty-directory.ts'
 
 /** Answers from this request for the list on. */
 const faultsFirst = (faults: number, reply: Reply): Quirk =>
@@ -93,6 +100,14 @@ describeDirectories(useAccounts(), {
   'repeats the token as a name': fails('directory_invalid_response', ({ authorization }) => ({
     body: { totalResults: 1, Resources: [{ id: 'a', displayName: authorization?.slice(7) }] },
   })),
+  // The groups after it move up by one, so that one is on neither page; a second reading finds it.
+  'loses a group between two pages': {
+    groups: hundreds,
+    quirk: ofList(({ before, query }) =>
+      before === 0 ? { body: listOf([...groupsNamed('gone'), ...hundreds], query) } : undefined,
+    ),
+    ends: hundreds.length + 1,
+  },
   'gives a part of the list': fails('directory_invalid_response', () => status(206)),
   'fails in the middle': { groups: hundreds, quirk: inTheMiddle(status(500)), ends: 'directory_failing' },
   'refuses the token in the middle': {
