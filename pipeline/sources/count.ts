@@ -8,6 +8,7 @@
  * 4. load.sql names the apps (`names.ts`), finds rejected and repeated rows, and adds the groups up.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -92,7 +93,7 @@ async function scanFiles(connection: DuckDBConnection, batch: Batch): Promise<vo
 
 async function scanText({ scans, folder }: Batch, file: RawFile): Promise<void> {
   const scan = file.format === 'csv' ? scanCsv : scanJsonLines
-  const found = await scan(file, join(folder, String(scans.size)))
+  const found = await scan(file, join(folder, randomUUID()))
   if (found === undefined) scans.delete(file)
   else scans.set(file, found)
 }
@@ -127,9 +128,16 @@ async function countGroups(connection: DuckDBConnection, batch: Batch): Promise<
  * @returns false if there is no such file.
  * @throws DataError with a Parquet file that cannot be read all the same.
  */
-async function replaceUnreadable(connection: DuckDBConnection, { scans }: Batch): Promise<boolean> {
+async function replaceUnreadable(connection: DuckDBConnection, batch: Batch): Promise<boolean> {
+  const { scans } = batch
   let isReplaced = false
   for (const [file, scan] of scans) {
+    if (file.format !== 'parquet' && scan.path === file.path && hasGrown(file)) {
+      // DuckDB may have met the half of a line.
+      await scanText(batch, file)
+      isReplaced = true
+      continue
+    }
     try {
       await tryScan(connection, scan)
     } catch (error) {

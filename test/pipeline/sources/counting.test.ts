@@ -202,8 +202,7 @@ it.each([
       appendFileSync(path, appended % 2 === 0 ? row.slice(0, half) : row.slice(half))
       appended += 1
     }, 1)
-    await runAt(dataDir, AS_OF)
-    clearInterval(writer)
+    await runAt(dataDir, AS_OF).finally(() => clearInterval(writer))
     const days = () => queryWarehouse(dataDir, 'SELECT rows_read, rows_rejected, tokens_read FROM days')
     const [first] = await days()
     const rows = Number(first?.['rows_read'])
