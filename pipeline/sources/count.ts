@@ -5,7 +5,8 @@
  * 2. `incoming.ts` makes one view over all files, with the values that `columns.ts` and values.sql give the texts.
  * 3. The view is grouped into the table `groups`. A file with a row that is not valid is read once more by lines, which gives
  *    row and reason (`staging.ts`).
- * 4. load.sql names the apps (`names.ts`), finds rejected and repeated rows, and adds the groups up.
+ * 4. load.sql names the apps (`names.ts`), finds rejected and repeated rows, and adds the groups up, unless each is an app and
+ *    a model of its own already.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomUUID } from 'node:crypto'
@@ -238,8 +239,10 @@ function partOf(column: string, whole: string): string {
 }
 
 /**
- * The table `grouped`, the rows by day, app, model and what else tells them apart, and the view `groups` over it, which has the
- * same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view alone.
+ * The table `grouped`, the rows by day, app, model and what else tells them apart, and the view `groups` over it, which has
+ * the same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view
+ * alone.
+ * @param keys with `few`, validity is an aggregate, `has_tokens` being true only if all rows of a group are plain.
  */
 function groupQueries(
   columns: readonly string[],

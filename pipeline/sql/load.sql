@@ -208,8 +208,8 @@ SELECT
 FROM repeats AS r;
 
 -- name: groups-apart
--- Whether groups by app and model count as they are: every row is valid and has tokens, no text of a model is another's variant,
--- and nothing is repeated.
+-- Whether groups by app and model count as they are: every row is valid and has tokens, no text of a model is the variant of
+-- another, and nothing is repeated.
 SELECT
   NOT EXISTS (FROM groups AS g WHERE g.has_tokens IS NOT TRUE)
     AND NOT EXISTS (FROM models AS m WHERE m.model IS DISTINCT FROM m.text)

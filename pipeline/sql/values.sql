@@ -41,7 +41,8 @@ CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
   ) AS TIMESTAMPTZ
 ) AT TIME ZONE 'UTC';
 
--- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset. NULL where it is not to be used.
+-- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset. NULL where it does not
+-- decide.
 CREATE OR REPLACE TEMP MACRO utc_by_cast(t) AS CASE
   WHEN ends_with(t, 'Z') AND len(t) >= 20
     OR len(t) = 19 AND t[17] = ':'
@@ -49,7 +50,8 @@ CREATE OR REPLACE TEMP MACRO utc_by_cast(t) AS CASE
     THEN TRY_CAST(t AS TIMESTAMP)
 END;
 
--- The parts are used several times, and DuckDB works out what is used several times for every row: of NULL that costs nothing.
+-- The parts are used several times, and DuckDB works out what is used several times for every row: for NULL that costs
+-- nothing.
 CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS coalesce(
   utc_by_cast(t), time_from_parts(time_parts(CASE WHEN utc_by_cast(t) IS NULL THEN t END))
 );
@@ -69,8 +71,8 @@ CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(
 CREATE OR REPLACE TEMP MACRO is_unreadable(app) AS
   regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F\x{FFFD}]');
 
--- True of most rows of most days, and of valid ones with tokens alone. Without the bit operations DuckDB would believe a Parquet
--- footer that says there is no negative number.
+-- True of most rows of most days, and of valid ones with tokens alone. Without the bit operations DuckDB would believe a
+-- Parquet footer that says there is no negative number.
 CREATE OR REPLACE TEMP MACRO is_plain(
   day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
 ) AS fault IS NULL AND CAST(ts AS DATE) = day
@@ -78,8 +80,8 @@ CREATE OR REPLACE TEMP MACRO is_plain(
   AND (requests | 0) <= 1000000000000 AND (row_count | 0) >= 1;
 
 -- The violation of a row of usage; NULL for a valid one. Requests may be unknown (they count as one), and so may both token
--- counts; a single unknown token count is a violation. The text of the app is left to is_unreadable, which is slow: count.ts asks
--- it once for many rows.
+-- counts; a single unknown token count is a violation. The text of the app is left to is_unreadable, which is slow: count.ts
+-- asks it once for many rows.
 CREATE OR REPLACE TEMP MACRO violation_but_text(
   day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
 ) AS CASE
