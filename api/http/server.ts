@@ -33,6 +33,9 @@ export const HTTP_LIMITS = {
 }
 export type HttpLimits = Readonly<typeof HTTP_LIMITS>
 
+/** Requests of one connection; the last reply says that it closes. */
+const REQUESTS_PER_SOCKET = 1000
+
 /** File descriptors that no client can take: the store, snapshots, records and providers need some. */
 const RESERVED_DESCRIPTORS = 64
 
@@ -81,6 +84,7 @@ export async function listen(
   const server = http.createServer(options)
   answerRequests(server, app, log)
   server.setTimeout(limits.stallMs)
+  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
   limitConnections(server, log)
   const fault = await bindFault(server, host, port)
   if (fault !== undefined) throw new OperatorError(fault)
@@ -91,10 +95,6 @@ export async function listen(
 }
 
 const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
-const NO_PIPELINE = new ApiError(
-  400,
-  'Send the next request of a connection after the reply to the previous one',
-)
 const MALFORMED = new ApiError(400, 'Malformed HTTP request')
 const REFUSALS: Readonly<Record<string, ApiError>> = {
   HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
@@ -102,36 +102,48 @@ const REFUSALS: Readonly<Record<string, ApiError>> = {
 }
 
 /**
- * Hands requests to `app`. Parser errors, oversized headers, slow requests and pipelined ones, which never reach it, get
- * the error envelope, and their connection is closed.
+ * Hands requests to `app`. Parser errors, oversized headers and slow requests, which never reach it, get the error
+ * envelope, and their connection is closed.
  */
 function answerRequests(server: http.Server, app: Express, log: Log): void {
+  /** The reply to the latest request of each connection. */
   const replies = new WeakMap<Duplex, http.ServerResponse>()
 
   function answer(request: http.IncomingMessage, response: http.ServerResponse): void {
-    // Thousands of pipelined requests fit into one packet, and each would be answered before any other client's.
-    if (replies.get(request.socket)?.writableFinished === false) return refuse(request.socket, NO_PIPELINE)
+    const earlier = replies.get(request.socket)
     replies.set(request.socket, response)
     const target = request.url ?? '/'
     if (!target.startsWith('/')) request.url = originForm(target)
-    app(request, response)
+    if (earlier === undefined || earlier.writableFinished) app(request, response)
+    // Thousands of pipelined requests fit into one packet: they take turns with those of other connections.
+    else earlier.once('close', () => setImmediate(() => request.destroyed || app(request, response)))
   }
 
   function refuse(socket: Duplex, fault: ApiError, code?: string): void {
-    if (!socket.writable) return void socket.destroy()
     const reply = replies.get(socket)
-    // A request that is already being answered gets no second reply.
-    if (reply?.headersSent === true && !(reply.req.complete && reply.writableFinished))
-      return endWith(socket, '')
-    const requestId = randomUUID()
-    log.info({ request_id: requestId, status: fault.status, code }, 'request refused')
-    endWith(socket, rawReply(fault, requestId))
+    // A client that has left needs no reply, nor does one whose request is already being answered.
+    if (!socket.writable || (reply?.headersSent === true && !reply.req.complete)) return void socket.destroy()
+    const send = () => {
+      const requestId = randomUUID()
+      log.info({ request_id: requestId, status: fault.status, code }, 'request refused')
+      endWith(socket, rawReply(fault, requestId))
+    }
+    // Malformed bytes may follow a whole request: its reply is sent first.
+    if (reply !== undefined && reply.req.complete && !reply.writableFinished) reply.once('finish', send)
+    else send()
   }
 
   server.on('request', answer)
   // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body. The reader of the body
   // sends the 100 (request-body.ts).
   server.on('checkExpectation', answer).on('checkContinue', answer)
+  // Node would answer each request beyond the limit with a 503, and keep the connection.
+  server.on('dropRequest', (_request, socket) => {
+    const last = replies.get(socket)
+    replies.delete(socket)
+    if (last?.closed === true) socket.destroy()
+    else last?.once('close', () => socket.destroy())
+  })
   server.on('connect', (_request, socket) => refuse(socket, NO_TUNNEL))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     refuse(socket, REFUSALS[error.code ?? ''] ?? MALFORMED, error.code),

@@ -115,6 +115,53 @@ it('logs nothing about a client that left in the middle of a request', async () 
   expect(server.messages()).toEqual([])
 })
 
+const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+
+/** Everything that the server sends in reply to this text. */
+async function allOf(origin: string, text: string): Promise<string> {
+  const socket = stubbornClient(origin, text).on('end', () => socket.end())
+  let all = ''
+  socket.on('data', (part) => (all += String(part)))
+  await once(socket, 'close')
+  return all
+}
+
+it('pipelined requests are answered in order, in turns with those of other clients', async () => {
+  const seen: string[] = []
+  let other: Promise<unknown> | undefined
+  const app = express().get('/:name', (request, reply) => {
+    seen.push(request.params.name)
+    other ??= fetch(`${server.origin}/other`)
+    reply.send(request.params.name)
+  })
+  await using server = await start({}, app)
+  const names = Array.from({ length: 900 }, (_, index) => String(index))
+  const last = 'GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  const all = await allOf(server.origin, names.map((name) => GET(`/${name}`)).join('') + last)
+  await other
+  expect(all.match(/(?<=\r\n\r\n)(?:\d+|last)/g)).toEqual([...names, 'last'])
+  expect(seen.filter((name) => name !== 'other')).toEqual([...names, 'last'])
+  expect(seen.indexOf('other')).toBeLessThan(names.length)
+})
+
+it('a connection carries a thousand requests, and the last reply says that it closes', async () => {
+  const app = express().get('/', (_request, reply) => void reply.send('x'))
+  await using server = await start({}, app)
+  const all = await allOf(server.origin, GET('/').repeat(1500))
+  const replies = all.split('HTTP/1.1 200').slice(1)
+  expect(replies).toHaveLength(1000)
+  expect(replies.findIndex((reply) => reply.includes('Connection: close'))).toBe(999)
+})
+
+it('invalid HTTP is rejected after the reply to the previous request', async () => {
+  const app = express().get('/slow', (_request, reply) => {
+    setImmediate(() => reply.send('slow'))
+  })
+  await using server = await start({}, app)
+  const all = await allOf(server.origin, `${GET('/slow')}hello\r\n\r\n`)
+  expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+})
+
 it('invalid HTTP in a body after the start of its reply gets no second reply', async () => {
   const app = express().post('/early', (_request, reply) => void reply.write('early'))
   await using server = await start({}, app)
