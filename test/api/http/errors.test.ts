@@ -304,18 +304,6 @@ describe('a fault on the socket', () => {
     },
   )
 
-  const KEYED = `GET /api/v1/scim/groups HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${makeKey('management')}\r\n\r\n`
-  const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
-
-  it.each([
-    ['before the reply to the previous one', KEYED + KEYED, ['400'], 'after the reply to the previous one'],
-    ['that is malformed, likewise', `${KEYED}rubbish\r\n\r\n`, ['400'], 'Malformed HTTP request'],
-    ['after a reply that was sent at once', HEALTH.repeat(500), ['200'], '"status":"ok"'],
-  ])('a request %s closes the connection', async (_what, text, statuses, message) => {
-    expect(await rawStatuses(text)).toEqual(statuses)
-    expect(await sendRaw(api.origin, text)).toContain(message)
-  })
-
   it('is logged', async () => {
     const isRefusal = (line: Record<string, unknown>) =>
       line['msg'] === 'request refused' && line['status'] === 400
