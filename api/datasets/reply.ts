@@ -147,15 +147,16 @@ export function replyRows(
   }
 }
 
-/** Characters of the longest values that a name has as they are: a list of many apps is longer. */
+/** Characters of the longest values that a name has as they are: a list of many apps is longer, and has a hash of 128 bits. */
 const LONGEST_VALUES = 80
+const HASH_CHARACTERS = 22
 
 function represent(chosen: Omit<Representation, 'name'>): Representation {
   const { snapshot, operation, rows, format } = chosen
   const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
   const values = Object.values(rows.parameters).join('.').replaceAll(',', '-')
-  const short =
-    values.length > LONGEST_VALUES ? createHash('sha256').update(values).digest('base64url') : values
+  const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
+  const short = values.length > LONGEST_VALUES ? hash() : values
   return { ...chosen, name: [dataset, short, snapshot.id, format].join('.') }
 }
 

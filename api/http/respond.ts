@@ -14,7 +14,7 @@ declare global {
 export const DEFAULT_HEADERS: Headers = {
   // Errors and current states must not be cached; cacheable replies set their own value.
   'Cache-Control': 'no-store',
-  'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+  'Content-Security-Policy': "default-src 'none'",
   // Open data may be read from any page.
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'X-Content-Type-Options': 'nosniff',
@@ -23,8 +23,8 @@ export const DEFAULT_HEADERS: Headers = {
 /** Lets scripts of any page read the reply and its headers (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */
 export const CORS_HEADERS: Headers = {
   'Access-Control-Allow-Origin': '*',
-  // All headers: a request without cookies may be exposed them by a star.
-  'Access-Control-Expose-Headers': '*',
+  // The star exposes all headers; some clients look for names.
+  'Access-Control-Expose-Headers': '*, ETag, Last-Modified, Link, RateLimit',
 }
 
 /** Answers the preflight request of a browser. */

@@ -323,7 +323,7 @@ describe('a page of another origin', () => {
   ])('reads any reply of %.40s, with the reason', async (path) => {
     const { headers } = await fetch(`${api.origin}${path}`)
     expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
-    expect(headers.get('Access-Control-Expose-Headers')).toBe('*')
+    expect(headers.get('Access-Control-Expose-Headers')).toContain('*')
   })
 
   it('may send a key to an unknown path of the API, to read the 404', async () => {
