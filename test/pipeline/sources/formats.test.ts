@@ -1,17 +1,21 @@
 /** CONTRACT 7: the same rows in every format and spelling give the same dataset. */
 import {
-  columnFromArray,
-  dictionary,
-  int32,
-  int64,
-  tableFromColumns,
+  Dictionary,
+  Int32,
+  Int64,
+  Table,
+  TimestampMicrosecond,
+  TimestampMillisecond,
+  TimestampNanosecond,
+  TimestampSecond,
+  Uint64,
+  Utf8,
+  Vector,
+  makeData,
   tableToIPC,
-  timestamp,
-  TimeUnit,
-  uint64,
-  utf8,
-} from '@uwdata/flechette'
-import type { DataType } from '@uwdata/flechette'
+  vectorFromArray,
+} from 'apache-arrow'
+import type { DataType, Timestamp } from 'apache-arrow'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
@@ -63,6 +67,8 @@ afterAll(() => folders.removeAll())
 
 type Content = (day: string) => string | Uint8Array | Promise<Uint8Array>
 
+const MICROSECONDS = [new TimestampMicrosecond(), 1_000_000n] as const
+
 const VARIANTS: readonly (readonly [name: string, ending: string, content: Content])[] = [
   ['CSV', 'csv', toCsv],
   ['CSV with \\r\\n', 'csv', (day) => toCsv(day).replaceAll('\n', '\r\n')],
@@ -92,13 +98,17 @@ const VARIANTS: readonly (readonly [name: string, ending: string, content: Conte
   ['Parquet with small integers', 'parquet', parquet({ app: 'TINYINT' })],
   ['Arrow file', 'arrow', arrow()],
   ['Arrow stream', 'arrow', arrow({ format: 'stream' })],
-  ['Arrow stream of many batches', 'arrow', arrow({ format: 'stream', maxBatchRows: 1 })],
-  ['Arrow with seconds', 'arrow', arrow({ ts: TimeUnit.SECOND })],
-  ['Arrow with milliseconds', 'arrow', arrow({ ts: TimeUnit.MILLISECOND })],
-  ['Arrow with nanoseconds', 'arrow', arrow({ ts: TimeUnit.NANOSECOND })],
+  ['Arrow stream of many batches', 'arrow', arrow({ format: 'stream', batchRows: 1 })],
+  ['Arrow with seconds', 'arrow', arrow({ ts: [new TimestampSecond(), 1n] })],
+  ['Arrow with milliseconds', 'arrow', arrow({ ts: [new TimestampMillisecond(), 1000n] })],
+  ['Arrow with nanoseconds', 'arrow', arrow({ ts: [new TimestampNanosecond(), 1_000_000_000n] })],
   ['Arrow with time as text', 'arrow', arrow({ ts: 'text' })],
-  ['Arrow with Uint64', 'arrow', arrow({ count: uint64() })],
-  ['Arrow with Int32 and a dictionary', 'arrow', arrow({ app: int32(), id: dictionary(utf8(), int32()) })],
+  ['Arrow with Uint64', 'arrow', arrow({ count: new Uint64() })],
+  [
+    'Arrow with Int32 and a dictionary',
+    'arrow',
+    arrow({ app: new Int32(), id: new Dictionary(new Utf8(), new Int32()) }),
+  ],
 ]
 
 const dayOf = (index: number) => new Date(Date.UTC(2025, 0, 1 + index)).toISOString().slice(0, 10)
@@ -265,34 +275,51 @@ async function toParquet(sql: string): Promise<Uint8Array> {
 }
 
 type ArrowForm = {
-  readonly ts?: 'text' | (typeof TimeUnit)[keyof typeof TimeUnit]
+  /** The type of times with its units in a second. */
+  readonly ts?: 'text' | readonly [type: Timestamp, units: bigint]
   readonly app?: DataType
   readonly count?: DataType
   readonly id?: DataType
   readonly format?: 'file' | 'stream'
-  readonly maxBatchRows?: number
+  readonly batchRows?: number
 }
 
-function arrow({ format = 'file', maxBatchRows = 1000, ...types }: ArrowForm = {}) {
-  const { ts = TimeUnit.MICROSECOND, app = int64(), count = int64(), id = utf8() } = types
-  const typeOf = [ts === 'text' ? utf8() : timestamp(ts), app, count, count, count, id]
-  return (day: string, rows = ROWS): Uint8Array => {
-    const columns = COLUMNS.map((column, index) => {
-      const cells: unknown[] = rows.map((row) => {
-        const value = row[index]
-        if (column !== 'ts') return column === 'app_id' && types.app !== undefined ? Number(value) : value
-        const text = `${day}T${String(value)}Z`
-        if (ts === 'text') return text
-        const milliseconds = Date.parse(text) + Number(text.slice(-4, -1)) / 1000
-        return ts > TimeUnit.MILLISECOND
-          ? milliseconds
-          : milliseconds - (milliseconds % (ts === TimeUnit.SECOND ? 1000 : 1))
-      })
-      return [column, columnFromArray(cells, typeOf[index], { maxBatchRows })] as const
-    })
-    return (
-      tableToIPC(tableFromColumns(columns.map(([name, column]) => [name, column])), { format }) ??
-      new Uint8Array()
-    )
+function arrow({ format = 'file', batchRows = 1000, ts = MICROSECONDS, ...types }: ArrowForm = {}) {
+  const { app = new Int64(), count = new Int64(), id = new Utf8() } = types
+  const typeOf = {
+    app_id: app,
+    prompt_tokens: count,
+    completion_tokens: count,
+    requests: count,
+    request_id: id,
   }
+  return (day: string, rows = ROWS): Uint8Array => {
+    const times = rows.map(([time]) => `${day}T${time}Z`)
+    const vectors = COLUMNS.map((column, index) => {
+      if (column === 'ts')
+        return [column, ts === 'text' ? vectorFromArray(times, new Utf8()) : timesVector(times, ts)]
+      const cells = rows.map((row) => row[index])
+      return [
+        column,
+        vectorFromArray(types.app && column === 'app_id' ? cells.map(Number) : cells, typeOf[column]),
+      ]
+    })
+    const table = new Table(Object.fromEntries(vectors) as Record<string, Vector>)
+    const [first, ...further] = rows.flatMap((_row, index) =>
+      index % batchRows === 0 ? [table.slice(index, index + batchRows)] : [],
+    )
+    return tableToIPC((first ?? table).concat(...further), format)
+  }
+}
+
+/** Times to the microsecond as numbers of the type's unit. */
+function timesVector(
+  times: readonly string[],
+  [type, units]: Exclude<ArrowForm['ts'], 'text' | undefined>,
+): Vector {
+  const data = BigInt64Array.from(times, (text) => {
+    const microseconds = BigInt(Date.parse(text)) * 1000n + BigInt(text.slice(-4, -1))
+    return (microseconds * units) / 1_000_000n
+  })
+  return new Vector([makeData({ type, length: data.length, nullCount: 0, data })])
 }

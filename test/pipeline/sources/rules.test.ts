@@ -3,22 +3,24 @@
  * valid, and files that cannot be read.
  */
 import {
-  columnFromArray,
-  decimal,
-  dictionary,
-  float32,
-  int32,
-  int64,
-  timestamp,
-  TimeUnit,
-  utf8,
-} from '@uwdata/flechette'
-import { setCompressionCodec, tableFromColumns, tableToIPC } from '@uwdata/flechette'
-import type { Column } from '@uwdata/flechette'
+  CompressionType,
+  Decimal,
+  Dictionary,
+  Float32,
+  Int32,
+  Int64,
+  Table,
+  TimestampMicrosecond,
+  Utf8,
+  compressionRegistry,
+  tableToIPC,
+  vectorFromArray,
+} from 'apache-arrow'
+import type { Vector } from 'apache-arrow'
 import { parquetWriteBuffer } from 'hyparquet-writer'
-import { compressFrameSync } from 'lz4-napi'
+import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
 import { join } from 'node:path'
-import { crc32, gzipSync, zstdCompressSync } from 'node:zlib'
+import { crc32, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
@@ -82,26 +84,26 @@ function withTimes(name: string, times: (day: string) => string): Case[] {
   return inFormats(name, (day) => ({ ts: [times(day), times(day)] }))
 }
 
-function arrow(change: (day: string) => Record<string, Column<unknown>> = () => ({}), codec?: 0 | 1) {
+function arrow(change: (day: string) => Record<string, Vector> = () => ({}), codec?: CompressionType) {
   return (day: string): Uint8Array => {
-    const columns = Object.entries(good(day)).map(([name, cells]): [string, Column<unknown>] => [
-      name,
-      columnFromArray([...cells], typeof cells[0] === 'bigint' ? int64() : utf8()),
-    ])
-    const table = tableFromColumns({ ...Object.fromEntries(columns), ...change(day) })
-    return tableToIPC(table, { format: 'file', ...(codec !== undefined && { codec }) }) ?? new Uint8Array()
+    const vectors = Object.entries(good(day)).map(([name, cells]) => {
+      return [name, vectorFromArray(cells, typeof cells[0] === 'bigint' ? new Int64() : new Utf8())] as const
+    })
+    return tableToIPC(new Table({ ...Object.fromEntries(vectors), ...change(day) }), 'file', codec)
   }
 }
 
-/** Codecs of Arrow's buffers, by their number in the format. */
 const CODECS = [
-  [0, 'LZ4', (bytes: Buffer) => compressFrameSync(bytes)],
-  [1, 'ZSTD', (bytes: Buffer) => zstdCompressSync(bytes)],
+  ['LZ4', CompressionType.LZ4_FRAME, compressFrameSync, decompressFrameSync],
+  ['ZSTD', CompressionType.ZSTD, zstdCompressSync, zstdDecompressSync],
 ] as const
 
-function compressedArrow([codec, , encode]: (typeof CODECS)[number]) {
+function compressedArrow([, codec, encode, decode]: (typeof CODECS)[number]) {
   return (day: string): Uint8Array => {
-    setCompressionCodec(codec, { encode: (bytes) => encode(Buffer.from(bytes)), decode: (bytes) => bytes })
+    compressionRegistry.set(codec, {
+      encode: (bytes) => encode(Buffer.from(bytes)),
+      decode: (bytes) => decode(Buffer.from(bytes)),
+    })
     return arrow(undefined, codec)(day)
   }
 }
@@ -319,17 +321,22 @@ describe('two rows of 12 tokens are read', () => {
       'dictionary-encoded times of Arrow',
       'arrow',
       arrow((day) => {
-        const type = dictionary(timestamp(TimeUnit.MICROSECOND, 'UTC'), int32())
-        return { ts: columnFromArray([Date.parse(day), Date.parse(day)], type) }
+        const type = new Dictionary(new TimestampMicrosecond('UTC'), new Int32())
+        return { ts: vectorFromArray([Date.parse(day), Date.parse(day)], type) }
       }),
     ],
     [
       'dictionary-encoded decimals of Arrow',
       'arrow',
-      arrow(() => ({ prompt_tokens: columnFromArray([5, 5], dictionary(decimal(10, 3, 128), int32())) })),
+      arrow(() => {
+        const five = Uint32Array.of(5000, 0, 0, 0)
+        return {
+          prompt_tokens: vectorFromArray([five, five], new Dictionary(new Decimal(3, 10), new Int32())),
+        }
+      }),
     ],
     ...CODECS.map((codec): Case => [
-      `Arrow with buffers compressed by ${codec[1]}`,
+      `Arrow with buffers compressed by ${codec[0]}`,
       'arrow',
       compressedArrow(codec),
     ]),
@@ -465,7 +472,7 @@ describe('the run fails for', () => {
     [
       '32-bit floating-point counts from 2^24 on in arrow',
       'arrow',
-      arrow(() => ({ prompt_tokens: columnFromArray([5, 3e10], float32()) })),
+      arrow(() => ({ prompt_tokens: vectorFromArray([5, 3e10], new Float32()) })),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [

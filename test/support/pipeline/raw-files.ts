@@ -1,6 +1,17 @@
 /** Rows of raw usage written in every format: CSV, NDJSON, Parquet and Arrow. */
-import { columnFromArray, float64, int64, tableFromColumns, tableToIPC, utf8 } from '@uwdata/flechette'
-import type { DataType } from '@uwdata/flechette'
+import {
+  Field,
+  Float64,
+  Int64,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  Utf8,
+  makeData,
+  tableToIPC,
+  vectorFromArray,
+} from 'apache-arrow'
 import { parquetWriteBuffer } from 'hyparquet-writer'
 
 type Cell = string | number | bigint
@@ -63,17 +74,13 @@ function parquetFile(columns: readonly RawColumn[]): Uint8Array {
 }
 
 function arrowFile(columns: readonly RawColumn[]): Uint8Array {
-  const types: Record<ReturnType<typeof typeOf>, () => DataType> = {
-    string: utf8,
-    bigint: int64,
-    number: float64,
-  }
-  const table = tableFromColumns(
-    columns.map(([name, cells]) => [name, columnFromArray([...cells], types[typeOf(cells)]())]),
-  )
-  const bytes = tableToIPC(table, { format: 'stream' })
-  if (bytes === null) throw new Error('The table was not written')
-  return bytes
+  const types = { string: new Utf8(), bigint: new Int64(), number: new Float64() }
+  const vectors = columns.map(([, cells]) => vectorFromArray(cells, types[typeOf(cells)]))
+  // A name may stand twice, which an object of columns cannot say.
+  const fields = columns.map(([name, cells]) => new Field(name, types[typeOf(cells)]))
+  const children = vectors.flatMap(({ data }) => data)
+  const rows = makeData({ type: new Struct(fields), length: columns[0]?.[1].length ?? 0, children })
+  return tableToIPC(new Table(new RecordBatch(new Schema(fields), rows)), 'stream')
 }
 
 function typeOf([first]: readonly Cell[]): 'string' | 'bigint' | 'number' {
