@@ -6,6 +6,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
 const load = createRequire(join(process.env.CHAT_CLIENTS, 'index.js'))
+// Packages of the project.
+const loadOwn = createRequire(import.meta.url)
 const [client, base, key] = process.argv.slice(2)
 
 const messages = [{ role: 'user', content: 'Say hello' }]
@@ -31,7 +33,7 @@ const calledByAi = (calls) => calls.map(({ toolName, input }) => [toolName, inpu
 const calledByLangchain = ({ tool_calls: calls }) => calls.map(({ name, args }) => [name, args])
 
 function openai() {
-  const { OpenAI } = load('openai')
+  const { OpenAI } = loadOwn('openai')
   const { completions } = new OpenAI({ baseURL: base, apiKey: key, maxRetries: 0 }).chat
   return {
     plain: async (model) => (await completions.create({ model, messages })).choices[0].message.content,
@@ -48,7 +50,7 @@ function openai() {
 }
 
 function openrouter() {
-  const { OpenRouter } = load('@openrouter/sdk')
+  const { OpenRouter } = loadOwn('@openrouter/sdk')
   const { chat } = new OpenRouter({ serverURL: base, apiKey: key, retryConfig: { strategy: 'none' } })
   const send = (chatRequest) => chat.send({ chatRequest })
   return {
@@ -138,7 +140,7 @@ function mistral() {
 
 function agents() {
   const sdk = load('@openai/agents')
-  const { OpenAI } = load('openai')
+  const { OpenAI } = loadOwn('openai')
   sdk.setDefaultOpenAIClient(new OpenAI({ baseURL: base, apiKey: key, maxRetries: 0 }))
   sdk.setOpenAIAPI('chat_completions')
   sdk.setTracingDisabled(true)
