@@ -295,7 +295,7 @@ function arrow({ format = 'file', batchRows = 1000, ts = MICROSECONDS, ...types 
   }
   return (day: string, rows = ROWS): Uint8Array => {
     const times = rows.map(([time]) => `${day}T${time}Z`)
-    const vectors = COLUMNS.map((column, index) => {
+    const vectors = COLUMNS.map((column, index): [string, Vector] => {
       if (column === 'ts')
         return [column, ts === 'text' ? vectorFromArray(times, new Utf8()) : timesVector(times, ts)]
       const cells = rows.map((row) => row[index])
@@ -304,7 +304,7 @@ function arrow({ format = 'file', batchRows = 1000, ts = MICROSECONDS, ...types 
         vectorFromArray(types.app && column === 'app_id' ? cells.map(Number) : cells, typeOf[column]),
       ]
     })
-    const table = new Table(Object.fromEntries(vectors) as Record<string, Vector>)
+    const table = new Table(Object.fromEntries(vectors))
     const [first, ...further] = rows.flatMap((_row, index) =>
       index % batchRows === 0 ? [table.slice(index, index + batchRows)] : [],
     )
