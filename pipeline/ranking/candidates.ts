@@ -12,8 +12,8 @@ import { createFastMacros } from './macros.ts'
 // A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses too, but
 // every window adds them up. A prefix sum takes nearly as much space as two app-days.
 const RULES = {
-  /** Over fewer apps all are read as fast as the candidates. */
-  leastApps: 8_000,
+  /** Over fewer apps all are read as fast, and a window that the candidates cannot prove would take twice as long. */
+  leastApps: 16_000,
   /** Least and most candidates of each subcategory and block. */
   fewest: 100,
   most: 1000,
