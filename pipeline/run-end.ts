@@ -1,6 +1,6 @@
 /**
  * The end of a run: one report, which is recorded and announced here alone. DATA_DIR/last-run.json has it whole; a webhook
- * is told when an operator should look, a dead-man's switch after each success. Nothing here fails a run.
+ * is called when an operator should look, a dead-man's switch after each success. Nothing here fails a run.
  */
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -68,8 +68,8 @@ export async function runNightly(
     if (error instanceof LockedOutError) throw error
     Object.assign(report, failureOf(error), { finished_at: wholeSeconds(new Date()) })
     // A usage error comes before any work, and leaves DATA_DIR as it is.
-    const tell = error instanceof UsageError ? announceEnd : recordEnd
-    await tell(config, dependencies, report)
+    const end = error instanceof UsageError ? announceEnd : recordEnd
+    await end(config, dependencies, report)
     throw error
   }
   await recordEnd(config, dependencies, report)
@@ -173,12 +173,12 @@ async function runStages(run: Run, report: Mutable<Report>): Promise<void> {
       report.not_published = { ...report.not_published, ...privateFacts }
       Object.assign(report, finished, { finished_at: wholeSeconds(new Date()) })
       run.dependencies.progress.finished(name, summary, ms)
-      leaveReport(run, report)
+      writeReport(run, report)
       if (finished) break
     }
   } catch (error) {
     // A full disk, for instance, stops both the run and its clean-up; the first error is the one to report.
-    await abandon(run).catch((second: unknown) =>
+    await deleteBuild(run).catch((second: unknown) =>
       run.dependencies.progress.note(`The half-built snapshot could not be removed: ${firstLineOf(second)}`),
     )
     throw error
@@ -186,13 +186,13 @@ async function runStages(run: Run, report: Mutable<Report>): Promise<void> {
 }
 
 /** Deletes the half-built snapshot. */
-async function abandon(run: Run): Promise<void> {
+async function deleteBuild(run: Run): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
   rmSync(run.buildFolder, { recursive: true, force: true })
 }
 
 /** Writes the report so far into the snapshot's folder, so that it is published with it, without its private facts. */
-function leaveReport(run: Run, { not_published: _private, ...report }: Report): void {
+function writeReport(run: Run, { not_published: _private, ...report }: Report): void {
   if (!existsSync(run.buildFolder)) return
   writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`)
 }

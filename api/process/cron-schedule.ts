@@ -1,4 +1,4 @@
-/** The times of a cron expression in UTC, from any time and in both directions, which node-cron cannot tell. */
+/** The times of a cron expression in UTC, from any time and in both directions, which node-cron does not have. */
 import { Cron } from 'croner'
 
 /** The times of a cron expression. */

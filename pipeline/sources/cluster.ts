@@ -278,7 +278,7 @@ const COLUMNS = ['ts', 'request_id', ...KEYS, ...SUMS] as const
 type Column = (typeof COLUMNS)[number]
 
 /** The columns that decide whether a row is plain. */
-const DECISIVE: readonly Column[] = ['app_id', 'app', 'prompt_tokens', 'completion_tokens', 'requests']
+const REQUIRED: readonly Column[] = ['app_id', 'app', 'prompt_tokens', 'completion_tokens', 'requests']
 const COUNTS: readonly Column[] = ['app_id', ...SUMS]
 /** Only rows with the name of an app need these. */
 const OF_APPS: readonly Column[] = ['account_id', 'app_title', 'app_categories']
@@ -302,7 +302,7 @@ function valuesOf(table: Table, columns: readonly Column[]): string {
 
 /** Whether a row is plain: no rule can reject it. */
 function isPlain(table: Table): string {
-  return `${valuesOf(table, DECISIVE)}, (
+  return `${valuesOf(table, REQUIRED)}, (
     ifNull(row_app_id >= 0, row_app != '') AND isNull(row_prompt_tokens) = isNull(row_completion_tokens)
     AND ifNull(row_prompt_tokens, 0) >= 0 AND ifNull(row_completion_tokens, 0) >= 0
     AND row_requests BETWEEN 0 AND 1000000000000
@@ -317,7 +317,7 @@ function pullQuery(table: Table, day: string): string {
   const id = valueOf(table, 'request_id')
   const rows = `FROM ${table.from} AS t WHERE ${onDay(day)}`
   const repeated = `SELECT cityHash64(${id}) AS id_hash ${rows} AND ${id} != '' GROUP BY id_hash HAVING count() > 1`
-  const others = COLUMNS.filter((column) => !DECISIVE.includes(column))
+  const others = COLUMNS.filter((column) => !REQUIRED.includes(column))
   const select = (value: (column: Column) => string, count: string) => `
     WITH ${isPlain(table)}, ${valuesOf(table, others)},
       is_plain AND (row_request_id = '' OR cityHash64(row_request_id) GLOBAL NOT IN (${repeated})) AS is_summed

@@ -200,7 +200,7 @@ GROUP BY c.day, c.cause
 ORDER BY c.day, c.cause;
 
 -- name: coverage
--- One row per UTC day from the floor to the last day, to tell a missing day from one without traffic.
+-- One row per UTC day from the floor to the last day, so that a missing day differs from one without traffic.
 INSERT INTO snapshot.coverage
 WITH calendar AS (
   SELECT CAST(unnest(range(getvariable('floor'), CAST($data_through AS DATE) + 1, INTERVAL 1 DAY)) AS DATE) AS day

@@ -124,13 +124,13 @@ async function fingerprintOf({ connection, config }: Run, sources: string | null
 
 /** The same input as a retracted snapshot gives the same figures again. That is no error, but the operator should know. */
 function reportRetracted({ config, dependencies }: Run, fingerprint: string): void {
-  const twin = recordedIds(config.dataDir)
+  const retracted = recordedIds(config.dataDir)
     .toReversed()
     .map((id) => recordOf(config.dataDir, id))
     .find((record) => record?.retracted !== undefined && record.input_fingerprint === fingerprint)
-  if (twin === undefined) return
+  if (retracted === undefined) return
   dependencies.progress.note(
-    `The input is what ${twin.id} was made from, which was retracted (${twin.retracted?.reason}): the same figures come again`,
+    `The input is what ${retracted.id} was made from, which was retracted (${retracted.retracted?.reason}): the same figures come again`,
   )
 }
 

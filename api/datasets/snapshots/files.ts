@@ -190,8 +190,8 @@ async function sendBytes(reply: Reply, root: string, { name, bytes }: SnapshotFi
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const options = { root, cacheControl: false, etag: false, lastModified: false }
   reply.sendFile(name, options, (error?: Error) => {
-    const hasLeft = ['ECONNABORTED', 'EPIPE'].includes(codeOf(error) ?? '')
-    if (error === undefined || hasLeft) resolve()
+    const isDisconnected = ['ECONNABORTED', 'EPIPE'].includes(codeOf(error) ?? '')
+    if (error === undefined || isDisconnected) resolve()
     else if ('status' in error && error.status === 416) {
       reject(new ApiError(416, `The range is outside ${name}, which has ${bytes} bytes`))
     } else {
