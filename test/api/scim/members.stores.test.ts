@@ -135,7 +135,7 @@ describe('a list that ignores count', () => {
   })
 })
 
-describe.each(stores.kinds)('the groups of an account on $name', ({ fresh }) => {
+describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name }) => {
   it('keep a former id: deleted ones that return, and ones that are made anew with their externalId', async () => {
     const staff = { id: 'old', displayName: 'Old', externalId: 'x', members: [person('ann')] }
     await using directory = await startDirectory([staff, ...groupsNamed('1', '2')])
@@ -176,23 +176,27 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh }) => 
     await until(async () => (await counts()).join() === '600,300')
   })
 
-  it('lose a former list of members in small steps, between which others are served', async () => {
-    const members = Array.from({ length: 20_000 }, (_, index) => ({ value: `user-${index}` }))
-    await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
-    await using service = await startSyncApi(await fresh())
-    const acme = await service.connect(directory.url, { gate_percent: 100 })
-    await acme.sync()
-    directory.groups.splice(0, 1, { id: '1', displayName: 'Staff', members: members.slice(1) })
-    await acme.post()
-    let largestStep = 0
-    for (let before = 0, count = 0; count !== 19_999; before = count) {
-      count = await countOf(service.store, 'scim_members')
-      largestStep = Math.max(largestStep, before - count)
-      await endOfTurn()
-    }
-    expect(largestStep).toBeGreaterThan(0)
-    expect(largestStep).toBeLessThan(5000)
-  })
+  // SQLite works on the event loop itself.
+  it.runIf(name === 'SQLite')(
+    'lose a former list in small steps, between which others are served',
+    async () => {
+      const members = Array.from({ length: 20_000 }, (_, index) => ({ value: `user-${index}` }))
+      await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
+      await using service = await startSyncApi(await fresh())
+      const acme = await service.connect(directory.url, { gate_percent: 100 })
+      await acme.sync()
+      directory.groups.splice(0, 1, { id: '1', displayName: 'Staff', members: members.slice(1) })
+      await acme.post()
+      let largestStep = 0
+      for (let before = 0, count = 0; count !== 19_999; before = count) {
+        count = await countOf(service.store, 'scim_members')
+        largestStep = Math.max(largestStep, before - count)
+        await endOfTurn()
+      }
+      expect(largestStep).toBeGreaterThan(0)
+      expect(largestStep).toBeLessThan(5000)
+    },
+  )
 
   it('are written once: a second sync of 3,000 unchanged ones touches no row', async () => {
     await using directory = await startDirectory(manyGroups(3000))
