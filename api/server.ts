@@ -3,7 +3,7 @@ import '../pipeline/program/runtime.js'
 import { settingsHelp } from '../pipeline/program/settings.ts'
 import { checkApi, runEntry } from './check-config.ts'
 import { SETTINGS } from './config.ts'
-import { onReloadSignal, onStopSignal } from './process/entry.ts'
+import { onReloadSignal, stopSignal } from './process/entry.ts'
 import { serve } from './serve.ts'
 
 const USAGE = `npm run serve: the API over the published snapshots, without a run of the pipeline.
@@ -11,7 +11,9 @@ const USAGE = `npm run serve: the API over the published snapshots, without a ru
 ${settingsHelp(SETTINGS)}`
 
 await runEntry(USAGE, checkApi, async (settings, log) => {
+  const signal = stopSignal()
   const service = await serve(settings, { log, environment: process.env })
-  onStopSignal(() => void service.close())
+  if (signal.aborted) return await service.close()
+  signal.addEventListener('abort', () => void service.close())
   onReloadSignal(() => void service.reload())
 })

@@ -9,7 +9,7 @@ import { createFirstKey } from './accounts/key-store.ts'
 import { keepRunning, runProgram } from './process/child-processes.ts'
 import { checkAll, runEntry } from './check-config.ts'
 import { SETTINGS, type Settings } from './config.ts'
-import { onReloadSignal, onStopSignal } from './process/entry.ts'
+import { onReloadSignal, stopSignal } from './process/entry.ts'
 import type { Log } from './process/log.ts'
 import { BASE_PATH } from './paths.ts'
 import { serve } from './serve.ts'
@@ -31,10 +31,7 @@ The settings of the pipeline count too: npm run nightly -- --help`
 await runEntry(USAGE, checkAll, start)
 
 async function start(settings: Settings, log: Log): Promise<void> {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  onStopSignal(() => stopping.abort())
-
+  const signal = stopSignal()
   const ending = await runProgram(NIGHTLY, ['run', '--with-sample', '--brief'], signal)
   if (signal.aborted) return
   // After a failed run the API starts all the same, with earlier snapshots, if any.

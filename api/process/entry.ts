@@ -27,6 +27,13 @@ export function onStopSignal(stop: () => void): void {
   for (const signal of STOP_SIGNALS) process.on(signal, listener)
 }
 
+/** Aborts on the first SIGTERM or SIGINT, as `onStopSignal`: listened for from the start, before others can hear of it. */
+export function stopSignal(): AbortSignal {
+  const stopping = new AbortController()
+  onStopSignal(() => stopping.abort())
+  return stopping.signal
+}
+
 /** Calls `reload` on each SIGHUP. Exception: the one of a closed terminal counts as SIGTERM. */
 export function onReloadSignal(reload: () => void): void {
   const inTerminal = isatty(STDIN)
