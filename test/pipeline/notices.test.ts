@@ -1,4 +1,4 @@
-/** CONTRACT 9, notices of the nightly run: they reach a real server, are retried, and never fail a run. */
+/** CONTRACT 9: notices of the nightly run: they reach a real server, are retried, and never fail a run. */
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-/** CONTRACT 9, the nightly schedule: a run that met a held lock is repeated, and the operator hears of it. */
+/** CONTRACT 9: the nightly schedule: a run that met a held lock is repeated, and the operator hears of it. */
 import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'

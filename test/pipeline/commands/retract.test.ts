@@ -1,4 +1,4 @@
-/** CONTRACT 4.6 and 9, retract: removes a snapshot, keeps its reason, and never reuses its identifier. */
+/** CONTRACT 4.6 and 9: `retract` removes a snapshot, keeps its reason, and never reuses its identifier. */
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** CONTRACT 9, verify: published files that were damaged on disk are named, and the operator gets a notice. */
+/** CONTRACT 9: `verify`: published files that were damaged on disk are named, and the operator gets a notice. */
 import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'

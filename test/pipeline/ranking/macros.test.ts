@@ -1,4 +1,4 @@
-/** The macros of a published file clamp and reject dates as the API does (CONTRACT 4.1), also in an attached database. */
+/** CONTRACT 4.1: the macros of a published file clamp and reject dates as the API does, also in an attached database. */
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

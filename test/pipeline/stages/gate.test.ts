@@ -1,4 +1,4 @@
-/** CONTRACT 9, exit code 1, and data that is valid but incomplete: an unusual snapshot is blocked with its figures, and published once it is accepted. */
+/** CONTRACT 9: data that is valid but incomplete: an unusual snapshot is blocked with its figures, and published once it is accepted. */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
