@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { publish, queryCurrent, TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/pipeline/nightly.ts'
-import { parseCsv } from '../support/pipeline/oracle-reading.ts'
+import { readCsv } from '../support/pipeline/oracle.ts'
 
 const PUBLISHED = join(REPOSITORY, 'test', 'golden', 'published')
 const SAMPLE = join(REPOSITORY, 'data', 'sample')
@@ -229,7 +229,7 @@ function weekly(week: string, app: string) {
 
 /** The rows of a published CSV file; a missing column and an empty cell are an empty text. */
 function readPublished(file: 'usage_weekly.csv' | 'rankings_weekly.csv') {
-  return parseCsv(readFileSync(join(PUBLISHED, file), 'utf8')).map((row) => {
+  return readCsv(readFileSync(join(PUBLISHED, file), 'utf8')).map((row) => {
     const cell = (column: string) => row?.[column] ?? ''
     return {
       window_end: cell('window_end'),
