@@ -5,25 +5,24 @@
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 import { ToolCalls } from './tool-calls.ts'
 
-type Meaning = 'length' | 'content_filter' | 'error'
-
-/** Words of Anthropic, Gemini, Bedrock, Mistral and OpenAI's other API. */
-const LENGTH =
-  'length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
-  'model_context_window_exceeded'
-/** Words of Bedrock, Anthropic, Gemini, Zhipu and Cohere. */
-const FILTER =
-  'content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
-  'blocklist spii sensitive error_toxic'
-/** Words of SGLang, vLLM, Zhipu and DeepSeek. */
-const ERROR = 'error abort network_error engine_error failed timeout insufficient_system_resource'
-
-/** In lower case with underscores. Other words end a choice like `stop`; calls are recognised by their presence. */
-const MEANINGS: ReadonlyMap<string, Meaning> = new Map([
-  ...LENGTH.split(' ').map((word) => [word, 'length'] as const),
-  ...FILTER.split(' ').map((word) => [word, 'content_filter'] as const),
-  ...ERROR.split(' ').map((word) => [word, 'error'] as const),
-])
+/**
+ * Providers' words for the end of a choice, in lower case with underscores: of a limit (Anthropic, Gemini, Bedrock, Mistral,
+ * OpenAI's other API), a filter (Bedrock, Anthropic, Gemini, Zhipu, Cohere) and an error (SGLang, vLLM, Zhipu, DeepSeek).
+ * Other words mean `stop`; tool calls are recognised by their presence.
+ */
+const MEANINGS = [
+  [
+    'length',
+    ' length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
+      'model_context_window_exceeded ',
+  ],
+  [
+    'content_filter',
+    ' content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
+      'blocklist spii sensitive error_toxic ',
+  ],
+  ['error', ' error abort network_error engine_error failed timeout insufficient_system_resource '],
+] as const
 
 /** Words for a choice that goes on (Alibaba Model Studio, Gemini). */
 const GOES_ON = ['', 'null', 'finish_reason_unspecified']
@@ -35,20 +34,18 @@ export function nativeFinish({ finish_reason: snake, finishReason: camel }: Json
 }
 
 /** What the provider's word means, if it is more than `stop`. */
-export function meaningOf(native: string | undefined): Meaning | undefined {
-  return MEANINGS.get(native?.toLowerCase().replaceAll('-', '_') ?? '')
+export function meaningOf(native: string | undefined): (typeof MEANINGS)[number][0] | undefined {
+  const word = native?.toLowerCase().replaceAll('-', '_')
+  return MEANINGS.find(([, words]) => words.includes(` ${word} `))?.[0]
 }
 
 /** A choice as far as it was read: a `message` is the whole of it, a `delta` a part. */
 export class Choice {
   readonly tools = new ToolCalls()
   readonly index: number
-  /** Whether it came as a whole message. */
-  hasMessage = false
   #hasBegun = false
   /** The provider's word for its end. */
   #native: string | undefined
-  #hasFunctionCall = false
   /** Members beside its finish. */
   #more: JsonObject = {}
 
@@ -74,7 +71,6 @@ export class Choice {
     const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(choice)
     const { delta: sent, message: whole = sent, ...rest } = members
     this.#native = nativeFinish(choice) ?? this.#native
-    this.hasMessage ||= isObject(members['message'])
     const { delta, hasContent } = this.#readDelta(isObject(whole) ? whole : {})
     const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
     if (isEmpty && this.isOver) this.#more = { ...this.#more, ...rest }
@@ -86,7 +82,6 @@ export class Choice {
   #readDelta(sent: JsonObject): { readonly delta: JsonObject; readonly hasContent: boolean } {
     const { tool_calls: calls, role: _role, ...delta }: Record<string, unknown> = plainMessage(sent)
     const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
-    this.#hasFunctionCall ||= isObject(delta['function_call'])
     const parts = this.tools.read(calls)
     if (parts.length > 0) delta['tool_calls'] = parts
     return { delta, hasContent }
@@ -103,9 +98,10 @@ export class Choice {
    * own word is beside it if it differs.
    */
   ending(): JsonObject {
-    const called = this.tools.isEmpty ? (this.#hasFunctionCall ? 'function_call' : 'stop') : 'tool_calls'
+    const answered = this.#native === 'function_call' ? 'function_call' : 'stop'
+    const called = this.tools.isEmpty ? answered : 'tool_calls'
     const known = meaningOf(this.#native)
-    const finish = known === 'length' || known === 'content_filter' ? known : called
+    const finish = known === undefined || known === 'error' ? called : known
     return {
       ...this.#more,
       index: this.index,

@@ -1,8 +1,8 @@
 /** The reply of one attempt, read chunk by chunk and rewritten for strict clients: as chunks, or as a whole. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 import { Choice, meaningOf, nativeFinish } from './choice.ts'
-import { DONE, type ProviderChunk } from './chunks.ts'
 import { AttemptFailure, failureOf, isError } from './failures.ts'
+import { DONE } from './provider.ts'
 import { indexOf } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
@@ -18,6 +18,8 @@ export interface ReplyIdentity {
 const OK = 200
 /** Members that are written anew. */
 const REWRITTEN = ['id', 'object', 'created', 'model', 'choices', 'usage'] as const
+/** Chunks without content that are passed on before the first token. */
+const SILENT_CHUNKS = 64
 
 /** Milliseconds to wait once every choice is over: for the end, and for the usage if it is not known. */
 const END_MS = 1000
@@ -42,9 +44,10 @@ export class Completion {
   #more: JsonObject = {}
   #hasContent = false
   #endedWithContent = false
-  #isDone = false
-  #isEnded = false
-  #failure: AttemptFailure | undefined
+  /** Chunks without content so far. */
+  #silent = 0
+  /** What ended it, if anything: [DONE], or an error, a break or the end of the body. */
+  #end: AttemptFailure | typeof DONE | undefined
 
   /** `expected`: the requested number of choices. */
   constructor(identity: ReplyIdentity, expected: unknown) {
@@ -52,25 +55,22 @@ export class Completion {
     this.#expected = typeof expected === 'number' ? expected : 1
   }
 
-  /** Reads the next chunk. Returns it for the client, without its identity; undefined if nothing of it is sent yet. */
-  read({ value, isError: isMarked }: ProviderChunk): JsonObject | undefined {
-    // Some send the usage after [DONE].
-    if (this.#isDone && isObject(value)) this.#noteUsage(value)
-    if (this.isOver) return undefined
-    if (value === DONE) {
-      this.#isDone = true
-      // A message without a finish is an answer too.
-      if (!this.#areOver) this.#hasContent ||= this.#all.some(({ hasMessage }) => hasMessage)
-      return undefined
-    }
-    this.#failure = isObject(value) && !isMarked ? errorIn(value) : failureOf(OK, value)
-    return isObject(value) && !this.isOver ? this.#readValue(value) : undefined
+  /** Reads chunks of the provider; returns those for the client, without their identity. */
+  read(values: readonly unknown[]): readonly JsonObject[] {
+    return values.flatMap((value) => {
+      // Some send the usage after [DONE].
+      if (this.#end === DONE && isObject(value)) this.#noteUsage(value)
+      if (this.isOver) return []
+      this.#end = endIn(value)
+      const chunk = isObject(value) && !this.isOver ? this.#readChunk(value) : undefined
+      const isSent = chunk !== undefined && (this.isMeaningful || this.#silent++ < SILENT_CHUNKS)
+      return isSent ? [chunk] : []
+    })
   }
 
   /** The body has ended, or with a `failure` broken. */
-  end(failure?: AttemptFailure): void {
-    this.#isEnded = true
-    this.#failure ??= failure
+  end(failure = new AttemptFailure(this.isMeaningful ? 'cut' : 'invalidReply')): void {
+    this.#end ??= failure
   }
 
   /** Whether it is an answer from here on. */
@@ -80,15 +80,16 @@ export class Completion {
 
   /** Whether nothing more is read. */
   get isOver(): boolean {
-    return this.#isDone || this.#isEnded || this.#failure !== undefined
+    return this.#end !== undefined
   }
 
   /** Why a reply that is over is not whole. A break after the end of every choice loses nothing. */
   get failure(): AttemptFailure | undefined {
+    if (this.#areOver) return undefined
+    if (this.#end !== DONE) return this.#end
     const isHalfCalled = this.#all.some(({ isOver, tools }) => !isOver && tools.isHalf)
-    const isWhole = this.#areOver || (this.#isDone && this.#hasContent && !isHalfCalled)
-    if (isWhole || !this.isOver) return undefined
-    return this.#failure ?? new AttemptFailure(this.isMeaningful ? 'cut' : 'invalidReply')
+    if (this.#hasContent && !isHalfCalled) return undefined
+    return new AttemptFailure(this.#hasContent ? 'cut' : 'invalidReply')
   }
 
   /** Milliseconds to wait for the rest once every requested choice is over; undefined before. */
@@ -146,7 +147,7 @@ export class Completion {
     }
   }
 
-  #readValue(value: JsonObject): JsonObject | undefined {
+  #readChunk(value: JsonObject): JsonObject | undefined {
     if (!this.#isIdentityFixed) this.#identity = identityIn(value, this.#identity)
     this.#noteUsage(value)
     this.#endedWithContent = false
@@ -187,8 +188,10 @@ export class Completion {
   }
 }
 
-/** The error that a chunk is, or that ended one of its choices. */
-function errorIn(value: JsonObject): AttemptFailure | undefined {
+/** What a chunk ends the reply with: [DONE], or the error that it is, or that ended one of its choices. */
+function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
+  if (value === DONE || value instanceof AttemptFailure) return value
+  if (!isObject(value)) return failureOf(OK, value)
   for (const choice of objectsIn(value['choices'])) {
     const native = nativeFinish(choice)
     if (meaningOf(native) === 'error' || isObject(choice['error']))

@@ -72,16 +72,20 @@ const providerSchema = z.strictObject({
 })
 type ProviderEntry = z.infer<typeof providerSchema>
 
-/** Details of a model, for clients that query its limits and prices. */
-const modelDetailsSchema = z.strictObject({
+/** A model: its providers, and details for clients that query its limits and prices. */
+const modelSchema = z.strictObject({
   name: z.string().min(1).optional(),
   description: z.string().optional(),
   context_length: tokens.optional(),
   max_completion_tokens: tokens.optional(),
   pricing: z.object({ prompt: price, completion: price }).catchall(price).optional(),
+  providers: z
+    .array(providerSchema)
+    .min(1, 'must name at least one provider')
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, {
+      error: 'must name each provider once',
+    }),
 })
-
-export type ModelDetails = z.infer<typeof modelDetailsSchema>
 
 const limitsSchema = z.strictObject({
   /** Maximum time of one request with all its attempts, in milliseconds. */
@@ -91,17 +95,7 @@ const limitsSchema = z.strictObject({
 })
 
 const fileSchema = z.strictObject({
-  models: z.record(
-    z.string().regex(/^[^\s/]+\/\S+$/, 'must have the form author/slug'),
-    modelDetailsSchema.extend({
-      providers: z
-        .array(providerSchema)
-        .min(1, 'must name at least one provider')
-        .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, {
-          error: 'must name each provider once',
-        }),
-    }),
-  ),
+  models: z.record(z.string().regex(/^[^\s/]+\/\S+$/, 'must have the form author/slug'), modelSchema),
   limits: limitsSchema.prefault({}),
 })
 
@@ -115,10 +109,13 @@ export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env'
   readonly breaker: Breaker
 }
 
+export interface Model extends Omit<z.infer<typeof modelSchema>, 'providers'> {
+  /** The available ones, in the order of the file. */
+  readonly providers: readonly Provider[]
+}
+
 export interface Configuration {
-  /** Available providers by model, in the order of the file. */
-  readonly models: ReadonlyMap<string, readonly Provider[]>
-  readonly details: ReadonlyMap<string, ModelDetails>
+  readonly models: ReadonlyMap<string, Model>
   readonly limits: z.infer<typeof limitsSchema>
   /** Last change of the file, in seconds of Unix time. */
   readonly writtenAt: number
@@ -169,20 +166,19 @@ export async function readConfiguration(
   const { json, writtenAt } = await readJsonFile(path)
   const parsed = fileSchema.safeParse(json)
   if (!parsed.success) throw faulty(path, describe(parsed.error))
-  const { models: entries, limits } = parsed.data
-  const models = new Map<string, readonly Provider[]>()
+  const { models, limits } = parsed.data
   const warnings: string[] = []
-  for (const [model, { providers }] of Object.entries(entries)) {
-    const usable: Provider[] = []
-    for (const entry of providers) {
-      const { provider, missing } = readProvider(entry, environment, dirname(path))
-      const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
-      if (missing.length === 0) usable.push(provider)
-      else warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
-    }
-    models.set(model, usable)
+  const usable = (model: string, entry: ProviderEntry): readonly Provider[] => {
+    const { provider, missing } = readProvider(entry, environment, dirname(path))
+    if (missing.length === 0) return [provider]
+    const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
+    warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
+    return []
   }
-  return { models, details: new Map(Object.entries(entries)), limits, writtenAt, warnings }
+  const configured = Object.entries(models).map(([name, { providers, ...details }]) => {
+    return [name, { ...details, providers: providers.flatMap((entry) => usable(name, entry)) }] as const
+  })
+  return { models: new Map(configured), limits, writtenAt, warnings }
 }
 
 /** The file's content and the time of its last change, in seconds of Unix time. */

@@ -113,10 +113,11 @@ interface Meaning {
   readonly words?: RegExp
 }
 
-const anyOf = (...patterns: readonly string[]): RegExp => new RegExp(patterns.join('|'), 'i')
+const anyOf = (...patterns: readonly string[]): RegExp =>
+  new RegExp(patterns.join('|').replaceAll('#', '^:?'), 'im')
 
 /**
- * In the order of matching; `#` marks a code of the provider. A status alone means little: some reject a bad key with
+ * In the order of matching; `#` marks the begin of a text or number. A status alone means little: some reject a bad key with
  * 400, and an empty account with 429.
  */
 const MEANINGS: readonly Meaning[] = [
@@ -213,30 +214,24 @@ const MEANINGS: readonly Meaning[] = [
   { kind: 'rateLimited', status: [429] },
 ]
 
-function kindOf(code: number, text: string): FailureKind {
+function kindOf(status: number, json: string): FailureKind {
+  // Each text and number on a line of its own.
+  const lines = json.replaceAll(/(?:[_ ]|\\[nrt])+/g, ' ').replaceAll(/(?<!\\)"/g, '\n')
   const known = MEANINGS.find(
-    ({ status, words }) => status?.includes(code) !== false && words?.test(text) !== false,
+    (one) => one.status?.includes(status) !== false && one.words?.test(lines) !== false,
   )
   // Any other 4xx is the operator's.
-  const otherwise = code < 400 ? 'invalidReply' : code < 500 ? 'operator' : 'failed'
-  return known?.kind ?? otherwise
+  return known?.kind ?? (status < 400 ? 'invalidReply' : status < 500 ? 'operator' : 'failed')
 }
 
-const CODE_KEYS = new Set(
-  'code type status reason status_code statusCode error_type error_code __type'.split(' '),
-)
-const MESSAGE_KEYS = new Set(
-  'message Message msg detail error status_msg error_msg error_message raw title'.split(' '),
-)
-const NESTED_KEYS = 'error detail message innererror base_resp metadata details errors'.split(' ')
-const NESTED_LEVELS = 4
-const NESTED_OBJECTS = 8
-const MESSAGE_CHARACTERS = 2000
+/** Members that describe an error, alone, in a list, or inside one another. */
+const DESCRIBING = (
+  'code type status reason status_code statusCode error_type error_code __type ' +
+  'message Message msg detail error status_msg error_msg error_message raw title param retryDelay retry_after ' +
+  'innererror base_resp metadata details errors'
+).split(' ')
+const DESCRIPTION_CHARACTERS = 8000
 const RETRY_SECONDS_AT_MOST = 3600
-
-/** Members that mark data without choices and usage as an error. */
-const ERROR_KEYS =
-  'message Message msg detail code errors error_code error_msg error_message statusCode'.split(' ')
 
 /**
  * The failure behind an error of a provider.
@@ -245,29 +240,31 @@ const ERROR_KEYS =
  * @param retryAfterMs the wait in milliseconds from the headers.
  */
 export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
-  const isPage = typeof body === 'string'
-  const members = isPage ? [['message', body.replaceAll(/<[^>]*>/g, ' ')] as const] : [...membersOf(body)]
-  const found = members.filter(([key, value]) => CODE_KEYS.has(key) && /^[\w.:#-]{1,80}$/.test(String(value)))
-  const words = found.map(([, value]) => String(value).replaceAll('_', ' '))
-  const message = messageIn(members)
-  const meant = status < 300 ? (words.map(Number).find(isErrorStatus) ?? status) : status
-  const waitMs = retryAfterMs ?? waitIn(members, message)
-  return new AttemptFailure(kindOf(meant, [...words.map((word) => `#${word}`), message].join(' ')), {
+  const described = typeof body === 'string' ? body.replaceAll(/<[^>]*>/g, ' ') : body
+  const json = JSON.stringify(described, DESCRIBING).slice(0, DESCRIPTION_CHARACTERS)
+  const [, code] = /"\w*(?:code|status)":"?([45]\d\d)\b/i.exec(json) ?? []
+  const meant = status < 300 ? Number(code ?? status) : status
+  const waitMs = retryAfterMs ?? waitIn(json)
+  return new AttemptFailure(kindOf(meant, json), {
     status: meant < 300 ? undefined : meant,
-    retryAfterSeconds:
-      waitMs === undefined ? undefined : Math.min(Math.ceil(waitMs / 1000), RETRY_SECONDS_AT_MOST),
-    code: nameIn(members, 'code'),
-    param: nameIn(members, 'param'),
-    detail: message === '' ? undefined : message,
+    retryAfterSeconds: waitMs && Math.min(Math.ceil(waitMs / 1000), RETRY_SECONDS_AT_MOST),
+    code: nameIn(json, 'code'),
+    param: nameIn(json, 'param'),
+    detail: json,
   })
 }
+
+/** Members that mark data without choices and usage as an error. */
+const MARKING = 'message Message msg detail code errors error_code error_msg error_message statusCode'.split(
+  ' ',
+)
 
 /** Whether data of a stream, or a whole reply, is an error instead of an answer. */
 export function isError(value: JsonObject): boolean {
   const { error, base_resp: minimax, choices, usage } = value
   if (isErrorValue(error) || (isObject(minimax) && isErrorValue(minimax['status_code']))) return true
   if (objectsIn(choices).length > 0 || isObject(usage)) return false
-  return ERROR_KEYS.some((key) => isErrorValue(value[key]))
+  return MARKING.some((key) => isErrorValue(value[key]))
 }
 
 const KEY_CHARACTERS = 6
@@ -285,39 +282,14 @@ export function redacted(message: string, headers: Readonly<Record<string, strin
   return known.replaceAll(KEYS, '[key]').slice(0, LOGGED_CHARACTERS)
 }
 
-/** The members that describe an error, outer ones first: it stands alone, in a list, or inside of another object. */
-function* membersOf(body: unknown, levels = NESTED_LEVELS): Generator<readonly [string, unknown]> {
-  if (levels === 0) return
-  for (const object of objectsIn(Array.isArray(body) ? body : [body]).slice(0, NESTED_OBJECTS)) {
-    yield* Object.entries(object)
-    for (const key of NESTED_KEYS) yield* membersOf(object[key], levels - 1)
-  }
-}
-
-type Members = readonly (readonly [key: string, value: unknown])[]
-
-function messageIn(members: Members): string {
-  const texts = members.filter(([key, value]) => MESSAGE_KEYS.has(key) && typeof value === 'string')
-  const text = texts.map(([, value]) => value).join(' ')
-  return text.slice(0, MESSAGE_CHARACTERS).replaceAll(/\s+/g, ' ').trim()
-}
-
 /** A short name that clients may see: keys have more digits, and messages have spaces. */
-function nameIn(members: Members, wanted: string): string | undefined {
-  for (const [key, value] of members) {
-    if (key !== wanted || typeof value !== 'string') continue
-    if (/^[a-z_](?!(?:.*\d){5})[\w.[\]-]{1,63}$/i.test(value)) return value
-  }
-  return undefined
+function nameIn(json: string, member: 'code' | 'param'): string | undefined {
+  return new RegExp(`"${member}":"([a-z_](?!(?:[^"]*\\d){5})[\\w.[\\]-]{1,63})"`, 'i').exec(json)?.[1]
 }
 
 /** Some providers send every error member with every reply, empty or 0 without an error. */
 function isErrorValue(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && value !== false && Number(value) !== 0
-}
-
-function isErrorStatus(number: number): boolean {
-  return Number.isInteger(number) && number >= 400 && number <= 599
 }
 
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
@@ -326,13 +298,11 @@ const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 10
  * The wait in milliseconds: Gemini has it as a member, others in words, such as "Please try again in 1m2.5s", "retry
  * after 20 seconds" or "please wait 40000 seconds".
  */
-function waitIn(members: Members, message: string): number | undefined {
-  const [, delay] = members.find(([key]) => key === 'retryDelay' || key === 'retry_after') ?? []
-  const stated =
-    /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(
-      message,
-    )?.[1]
-  const text = typeof delay === 'string' || typeof delay === 'number' ? `${delay}s` : (stated ?? '')
+function waitIn(json: string): number | undefined {
+  const [, member] = /"retry(?:Delay|_after)":"?([\d.]+(?:ms)?)/.exec(json) ?? []
+  const [, words = ''] =
+    /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(json) ?? []
+  const text = member === undefined ? words : `${member}s`
   let sum = 0
   for (const [, number, unit = ''] of text.toLowerCase().matchAll(/([\d.]+) ?(ms|[hms])/g))
     sum += Number(number) * (UNITS[unit] ?? 0)

@@ -1,13 +1,10 @@
 /** Which providers are tried for a request, in which order, and the error if none serves it. */
 import { ApiError } from '../http/errors.ts'
 import { MODELS_PATH } from '../paths.ts'
-import type { Log } from '../process/log.ts'
 import { shorten } from '../untrusted/shorten.ts'
-import type { Attempt, Candidate, ChatCall } from './call.ts'
+import type { Candidate } from './attempt.ts'
 import type { Configuration, Provider } from './configuration.ts'
-import { redacted, type AttemptFailure, type ErrorType } from './failures.ts'
-import type { ChatMetrics } from './metrics.ts'
-import { asFailure } from './provider.ts'
+import type { AttemptFailure, ErrorType } from './failures.ts'
 import type { AttemptRecord } from './records.ts'
 import { invalidRequest, type ChatRequest, type Preferences } from './request.ts'
 
@@ -16,14 +13,12 @@ const OPERATOR_SECONDS = 60
 /** Delays clients that retry by themselves, some for an hour. */
 const RETRY_AFTER_SECONDS = 5
 
-interface Routing {
+/** What is tried for a request, in this order. */
+export interface Routing {
   readonly candidates: readonly Candidate[]
   /** Maximum time of all attempts, in milliseconds. */
   readonly totalMs: number
 }
-
-/** A request with its candidates. */
-export type RoutedCall = Routing & { readonly call: ChatCall }
 
 /**
  * The providers of the requested models, model after model. Models that are not configured are skipped.
@@ -46,7 +41,7 @@ export function candidatesFor(
     const unknown = names.map((name) => `"${shorten(name)}"`).join(', ')
     throw invalidRequest(`Unknown model: ${unknown}; ${MODELS_PATH} lists the models`)
   }
-  const available = known.map((model) => [model, models.get(model) ?? []] as const)
+  const available = known.map((model) => [model, models.get(model)?.providers ?? []] as const)
   const all = available.flatMap(([, providers]) => providers)
   if (all.length === 0) {
     throw unavailable('No provider of the model is available: the operator has to set their keys')
@@ -83,66 +78,10 @@ function unavailable(message: string): ApiError {
   })
 }
 
-interface FailedAttempt {
+/** A provider that did not serve. */
+export interface FailedAttempt {
   readonly failure: AttemptFailure
   readonly record: AttemptRecord
-}
-
-/** Tries one provider after another until one serves the request. */
-export class Fallback {
-  readonly #metrics: ChatMetrics
-  readonly #log: Log
-
-  constructor(metrics: ChatMetrics, log: Log) {
-    this.#metrics = metrics
-    this.#log = log
-  }
-
-  /**
-   * The first attempt that serves; the caller ends it with `ended`.
-   * @param serve makes an attempt: resolves once the provider serves, or throws. `isLastModel`: no other model is left.
-   * @throws {ApiError} if none does.
-   */
-  async firstServing<Served>(
-    { call, candidates, totalMs }: RoutedCall,
-    serve: (attempt: Attempt, isLastModel: boolean) => Promise<Served>,
-  ): Promise<Served> {
-    const failed: FailedAttempt[] = []
-    for (const candidate of candidates) {
-      if (call.isDisconnected || call.isCancelled || call.elapsedMs >= totalMs) break
-      const last = failed.at(-1)
-      if (last !== undefined) this.#metrics.fellBack(last.record)
-      candidate.provider.breaker.began(performance.now())
-      const attempt = call.begin(candidate, totalMs - call.elapsedMs)
-      try {
-        const served = await serve(attempt, candidate.model === candidates.at(-1)?.model)
-        candidate.provider.breaker.succeeded()
-        return served
-      } catch (error) {
-        const failure = asFailure(error, attempt.signal)
-        failed.push({ failure, record: this.ended(call, attempt, failure) })
-      }
-    }
-    throw notServed(failed)
-  }
-
-  /** Ends an attempt; `failure` if it did not serve, or was cut. */
-  ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = call.ended(attempt, failure)
-    this.#metrics.attemptFinished(record)
-    if (failure === undefined || failure.kind === 'cancelled') return record
-    const { breaker, headers } = attempt.candidate.provider
-    const { code, detail, cause, retryAfterSeconds } = failure.facts
-    if (failure.rule.harmless !== true) breaker.failed(performance.now(), retryAfterSeconds)
-    const { model, provider, status, duration_ms: ms } = record
-    const facts = { request_id: call.facts.requestId, model, provider, kind: failure.kind, status, code, ms }
-    const shown = detail !== undefined && { detail: redacted(detail, headers) }
-    this.#log.warn(
-      { ...facts, ...shown, ...(cause !== undefined && { err: cause }) },
-      'provider did not serve',
-    )
-    return record
-  }
 }
 
 /** The most useful error for the caller comes first: agents shorten their context and retry. */
@@ -158,7 +97,7 @@ const NO_TIME =
   'send it faster, or ask the operator to raise limits.total_ms of the routing configuration'
 
 /** The error for failed attempts (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on. */
-function notServed(attempts: readonly FailedAttempt[]): ApiError {
+export function notServed(attempts: readonly FailedAttempt[]): ApiError {
   const { status, facts, headers } = meaningOf(attempts.map(({ failure }) => failure))
   const sentences = attempts.map(
     ({ failure, record }) => `${record.provider} (${record.model}) ${failure.message}`,

@@ -104,7 +104,7 @@ function showState(registry: Registry, { models, records }: Observed): void {
     registers: [registry],
     collect() {
       breakers.reset()
-      for (const [model, providers] of models.current()?.models ?? [])
+      for (const [model, { providers }] of models.current()?.models ?? [])
         for (const { name: provider, breaker } of providers)
           breakers.set({ model, provider }, breaker.isOpen ? 1 : 0)
     },

@@ -1,6 +1,7 @@
 /**
- * The client that posts completions to providers. A request carries its provider's headers and none of the caller's.
- * Redirects are not followed. Of the reply, only status, body, coding and retry times are read.
+ * Talks to providers: posts completions, and reads the bytes of their replies as chunks, whatever their form. A request
+ * carries its provider's headers and none of the caller's. Redirects are not followed. Of the head of a reply, only
+ * status, coding and retry times are read.
  */
 import { once } from 'node:events'
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
@@ -8,9 +9,10 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createUnzip } from 'node:zlib'
+import { createParser } from 'eventsource-parser'
 import { retryAfterMs } from '../http/headers.ts'
 import { codeOf } from '../process/system-errors.ts'
-import { parseJson } from '../untrusted/json.ts'
+import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureOf } from './failures.ts'
 
@@ -142,4 +144,86 @@ export function asFailure(error: unknown, signal: AbortSignal): AttemptFailure {
 export function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
   const failure = asFailure(error, signal)
   return failure.kind === 'connection' ? new AttemptFailure('cut', { cause: error }) : failure
+}
+
+/** What ends a stream. */
+export const DONE = '[DONE]'
+
+const OK = 200
+/** Maximum characters of a reply that is held as a whole. */
+const REPLY_CHARACTERS = 64 * 1024 * 1024
+/** Maximum characters of one event: image models send a whole image in base64. */
+const EVENT_CHARACTERS = 16 * 1024 * 1024
+/** Such a body is not a stream of events, whatever its content type. */
+const JSON_BEGINS = /^\s*[[{]/
+
+/**
+ * The chunks in `body`, grouped by read; an empty group for a keep-alive. A chunk is parsed JSON, otherwise the text as it
+ * was sent, DONE at the end, or the failure that its event is marked as. A whole reply is a stream with one chunk. The
+ * body stays open when reading stops.
+ * @param isStream whether events are passed on as they come: then their sum has no limit.
+ * @throws {AttemptFailure} if a limit is exceeded.
+ */
+export async function* readChunks(
+  body: Readable,
+  isStream: boolean,
+): AsyncGenerator<readonly unknown[], void> {
+  const events = createEventReader()
+  const decoder = new TextDecoder()
+  let characters = 0
+  let json = ''
+  let form: 'unknown' | 'events' | 'json' = 'unknown'
+  for await (const part of body.iterator({ destroyOnReturn: false })) {
+    const text = decoder.decode(part, { stream: true })
+    if (form === 'unknown' && text.trim() !== '') form = JSON_BEGINS.test(text) ? 'json' : 'events'
+    characters += text.length
+    const isBounded = form !== 'events' || !isStream
+    if (isBounded && characters > REPLY_CHARACTERS) throw new AttemptFailure('invalidReply')
+    if (form === 'events') yield events.read(text)
+    else json += text
+  }
+  yield form === 'events' ? events.end() : chunksOfJson(json)
+}
+
+/** A reader of server-sent events that returns the chunks of its input. */
+function createEventReader() {
+  const chunks: unknown[] = []
+  const fail = (data: string) => chunks.push(failureOf(OK, parseJson(data) ?? data))
+  const parser = createParser({
+    maxBufferSize: EVENT_CHARACTERS,
+    onEvent({ event, data }) {
+      if (event === 'error') fail(data)
+      // Some servers send an empty event as a keep-alive.
+      else if (data.trim() !== '') chunks.push(...chunksOfText(data))
+    },
+    onError({ type, field, value = '' }) {
+      if (type === 'max-buffer-size-exceeded') chunks.push(new AttemptFailure('invalidReply'))
+      // llama.cpp marks an error by a field of its own.
+      else if (field === 'error') fail(value)
+    },
+  })
+  function read(text: string): readonly unknown[] {
+    parser.feed(text)
+    return chunks.splice(0)
+  }
+  // Some servers omit the blank line after the last event.
+  return { read, end: () => read('\n\n') }
+}
+
+/** One value, or a list of them. */
+function chunksOfJson(text: string): readonly unknown[] {
+  const value = parseJson(text)
+  if (value === undefined) return chunksOfText(text)
+  const values: readonly unknown[] = Array.isArray(value) && value.length > 0 ? value : [value]
+  return [...values, DONE]
+}
+
+/** One value, or one a line; otherwise the text. */
+function chunksOfText(text: string): readonly unknown[] {
+  const value = parseJson(text)
+  if (value !== undefined) return [value]
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const values = lines.map((line) => (line.trim() === DONE ? DONE : parseJson(line)))
+  const areValues = values.length > 0 && values.every((one) => one === DONE || isObject(one))
+  return areValues ? values : [text]
 }

@@ -5,12 +5,14 @@
  * memory for another try.
  */
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
-import { mkdir, open, type FileHandle } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, ftruncateSync, mkdirSync, openSync, write } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import type { Log } from '../process/log.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
+import { codeOf, unlessAbsent } from '../process/system-errors.ts'
 
 /** One attempt at a provider. */
 export interface AttemptRecord {
@@ -64,28 +66,22 @@ export interface UsageRecord {
 /** The log line with a record that could not be written; `usage_record` holds it. */
 export const NOT_WRITTEN = 'a usage record could not be written to its file'
 
-const RETRY_MS = 1000
-const SYNC_MS = 1000
+/** How often waiting records are tried again, and written ones synced. */
+const EVERY_MS = 1000
 /** How long a request waits for the log. */
 const LOG_MS = 1000
 /** Maximum bytes of records that wait in memory; the log has those beyond. */
 const WAITING_BYTES = 64 * 1024 * 1024
+
+const writeTo = promisify(write)
+/** Without creating the file. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND
 
 /** A record as it is written. */
 interface Line {
   /** When its request arrived, `YYYY-MM-DDTHH`: its file. */
   readonly hour: string
   readonly text: string
-}
-
-interface OpenFile {
-  readonly hour: string
-  readonly path: string
-  readonly handle: FileHandle
-  readonly inode: number
-  /** Bytes in whole lines. */
-  size: number
-  isDirty: boolean
 }
 
 /**
@@ -96,24 +92,25 @@ export class UsageRecords {
   readonly #folder: string
   readonly #log: Log
   readonly #enqueue = createSerialQueue()
-  /** The file of the last line; requests that take long reopen an earlier one. */
-  #file: OpenFile | undefined
-  /** In the names of files: differs for each process, and after a file was moved away or could not be written. */
+  /** In the names of files: differs for each process, and after a file was replaced or could not be written. */
   #suffix = makeSuffix()
+  /** The file of the last write. */
+  #last: { readonly path: string; readonly inode: number } | undefined
+  /** Files with lines that a power cut would lose. */
+  readonly #unsynced = new Set<string>()
   /** The next write: records that arrive during a write share it. */
   #next: { readonly lines: Line[]; readonly written: Promise<void> } | undefined
   #waiting: readonly Line[] = []
   #isFailing = false
-  #isUnsynced = false
-  readonly #timers: readonly NodeJS.Timeout[]
+  readonly #timer: NodeJS.Timeout
 
   constructor(dataDir: string, log: Log) {
     this.#folder = join(dataDir, 'raw', 'usage')
     this.#log = log
-    this.#timers = [
-      setInterval(() => void this.#enqueue(() => this.#writeWaiting()), RETRY_MS).unref(),
-      setInterval(() => void this.#sync(), SYNC_MS).unref(),
-    ]
+    this.#timer = setInterval(() => {
+      void this.#enqueue(() => this.#writeWaiting())
+      void this.#sync()
+    }, EVERY_MS).unref()
   }
 
   /** Resolves once the record is written, or is in the log and waits for another try. Never rejects. */
@@ -128,13 +125,11 @@ export class UsageRecords {
     return this.#waiting.length
   }
 
-  /** Tries once more to write what waits, and closes the file. No record may follow. */
+  /** Tries once more to write what waits, and makes it survive a power cut. No record may follow. */
   async close(): Promise<void> {
-    this.#timers.forEach(clearInterval)
-    await this.#enqueue(async () => {
-      await this.#writeWaiting()
-      await this.#closeFile()
-    })
+    clearInterval(this.#timer)
+    await this.#enqueue(() => this.#writeWaiting())
+    await this.#sync()
   }
 
   #startWrite() {
@@ -166,6 +161,20 @@ export class UsageRecords {
     this.#isFailing = false
   }
 
+  /** Makes written lines survive a power cut. */
+  async #sync(): Promise<void> {
+    for (const path of this.#unsynced) {
+      this.#unsynced.delete(path)
+      try {
+        await using file = await open(path)
+        await file.datasync()
+      } catch (error) {
+        if (codeOf(error) === 'ENOENT') continue
+        this.#log.error({ err: error }, 'usage records may not survive a power cut')
+      }
+    }
+  }
+
   /** Appends lines, those of each hour in one write; returns those that could not be written. */
   async #append(lines: readonly Line[]): Promise<readonly Line[]> {
     const failed: Line[] = []
@@ -186,57 +195,37 @@ export class UsageRecords {
    * @throws if that failed; then no file has them.
    */
   async #appendTo(hour: string, bytes: Buffer): Promise<void> {
-    const file = await this.#fileOf(hour)
+    const { path, file, size } = this.#openFile(hour)
     try {
       // Asynchronous on purpose: requests that end during a write share the next one.
-      const { bytesWritten } = await file.handle.write(bytes)
+      const { bytesWritten } = await writeTo(file, bytes)
       if (bytesWritten < bytes.length) throw new Error(`${bytesWritten} of ${bytes.length} bytes fitted`)
-      file.size += bytes.length
-      file.isDirty = true
+      this.#unsynced.add(path)
     } catch (error) {
       // No line may follow half a line.
-      await file.handle.truncate(file.size).catch(() => undefined)
       this.#suffix = makeSuffix()
-      await this.#closeFile()
+      ftruncateSync(file, size)
       throw error
+    } finally {
+      closeSync(file)
     }
   }
 
-  /** The open file of an hour; a new one if it was moved away. */
-  async #fileOf(hour: string): Promise<OpenFile> {
-    const known = this.#file
-    const isInPlace = known && statSync(known.path, { throwIfNoEntry: false })?.ino === known.inode
-    if (isInPlace === true && known?.hour === hour) return known
-    if (isInPlace === false) this.#suffix = makeSuffix()
-    await this.#closeFile()
+  /** Opens the file of an hour for appending: a new one if that of the last write was moved away or replaced. */
+  #openFile(hour: string): { readonly path: string; readonly file: number; readonly size: number } {
     const folder = join(this.#folder, `date=${hour.slice(0, 10)}`)
     const path = join(folder, `chat-${hour.replaceAll('-', '')}Z-${this.#suffix}.ndjson`)
-    await mkdir(folder, { recursive: true })
-    const handle = await open(path, 'a')
-    const { ino: inode, size } = await handle.stat()
-    this.#file = { hour, path, handle, inode, size, isDirty: false }
-    return this.#file
-  }
-
-  /** Makes written lines survive a power cut. */
-  async #sync(): Promise<void> {
-    const file = this.#file
-    if (file?.isDirty !== true) return
-    file.isDirty = false
-    try {
-      await file.handle.datasync()
-      this.#isUnsynced = false
-    } catch (error) {
-      if (!this.#isUnsynced) this.#log.error({ err: error }, 'usage records may not survive a power cut')
-      this.#isUnsynced = true
+    const known = this.#last?.path === path ? this.#last : undefined
+    if (known === undefined) mkdirSync(folder, { recursive: true })
+    const file = unlessAbsent(() => openSync(path, known === undefined ? 'a' : APPEND))
+    const { ino: inode, size } = file === undefined ? { ino: 0, size: 0 } : fstatSync(file)
+    if (file !== undefined && (known === undefined || known.inode === inode)) {
+      this.#last = { path, inode }
+      return { path, file, size }
     }
-  }
-
-  async #closeFile(): Promise<void> {
-    const file = this.#file
-    await this.#sync()
-    this.#file = undefined
-    await file?.handle.close().catch(() => undefined)
+    if (file !== undefined) closeSync(file)
+    this.#suffix = makeSuffix()
+    return this.#openFile(hour)
   }
 }
 

@@ -1,11 +1,15 @@
-/** Chat requests: as callers send them, and as providers receive them (CONTRACT 6). */
+/** Chat requests: the app and the body as callers send them, and the body as providers receive it (CONTRACT 6). */
+import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
+import { appNamed, cleanName, identityOfAddress, NAMED } from '../../pipeline/contract/app-identity.ts'
+import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 import { ApiError } from '../http/errors.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
 import { jsonSchema } from '../openapi/schema.ts'
 import { longList } from '../untrusted/long-lists.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import type { Provider } from './configuration.ts'
+import type { UsageRecord } from './records.ts'
 
 /** A valid chat request. */
 export interface ChatRequest {
@@ -189,4 +193,55 @@ function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
 
 function sent(value: unknown): string {
   return value === undefined ? '; it is missing' : `; sent: ${shorten(JSON.stringify(value))}`
+}
+
+/** An app as a request names it; anybody may claim anything. */
+export interface NamedApp {
+  /** UNATTRIBUTED_APP_ID if nothing names it. */
+  readonly id: number
+  readonly foundBy: 'address' | 'title' | 'nothing'
+  /** What the usage record says of it: the nightly run, which alone registers apps, derives the same id. */
+  readonly columns: Pick<UsageRecord, 'app_id' | 'app' | 'app_title' | 'app_categories'>
+}
+
+/** Header lines by lower-case name. */
+type RequestHeaders = Readonly<Record<string, readonly string[] | undefined>>
+
+const ADDRESS_HEADER = /^http-referer$/
+const IS_ADDRESS = /^\s*https?:\/\//i
+// With or without a service prefix in the middle.
+const TITLE_HEADER = /^x-(?:.+-)?title$/i
+const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/i
+
+/** The app that the headers name. An address that many apps share, such as localhost, counts by the title. */
+export function namedApp(headers: RequestHeaders): NamedApp {
+  const [address = ''] = linesOf(headers, ADDRESS_HEADER)
+  const title = linesOf(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
+  const identity = identityOfAddress(address, title && cleanName(title))
+  if (identity === undefined || !IS_ADDRESS.test(address)) {
+    return { id: UNATTRIBUTED_APP_ID, foundBy: 'nothing', columns: { app_id: UNATTRIBUTED_APP_ID } }
+  }
+  const isShared = identity.startsWith(NAMED)
+  const app = isShared ? (title ?? '') : address
+  const categories = linesOf(headers, CATEGORIES_HEADER).join(',') || null
+  return {
+    id: appNamed(app)?.app_id ?? UNATTRIBUTED_APP_ID,
+    foundBy: isShared ? 'title' : 'address',
+    columns: { app, app_title: title ?? null, app_categories: categories },
+  }
+}
+
+/** The lines of all headers with such a name, the shortest name first. */
+function linesOf(headers: RequestHeaders, name: RegExp): readonly string[] {
+  return Object.keys(headers)
+    .filter((key) => name.test(key))
+    .toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))
+    .flatMap((key) => headers[key] ?? [])
+    .map(decode)
+}
+
+/** Reads bytes as UTF-8 if they are valid, otherwise as Latin-1, the encoding of HTTP. */
+function decode(text: string): string {
+  const bytes = Buffer.from(text, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : text
 }

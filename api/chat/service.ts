@@ -6,14 +6,13 @@ import type { Clock, Handler, Reply } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
 import { Answers } from './answer.ts'
-import { namedApp } from './app.ts'
-import { ChatCall, STATUS_DISCONNECTED, type Ending } from './call.ts'
+import { ChatCall, type Ending } from './call.ts'
 import { openModels } from './configuration.ts'
-import { candidatesFor, Fallback } from './fallback.ts'
+import { candidatesFor } from './fallback.ts'
 import { createChatMetrics } from './metrics.ts'
 import { ProviderClient } from './provider.ts'
 import { UsageRecords } from './records.ts'
-import { readChatRequest } from './request.ts'
+import { namedApp, readChatRequest } from './request.ts'
 
 /** Limits of one request, in milliseconds but for `drains`. */
 export interface ChatLimits {
@@ -60,8 +59,7 @@ export async function openChat(options: ChatOptions) {
   const metrics = createChatMetrics(options.metrics, { models, records })
   const client = new ProviderClient(environment)
   const calls = createCallsInProgress(limits)
-  const fallback = new Fallback(metrics, log)
-  const answers = new Answers({ client, fallback, finish, silenceMs: limits.silenceMs })
+  const answers = new Answers({ client, metrics, log, finish, silenceMs: limits.silenceMs })
   const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
   /** Writes the usage record of a call, counts its tokens, and ends it. */
@@ -80,18 +78,15 @@ export async function openChat(options: ChatOptions) {
     /** Answers a request, and writes its usage record. */
     complete: (async (request, reply) => {
       const call = beginCall(request.headersDistinct, reply, clock())
-      calls.began(call, reply)
+      calls.began(call)
       try {
         await keyLimits.begin(call.facts.caller)
         // An unreadable body has a usage record too.
         const body = await readJson(request, reply)
-        const chatRequest = readChatRequest(body, unroundedBody(request))
-        call.isStream = chatRequest.stream
-        await answers.answer({ call, ...candidatesFor(chatRequest, models.current()) }, chatRequest, reply)
+        call.request = readChatRequest(body, unroundedBody(request))
+        await answers.answer(call, call.request, candidatesFor(call.request, models.current()))
       } catch (error) {
-        const refused = { outcome: 'failed', status: statusOf(error) } as const
-        const left = { outcome: 'left', status: STATUS_DISCONNECTED } as const
-        await finish(call, call.isDisconnected ? left : refused)
+        await finish(call, { outcome: 'failed', status: statusOf(error) })
         throw error
       }
     }) satisfies Handler,
@@ -113,7 +108,7 @@ function beginCall(headers: NodeJS.Dict<string[]>, reply: Reply, arrivedAt: Date
   const app = namedApp(headers)
   const { requestId, caller } = reply.locals
   if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
-  const call = new ChatCall({ requestId, caller, arrivedAt, app })
+  const call = new ChatCall({ requestId, caller, arrivedAt, app }, reply)
   reply.set('X-App-Id', String(app.id))
   if (headers[METADATA_HEADER]?.[0] === 'enabled') {
     const described = { app_id: app.id, found_by: app.foundBy }
@@ -146,7 +141,8 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
 
   return {
     cancel,
-    began(call: ChatCall, reply: Reply): void {
+    began(call: ChatCall): void {
+      const { reply } = call
       calls.add(call)
       // A client that disconnected during the key look-up sends no further close event.
       call.isDisconnected = reply.closed

@@ -76,6 +76,16 @@ export function readUsage(reported: JsonObject): Usage | undefined {
   }
 }
 
+/** The counts of a usage record; null if the provider reported none. */
+export function tokenColumns(usage: Usage | undefined) {
+  return {
+    prompt_tokens: usage?.promptTokens ?? null,
+    completion_tokens: usage?.completionTokens ?? null,
+    reasoning_tokens: usage?.reasoningTokens ?? null,
+    cached_tokens: usage?.cachedTokens ?? null,
+  }
+}
+
 /** The usage for clients: always complete, zeros if the provider reported none (CONTRACT 6). */
 export function usageReply(usage: Usage | undefined): JsonObject {
   if (usage === undefined) return { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
