@@ -30,68 +30,66 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - start
 }
 
-/** The median; of an even number the upper of the two. */
-function median(values: readonly number[]): number {
-  return percentile(values, 0.5)
-}
-
-/** The quantile; with few values the largest value. */
+/** The quantile; with few values the largest value, and of an even number the upper median. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-/** Runs a file in a separate process, to measure its memory; `task` arrives as JSON argument. */
-export async function measureInChild(file: URL, task: object): Promise<Measured> {
-  const child = spawn(process.execPath, [fileURLToPath(file), JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
-  child.once('error', reject).once('close', resolve)
-  let output = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  const code = await promise
-  if (code !== 0) throw new Error(`${file.href} ended with ${code}: ${JSON.stringify(task)}`)
-  return measuredSchema.parse(JSON.parse(output))
+type TaskOf<Case> = Case extends (task: infer Task) => unknown ? Task : never
+const CASE = fileURLToPath(new URL('case.ts', import.meta.url))
+
+/** Runs an exported function of a file in a separate process, to measure its memory; it resolves to its figures. */
+export function casesOf<Cases>(file: URL) {
+  return async <Name extends keyof Cases & string>(
+    name: Name,
+    task: TaskOf<Cases[Name]>,
+  ): Promise<Measured> => {
+    const child = spawn(process.execPath, [CASE, file.href, name, JSON.stringify(task)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const { promise, resolve, reject } = Promise.withResolvers<number | null>()
+    child.once('error', reject).once('close', resolve)
+    let output = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+    const code = await promise
+    if (code !== 0) throw new Error(`${name} of ${file.href} ended with ${code}: ${JSON.stringify(task)}`)
+    return measuredSchema.parse(JSON.parse(output))
+  }
 }
 
-/** The child's side of measureInChild: sends the figures, with the peak memory of this process. */
-export function reportMeasured(figures: Readonly<Record<string, number>>): void {
-  const measured: Measured = { figures, peakMegabytes: highWaterMark() }
-  process.stdout.write(JSON.stringify(measured))
-}
-
-const PROCESS_STATUS = '/proc/self/status'
-
-/** In megabytes. Linux includes the parent's memory in maxRSS, so there the process's own high-water mark is read. */
-function highWaterMark(): number {
-  const kilobytes = existsSync(PROCESS_STATUS)
-    ? Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(PROCESS_STATUS, 'utf8'))?.[1])
-    : process.resourceUsage().maxRSS
-  return (kilobytes * 1024) / 1e6
-}
-
-/** Present memory of another process in megabytes; 0 if the system does not report it. */
-export function residentMegabytes(pid: number | undefined): number {
+/**
+ * Memory of a process in megabytes, at present or at most; 0 if the system does not report it. Linux includes the memory of
+ * a parent in maxRSS, so its own marks are read.
+ */
+export function megabytesOf(pid: number | undefined, mark: 'VmRSS' | 'VmHWM'): number {
   const file = `/proc/${pid}/status`
   if (!existsSync(file)) return 0
-  return Math.round((Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(file, 'utf8'))?.[1]) * 1024) / 1e6)
+  const kilobytes = new RegExp(`^${mark}:\\s+(\\d+)`, 'm').exec(readFileSync(file, 'utf8'))?.[1]
+  return Math.round((Number(kilobytes) * 1024) / 1e6)
 }
 
+/** Present memory of another process in megabytes. */
+export const residentMegabytes = (pid: number | undefined) => megabytesOf(pid, 'VmRSS')
+
 /** Medians of the figures of several runs, with the highest peak. */
-export interface Medians extends Measured {
+interface Medians extends Measured {
   /** The figures of each run. */
   readonly runs: readonly Measured['figures'][]
 }
 
-function mediansOf(runs: readonly Measured[]): Medians {
-  const names = Object.keys(runs[0]?.figures ?? {})
+function mediansOf(measured: readonly Measured[]): Medians {
+  const runs = measured.map(({ figures }) => figures)
+  const names = Object.keys(runs[0] ?? {})
+  const medianOf = (name: string) =>
+    percentile(
+      runs.map((figures) => figures[name] ?? Number.NaN),
+      0.5,
+    )
   return {
-    figures: Object.fromEntries(
-      names.map((name) => [name, median(runs.map(({ figures }) => figures[name] ?? Number.NaN))]),
-    ),
-    peakMegabytes: Math.max(...runs.map(({ peakMegabytes }) => peakMegabytes)),
-    runs: runs.map(({ figures }) => figures),
+    figures: Object.fromEntries(names.map((name) => [name, medianOf(name)])),
+    peakMegabytes: Math.max(...measured.map(({ peakMegabytes }) => peakMegabytes)),
+    runs,
   }
 }
 
@@ -136,18 +134,28 @@ export function figure({ figures }: Measured, name: string): number {
   return value
 }
 
+/** Cells of a baseline and a subject: seconds of both, their ratio, and both peaks. */
+export function besideBaseline(baseline: Measured, subject: Measured): string[] {
+  const [base, ms] = [figure(baseline, 'ms'), figure(subject, 'ms')]
+  return [seconds(base), seconds(ms), ratio(ms, base), peak(baseline), peak(subject)]
+}
+
 /** Seconds with two digits, of milliseconds. */
 export function seconds(ms: number): string {
   return (ms / 1000).toFixed(2)
 }
 
-/** Seconds of a figure in ms, with its smallest and largest run. */
-export function secondsWithSpread(medians: Medians, name: string): string {
-  const times = medians.runs.map((figures) => figures[name] ?? Number.NaN)
-  return `${seconds(figure(medians, name))} (${seconds(Math.min(...times))} to ${seconds(Math.max(...times))})`
-}
-
 /** `a` to `b` with two digits. */
 export function ratio(a: number, b: number): string {
   return (a / b).toFixed(2)
+}
+
+/** Peak memory in whole megabytes. */
+export function peak({ peakMegabytes }: Measured): string {
+  return String(Math.round(peakMegabytes))
+}
+
+/** A count in millions. */
+export function millions(count: number): string {
+  return `${count / 1e6} million`
 }

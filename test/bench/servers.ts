@@ -19,7 +19,10 @@ export interface Server extends AsyncDisposable {
  * The service over `dataDir`, as `npm run serve` starts it. Its log goes into a file: a pipe would have to be read
  * meanwhile, on the same processors.
  */
-export async function startService(dataDir: string, environment: Readonly<Record<string, string>> = {}) {
+export async function startService(
+  dataDir: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Server> {
   const logFile = join(dataDir, 'service.log')
   const log = openSync(logFile, 'w')
   const port = await freePort()
@@ -27,10 +30,8 @@ export async function startService(dataDir: string, environment: Readonly<Record
     env: { ...process.env, DATA_DIR: dataDir, PORT: String(port), DATABASE_URL: '', ...environment },
     stdio: ['ignore', log, log],
   })
-  const readLog = () => readFileSync(logFile, 'utf8')
-  return { ...(await untilAnswering(child, `http://127.0.0.1:${port}`, readLog)), log: readLog }
+  return untilAnswering(child, `http://127.0.0.1:${port}`, () => readFileSync(logFile, 'utf8'))
 }
-export type RunningService = Awaited<ReturnType<typeof startService>>
 
 /** A server of the bench: a file that prints its port once it listens; `task` arrives as JSON argument. */
 export async function startFile(file: URL, task: unknown = {}): Promise<Server> {

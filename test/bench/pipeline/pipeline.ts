@@ -2,24 +2,35 @@
  * The pipeline's part of the bench: what a day, a night and a long history cost beside the plainest way to do the
  * same work, and how much memory each takes.
  */
-import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import {
+  dayFile,
+  EVEN_VOLUMES,
+  LAST_DAY,
+  makeDay,
+  makeHistory,
+  makeRegistry,
+  makeWarehouse,
+  nightAfter,
+} from '../data.ts'
+import {
+  besideBaseline,
+  casesOf,
   figure,
   inTemporaryFolder,
-  measureInChild,
+  millions,
+  peak,
   printTable,
   ratio,
   seconds,
-  secondsWithSpread,
   takeTurns,
 } from '../measure.ts'
 import type { Measured, Print } from '../measure.ts'
-import type { Task } from './case.ts'
-import { DAY, dayFile, makeDay, makeHistory, makeRegistry, makeWarehouse } from './data.ts'
+import type * as cases from './cases.ts'
 
 /** The raw rows of one day, with or without `request_id`s. */
 interface NewDay {
@@ -57,20 +68,8 @@ const SIZES: Sizes = {
   large: { days: 400, apps: 1_000_000 },
 }
 
-const CASE = new URL('case.ts', import.meta.url)
-
-function measure(task: Task): Promise<Measured> {
-  return measureInChild(CASE, task)
-}
-
-/** 02:00 UTC after the day is over. */
-function nightAfter(day: string): string {
-  return `${addDays(day, 1)}T02:00:00Z`
-}
-
-function megabytes({ peakMegabytes }: Measured): string {
-  return String(Math.round(peakMegabytes))
-}
+const measure = casesOf<typeof cases>(new URL('cases.ts', import.meta.url))
+const AS_OF = nightAfter(LAST_DAY)
 
 /** Runs the default cases, or with `large` the large one alone, and prints a table for each kind. */
 export async function benchPipeline(
@@ -92,18 +91,18 @@ async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
     ['b: one day with request_id', true],
   ] as const) {
     await inTemporaryFolder(async (dataDir) => {
-      await makeDay(dataDir, DAY, { ...day, identified })
-      const file = dayFile(dataDir, DAY)
+      await makeDay(dataDir, LAST_DAY, { ...day, identified })
+      const file = dayFile(dataDir, LAST_DAY)
       const [scan, load] = await takeTurns(
         runs,
-        () => measure({ kind: 'scan', file }),
+        () => measure('scan', { file }),
         () => {
           rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
-          return measure({ kind: 'load', dataDir, asOf: nightAfter(DAY) })
+          return measure('loadDay', { dataDir, asOf: AS_OF })
         },
       )
       const size = `${millions(day.rows)} rows, ${millions(day.apps)} apps, ${Math.round(statSync(file).size / 1e6)} MB`
-      rows.push([name, size, ...beside(scan, load)])
+      rows.push([name, size, ...besideBaseline(scan, load)])
     })
   }
   printTable(
@@ -111,15 +110,6 @@ async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
     ['case', 'Parquet', 'GROUP BY app_id, model s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'],
     rows,
   )
-}
-
-function beside(baseline: Measured, subject: Measured): string[] {
-  const [base, ms] = [figure(baseline, 'ms'), figure(subject, 'ms')]
-  return [seconds(base), seconds(ms), ratio(ms, base), megabytes(baseline), megabytes(subject)]
-}
-
-function millions(count: number): string {
-  return `${count / 1e6} million`
 }
 
 /** (c): a night with a new day, after a short history and after a long one. */
@@ -135,17 +125,19 @@ async function benchNight(print: Print, newDay: NewDay, { runs, night }: Sizes):
     print(
       `\nc: a night with one new day of ${millions(newDay.rows)} rows, ${newDay.identified ? 'with' : 'without'} request_id; ${night.apps} apps on each day before it`,
     )
-    const header = ['', `${few} days s (all runs)`, `${many} days s (all runs)`, 'ratio']
+    const withSpread = ({ figures, runs: all }: typeof short, name: string) => {
+      const times = all.map((one) => one[name] ?? Number.NaN)
+      return `${seconds(figures[name] ?? Number.NaN)} (${seconds(Math.min(...times))} to ${seconds(Math.max(...times))})`
+    }
     const rows = Object.keys(short.figures).map((name) => [
       name,
-      secondsWithSpread(short, name),
-      secondsWithSpread(long, name),
+      withSpread(short, name),
+      withSpread(long, name),
       ratio(figure(long, name), figure(short, name)),
     ])
-    printTable(print, header, [
-      ...rows,
-      ['peak', megabytes(short), megabytes(long), ratio(long.peakMegabytes, short.peakMegabytes)],
-    ])
+    const peaks = ['peak', peak(short), peak(long), ratio(long.peakMegabytes, short.peakMegabytes)]
+    const header = ['', `${few} days s (all runs)`, `${many} days s (all runs)`, 'ratio']
+    printTable(print, header, [...rows, peaks])
   })
 }
 
@@ -157,23 +149,22 @@ async function nightsAfter(
 ): Promise<(run: number) => Promise<Measured>> {
   const { rows, apps } = newDay
   await makeRegistry(dataDir, apps)
-  await makeHistory(dataDir, DAY, { days, apps, requests: Math.round(rows / apps) })
-  await measure({ kind: 'night', dataDir, asOf: nightAfter(DAY) })
+  await makeHistory(dataDir, { days, apps, requests: Math.round(rows / apps) })
+  await measure('wholeNight', { dataDir, asOf: AS_OF })
   return async (run) => {
-    const day = addDays(DAY, run + 1)
+    const day = addDays(LAST_DAY, run + 1)
     await makeDay(dataDir, day, newDay)
-    return measure({ kind: 'night', dataDir, asOf: nightAfter(day) })
+    return measure('wholeNight', { dataDir, asOf: nightAfter(day) })
   }
 }
 
 /** (d): every stage after load over a long and wide history, once. */
 async function benchLarge(print: Print, memory: string, { large }: Sizes): Promise<void> {
   await inTemporaryFolder(async (dataDir) => {
-    mkdirSync(join(dataDir, 'snapshots'))
     await makeRegistry(dataDir, large.apps)
-    await makeWarehouse(dataDir, memory, large)
-    const stages = await measure({ kind: 'stages', dataDir, asOf: nightAfter(DAY) })
-    const table = await measure({ kind: 'table', dataDir })
+    await makeWarehouse(dataDir, EVEN_VOLUMES, { memory, ...large })
+    const stages = await measure('laterStages', { dataDir, asOf: AS_OF })
+    const table = await measure('bareTable', { dataDir })
     const base = figure(table, 'ms')
     const snapshot = statSync(join(dataDir, 'current', SNAPSHOT_FILE)).size
     const appDays = millions(Math.round((large.apps * large.days) / 4))
@@ -181,18 +172,14 @@ async function benchLarge(print: Print, memory: string, { large }: Sizes): Promi
       `\nd: ${millions(large.apps)} apps, about ${appDays} app-days; snapshot ${Math.round(snapshot / 1e6)} MB, once`,
     )
     const whole = Object.values(stages.figures).reduce((sum, ms) => sum + ms, 0)
+    const times = Object.entries({ 'bare table, joined and in order': base, ...stages.figures, whole })
     printTable(
       print,
       ['', 'seconds', 'ratio to the bare table'],
       [
-        ['bare table, joined and in order', seconds(base), '1.00'],
-        ...Object.entries({ ...stages.figures, whole }).map(([name, ms]) => [
-          name,
-          seconds(ms),
-          ratio(ms, base),
-        ]),
-        ['peak, stages', megabytes(stages), ''],
-        ['peak, bare table', megabytes(table), ''],
+        ...times.map(([name, ms]) => [name, seconds(ms), ratio(ms, base)]),
+        ['peak, stages', peak(stages), ''],
+        ['peak, bare table', peak(table), ''],
       ],
     )
   })

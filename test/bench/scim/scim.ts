@@ -2,28 +2,29 @@
  * Directory sync's part of the bench: a first sync and unchanged ones beside a bare client that makes the same requests,
  * then the waits of others while a service syncs.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { createKey } from '../../../api/accounts/key-store.ts'
-import { NEW_CONNECTION, putConnection } from '../../../api/scim/connections.ts'
+import { directories } from '../../../api/commands/directories.ts'
+import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { until } from '../../support/api.ts'
+import { runCommandLine } from '../../support/processes.ts'
 import {
+  besideBaseline,
+  casesOf,
   figure,
   inTemporaryFolder,
-  measureInChild,
+  megabytesOf,
   percentile,
   printTable,
-  ratio,
   seconds,
   takeTurns,
   timed,
 } from '../measure.ts'
-import type { Measured, Print } from '../measure.ts'
+import type { Print } from '../measure.ts'
 import { startFile, startService } from '../servers.ts'
-import type { Task } from './case.ts'
+import type * as cases from './cases.ts'
 import type { DirectoryTask } from './directory.ts'
 
 type DirectorySize = Pick<DirectoryTask, 'groups' | 'membersPerGroup'>
@@ -49,7 +50,7 @@ const SIZES: Sizes = {
   pageMs: 20,
 }
 
-const measure = (task: Task) => measureInChild(new URL('case.ts', import.meta.url), task)
+const measure = casesOf<typeof cases>(new URL('cases.ts', import.meta.url))
 const startDirectory = (task: DirectoryTask) => startFile(new URL('directory.ts', import.meta.url), task)
 
 /** Runs the cases, with `large` on the largest allowed directory, and prints their tables. */
@@ -62,6 +63,22 @@ export async function benchScim(
     benchSyncs(print, folder, { ...sizes, size, runs: large ? 1 : sizes.runs }),
   )
   await inTemporaryFolder((folder) => benchService(print, folder, sizes.service))
+}
+
+/** A management key of the account. */
+async function makeManager(dataDir: string, account: string): Promise<string> {
+  const args = ['create', '--account', account, '--kind', 'management']
+  return (await runCommandLine(keys, args, { DATA_DIR: dataDir })).stdout.trim()
+}
+
+/** Connects the account "bench", which is made if it is missing; returns a key of it. */
+async function connectDirectory(dataDir: string, origin: string): Promise<string> {
+  const key = await makeManager(dataDir, 'bench')
+  const to = ['--account', 'bench', '--url', `${origin}/scim/v2`, '--token-env', 'BENCH_TOKEN']
+  const args = ['set', ...to, '--allow-loopback', '--gate-percent', '100']
+  const { code, stderr } = await runCommandLine((line) => directories(line), args, { DATA_DIR: dataDir })
+  if (code !== 0) throw new Error(stderr)
+  return key
 }
 
 /** (a) to (c). */
@@ -80,27 +97,24 @@ async function benchSyncs(
     [`c: unchanged, ${pageMs} ms a page`, pageMs, () => 'run-0'],
   ] as const) {
     await using directory = await startDirectory({ ...size, pageMs: delay })
-    const url = `${directory.origin}/scim/v2`
     const [bare, sync] = await takeTurns(
       runs,
-      () => measure({ url }),
-      (run) => measure({ url, dataDir: join(folder, storeOf(run)) }),
+      () => measure('readPages', { url: `${directory.origin}/scim/v2` }),
+      async (run) => {
+        const dataDir = join(folder, storeOf(run))
+        await connectDirectory(dataDir, directory.origin)
+        return measure('sync', { dataDir })
+      },
     )
-    rows.push(row(name, bare, sync))
+    const requests = figure(sync, 'requests')
+    if (figure(bare, 'requests') !== requests) throw new Error(`${name}: the bare client made other requests`)
+    rows.push([name, String(requests), ...besideBaseline(bare, sync)])
   }
   printTable(print, ['case', 'requests', 'bare s', 'sync s', 'ratio', 'bare peak', 'sync peak'], rows)
 }
 
 function sizeText({ groups, membersPerGroup }: DirectorySize): string {
   return `${groups} groups with ${groups * membersPerGroup} memberships`
-}
-
-function row(name: string, bare: Measured, sync: Measured): string[] {
-  const [base, ms] = [figure(bare, 'ms'), figure(sync, 'ms')]
-  const requests = figure(sync, 'requests')
-  if (figure(bare, 'requests') !== requests) throw new Error(`${name}: the bare client made other requests`)
-  const peaks = [bare, sync].map(({ peakMegabytes }) => String(Math.round(peakMegabytes)))
-  return [name, String(requests), seconds(base), seconds(ms), ratio(ms, base), ...peaks]
 }
 
 const jobSchema = z.object({ data: z.object({ id: z.string(), status: z.string() }) })
@@ -112,14 +126,12 @@ const jobSchema = z.object({ data: z.object({ id: z.string(), status: z.string()
 async function benchService(print: Print, folder: string, size: DirectorySize): Promise<void> {
   await using service = await startService(folder, { BENCH_TOKEN: 'bench-token' })
   const store = await openStore({ DATA_DIR: folder }, new Date())
-  const [key = '', otherKey = ''] = await Promise.all(
-    ['bench', 'other'].map((account) => createKey(store, { account, kind: 'management', now: new Date() })),
-  )
+  const otherKey = await makeManager(folder, 'other')
   const jobs = `${service.origin}/api/v1/scim/sync-jobs`
   const send = (url: string, bearer: string, method = 'GET') =>
     fetch(url, { method, headers: { Authorization: `Bearer ${bearer}` } })
   const jobOf = async (reply: Response) => jobSchema.parse(await reply.json()).data
-  const sync = async () => {
+  const sync = async (key: string) => {
     const { id } = await jobOf(await send(jobs, key, 'POST'))
     const status = await until(async () => {
       const job = await jobOf(await send(`${jobs}/${id}`, key))
@@ -130,13 +142,10 @@ async function benchService(print: Print, folder: string, size: DirectorySize): 
   const rows: string[][] = []
   for (const [shift, name] of ['d: first sync', 'e: all members change'].entries()) {
     await using directory = await startDirectory({ ...size, pageMs: 0, shift })
-    const token = { token_kind: 'env', token_source: 'BENCH_TOKEN' } as const
-    const gate = { allow_loopback: 1, gate_percent: 100 }
-    const url = `${directory.origin}/scim/v2`
-    await putConnection(store, 'bench', { ...NEW_CONNECTION, ...token, ...gate, url }, new Date())
+    const key = await connectDirectory(folder, directory.origin)
     const health = watch(async () => (await fetch(`${service.origin}/healthz`)).text())
     const writes = watch(async () => (await send(jobs, otherKey, 'POST')).text())
-    const ms = await timed(sync)
+    const ms = await timed(() => sync(key))
     // The service then deletes the former lists.
     await until(async () => {
       const [lists] = await store.query('SELECT count(*) AS n FROM scim_member_lists')
@@ -144,9 +153,8 @@ async function benchService(print: Print, folder: string, size: DirectorySize): 
     })
     const [waits, locked] = [await health(), await writes()]
     const figures = [percentile(waits, 0.5), percentile(waits, 0.99), Math.max(...waits), Math.max(...locked)]
-    const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, 'utf8'))?.[1]
-    const megabytes = String(Math.round((Number(peak) * 1024) / 1e6))
-    rows.push([name, seconds(ms), ...figures.map((wait) => wait.toFixed(1)), megabytes])
+    const peak = String(megabytesOf(service.child.pid, 'VmHWM'))
+    rows.push([name, seconds(ms), ...figures.map((wait) => wait.toFixed(1)), peak])
   }
   await store.close()
   print(`\nscim, in a service: ${sizeText(size)}`)

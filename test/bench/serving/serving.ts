@@ -1,36 +1,33 @@
 /**
- * Serving's part of the bench: uncached windows, cached replies, 304s and changing snapshots, each beside the plainest way
- * to do the same, over few apps and many.
+ * Serving's part of the bench: uncached windows, cached replies and 304s, each beside the plainest way to do the same, over
+ * few apps and many.
  */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
-import { addDays } from '../../../pipeline/contract/calendar.ts'
-import {
-  figure,
-  inTemporaryFolder,
-  measureInChild,
-  printTable,
-  ratio,
-  residentMegabytes,
-} from '../measure.ts'
+import { SORTS } from '../../../pipeline/contract/dataset.ts'
+import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import { LAST_DAY, makeRegistry, makeWarehouse, nightAfter, powerLaw, type WarehouseSize } from '../data.ts'
+import { casesOf, figure, inTemporaryFolder, printTable, ratio, residentMegabytes } from '../measure.ts'
 import type { Measured, Print } from '../measure.ts'
-import type { Task } from './case.ts'
-import { LAST_DAY, makeServingData, type DataSize } from './data.ts'
-import { READY, queryWindows, copySnapshots, measureReady, measureSwaps, type LoadSizes } from './http.ts'
+import type * as pipelineCases from '../pipeline/cases.ts'
 import { startService } from '../servers.ts'
 import { hasWrk } from '../wrk.ts'
-import { benchPeer } from './peer.ts'
+import { makeClient, measureReady, RANKINGS, READY, type LoadSizes } from './load.ts'
+import { benchPeer, randomWindows } from './peer.ts'
 import { KINDS, nameOf, type WindowCounts } from './windows.ts'
+import type * as windowCases from './windows.ts'
 
 /** One dataset and its queries. */
-type Case = DataSize & WindowCounts
+type Case = WarehouseSize & WindowCounts
 
 /** Sizes of the cases. */
 export interface Sizes extends LoadSizes {
   readonly cases: readonly Case[]
   /** The case that `--large` adds. */
   readonly large: Case
-  /** The case beside FastAPI. */
-  readonly peer: DataSize & { readonly windows: number }
+  /** The case beside FastAPI, with the share of the days on which rare apps have usage. */
+  readonly peer: WarehouseSize & { readonly windows: number; readonly tail: number }
   /** Different windows requested over HTTP before the service's memory is read. */
   readonly asked: number
 }
@@ -46,10 +43,10 @@ const SIZES: Sizes = {
   runs: 3,
   connections: 32,
   seconds: 2,
-  swaps: 5,
 }
 
-const measure = (task: Task) => measureInChild(new URL('case.ts', import.meta.url), task)
+const measurePipeline = casesOf<typeof pipelineCases>(new URL('../pipeline/cases.ts', import.meta.url))
+const measureHere = casesOf<typeof windowCases>(new URL('windows.ts', import.meta.url))
 
 /** Runs the default cases, with `large` a larger one too, and prints their tables. */
 export async function benchServing(
@@ -59,31 +56,30 @@ export async function benchServing(
   const cases = large ? [...sizes.cases, sizes.large] : sizes.cases
   for (const size of cases) {
     await inTemporaryFolder(async (dataDir) => {
+      await publish(dataDir, size)
       await benchWindows(print, dataDir, size)
-      await benchMemory(print, dataDir, sizes)
+      await benchMemory(print, dataDir, { days: size.days, windows: sizes.asked })
       if (size !== cases.at(-1)) return
       if (hasWrk()) await benchLoad(print, dataDir, sizes)
-      else print('b, c, d: left out, since wrk is not installed')
+      else print('b, c: left out, since wrk is not installed')
     })
   }
-  await benchPeer(print, (dataDir) => publish(dataDir, sizes.peer), sizes.peer)
+  await benchPeer(print, (dataDir) => publish(dataDir, sizes.peer, sizes.peer.tail), sizes.peer)
 }
 
-async function publish(dataDir: string, size: DataSize): Promise<Measured> {
-  await makeServingData(dataDir, readConfig(process.env).memory, size)
-  return await measure({ dataDir, asOf: `${addDays(LAST_DAY, 1)}T02:00:00Z` })
+/** Publishes a snapshot of public apps. */
+async function publish(dataDir: string, { apps, days }: WarehouseSize, tail?: number): Promise<void> {
+  await makeRegistry(dataDir, apps, true)
+  await makeWarehouse(dataDir, powerLaw(tail), { memory: readConfig(process.env).memory, apps, days })
+  await measurePipeline('laterStages', { dataDir, asOf: nightAfter(LAST_DAY) })
 }
 
 /** (a). */
 async function benchWindows(print: Print, dataDir: string, size: Case): Promise<void> {
-  const published = await publish(dataDir, size)
-  const millions = (name: string) => (figure(published, name) / 1e6).toFixed(1)
-  print(
-    `\nserving: ${size.apps} apps, ${size.days} days, ${millions('appDays')} million app-days, ` +
-      `${figure(published, 'candidates')} candidates; the schema fast takes ${millions('fastBytes')} of ${millions('bytes')} MB`,
-  )
-  const { windows, plainEvery } = size
-  const measured = await measure({ dataDir, windows, plainEvery })
+  const { apps, days, windows, plainEvery } = size
+  const megabytes = Math.round(statSync(join(dataDir, 'current', SNAPSHOT_FILE)).size / 1e6)
+  print(`\nserving: ${apps} apps, ${days} days, snapshot ${megabytes} MB`)
+  const measured = await measureHere('measureWindows', { dataDir, windows, plainEvery })
   print(
     `a: medians of ${windows} uncached windows of each kind, of plain SQL ${Math.ceil(windows / plainEvery)}; milliseconds`,
   )
@@ -98,30 +94,35 @@ async function benchWindows(print: Print, dataDir: string, size: Case): Promise<
   printTable(print, header, rows)
 }
 
-/** (e). */
-async function benchMemory(print: Print, dataDir: string, { asked: count }: Sizes): Promise<void> {
+/** (d). */
+async function benchMemory(
+  print: Print,
+  dataDir: string,
+  asked: { readonly days: number; readonly windows: number },
+): Promise<void> {
   await using service = await startService(dataDir)
   const started = residentMegabytes(service.child.pid)
-  await queryWindows(service, { dataDir, count })
-  const asked = residentMegabytes(service.child.pid)
-  print(`e: memory of the service: ${started} MB listening, ${asked} MB after ${count} uncached windows`)
+  const ask = await makeClient(dataDir, asked.windows)
+  for (const [index, window] of randomWindows(asked).entries())
+    await ask(`${service.origin}${RANKINGS}?sort=${SORTS[index % SORTS.length]}&${window}`)
+  const after = residentMegabytes(service.child.pid)
+  print(
+    `d: memory of the service: ${started} MB listening, ${after} MB after ${asked.windows} uncached windows`,
+  )
 }
 
-/** (b) to (d). */
+/** (b) and (c). */
 async function benchLoad(print: Print, dataDir: string, sizes: Sizes): Promise<void> {
-  const ids = await copySnapshots(dataDir, sizes.swaps)
   await using service = await startService(dataDir)
   const rows: string[][] = []
   for (const ready of READY) {
-    const [bare, ours] = await measureReady(ready, service, { dataDir, sizes })
+    const [bare, own] = await measureReady(ready, service, { dataDir, sizes })
+    const share = ratio(figure(own, 'perSecond'), figure(bare, 'perSecond'))
     rows.push([`${ready.name}, bare Express`, ...loadCells(bare), ''])
-    const share = ratio(figure(ours, 'perSecond'), figure(bare, 'perSecond'))
-    rows.push([`${ready.name}, service`, ...loadCells(ours), share])
+    rows.push([`${ready.name}, service`, ...loadCells(own), share])
   }
-  const swaps = await measureSwaps(service, { dataDir, ids, sizes })
-  rows.push([`d: ${figure(swaps, 'opened')} of ${ids.length} new snapshots`, ...loadCells(swaps), ''])
   print(
-    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns; d: a new snapshot each second; ${sizes.connections} connections; milliseconds`,
+    `\nb, c: medians of ${sizes.runs} runs of ${sizes.seconds} s that take turns; ${sizes.connections} connections; milliseconds`,
   )
   printTable(print, ['case', 'requests/s', 'p50', 'p99', 'slowest', 'failed', 'ratio to bare'], rows)
 }

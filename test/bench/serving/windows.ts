@@ -60,13 +60,14 @@ export interface WindowCounts {
 
 /**
  * Milliseconds of both per kind, and the windows that the candidates cannot prove: their number, and their median beside
- * plain SQL.
+ * plain SQL. A case of the bench, in a process of its own.
  * @throws when the rows of the two differ.
  */
-export async function measureWindows(
-  dataDir: string,
-  { windows: count, plainEvery }: WindowCounts,
-): Promise<Record<string, number>> {
+export async function measureWindows({
+  dataDir,
+  windows: count,
+  plainEvery,
+}: WindowCounts & { readonly dataDir: string }): Promise<Record<string, number>> {
   const folder = join(dataDir, 'current')
   const snapshot = await openSnapshot(realpathSync(folder))
   const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), { access_mode: 'READ_ONLY' })
