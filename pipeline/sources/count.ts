@@ -16,20 +16,20 @@ import { z } from 'zod'
 import { DataError, isShortage } from '../errors.ts'
 import { scratchPath } from '../duckdb/memory-database.ts'
 import { execute, queryRows, readRow, readRows } from '../duckdb/statements.ts'
-import { USAGE_COLUMNS, isValidated } from './columns.ts'
+import { USAGE_COLUMNS } from './columns.ts'
 import { fingerprintOf, listUsageDays, refuseCopies } from './drop-folder.ts'
 import type { RawFile } from './drop-folder.ts'
 import { hasGrown } from './formats/bytes.ts'
 import { scanCsv } from './formats/csv.ts'
-import { lacksKeys, scanJsonLines } from './formats/json.ts'
-import { readingParquet, scanParquet } from './formats/parquet.ts'
+import { scanJsonLines } from './formats/json.ts'
+import { scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { defineIncoming, tryScan } from './incoming.ts'
 import type { DayFile, Scan } from './incoming.ts'
 import { nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 
 const fileRow = z.object({ file: z.int() })
-const oddRow = z.object({ rejected: z.boolean(), unknown: z.boolean() })
+const oddRow = z.object({ rejected: z.boolean(), unknown: z.boolean(), doubtful: z.boolean() })
 const apartRow = z.object({ apart: z.boolean() })
 const textRow = z.object({ app: z.string() })
 const someRow = z.object({ some: z.boolean() })
@@ -50,14 +50,8 @@ export function listDays(rawFolder: string): SourceDay[] {
   return listUsageDays(rawFolder).map(({ day, files }) => ({ day, files, fingerprint: fingerprintOf(files) }))
 }
 
-/** The files of the days being counted. */
-type Batch = {
-  readonly files: readonly DayFile[]
-  /** Those that DuckDB reads in place; the others are staged. */
-  readonly scans: Map<RawFile, Scan>
-  /** Folder for copies of files. */
-  readonly folder: string
-}
+/** The files of the days being counted, and how DuckDB reads those that are not staged. */
+type Batch = { readonly files: readonly DayFile[]; readonly scans: Map<RawFile, Scan> }
 
 /**
  * Counts days into temporary tables of the connection: `counted` (per day, app and model; app_id NULL holds the rejected
@@ -68,35 +62,32 @@ type Batch = {
 export async function countDays(connection: DuckDBConnection, days: readonly SourceDay[]): Promise<string[]> {
   for (const { files } of days) await refuseCopies(files)
   const files = days.flatMap(({ day, files: some }) => some.map((file) => ({ day, file })))
-  const batch: Batch = { files, scans: new Map(), folder: await scratchPath(connection) }
+  const folder = await scratchPath(connection)
   try {
-    await scanFiles(connection, batch)
-    const columns = await countGroups(connection, batch)
+    const rawFiles = files.map(({ file }) => file)
+    const scans = await scanFiles(connection, rawFiles, folder)
+    const columns = await countGroups(connection, { files, scans })
     await nameGroups(connection, columns.includes('app'))
     await findRejected(connection)
     await findRepeats(connection, columns.includes('request_id'))
-    await addUp(connection, isByApp(columns, batch))
+    await addUp(connection, isByApp(columns))
     return await describeLargeParts(connection)
   } finally {
     await connection.run('CREATE OR REPLACE TEMP TABLE staged (file VARCHAR)')
-    rmSync(batch.folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function scanFiles(connection: DuckDBConnection, batch: Batch): Promise<void> {
-  for (const { file } of batch.files) {
-    if (file.format === 'csv' || file.format === 'ndjson') await scanText(batch, file)
+/** How DuckDB reads each file; those that have to be read by lines or decoded first, as Arrow, are left out. */
+async function scanFiles(connection: DuckDBConnection, files: readonly RawFile[], folder: string) {
+  const parquet = files.filter(({ format }) => format === 'parquet')
+  const scans = new Map(await scanParquet(connection, parquet, USAGE_COLUMNS))
+  for (const file of files) {
+    const scanText = file.format === 'csv' ? scanCsv : file.format === 'ndjson' ? scanJsonLines : undefined
+    const scan = await scanText?.(file, join(folder, randomUUID()))
+    if (scan !== undefined) scans.set(file, scan)
   }
-  const parquet = batch.files.map(({ file }) => file).filter(({ format }) => format === 'parquet')
-  for (const [file, scan] of await scanParquet(connection, parquet, USAGE_COLUMNS))
-    batch.scans.set(file, scan)
-}
-
-async function scanText({ scans, folder }: Batch, file: RawFile): Promise<void> {
-  const scan = file.format === 'csv' ? scanCsv : scanJsonLines
-  const found = await scan(file, join(folder, randomUUID()))
-  if (found === undefined) scans.delete(file)
-  else scans.set(file, found)
+  return scans
 }
 
 /**
@@ -104,95 +95,86 @@ async function scanText({ scans, folder }: Batch, file: RawFile): Promise<void> 
  * @returns the columns that some file has.
  */
 async function countGroups(connection: DuckDBConnection, batch: Batch): Promise<readonly string[]> {
+  const { files, scans } = batch
   for (;;) {
-    const staged = batch.files.map(({ file }) => file).filter((file) => !batch.scans.has(file))
+    const staged = files.map(({ file }) => file).filter((file) => !scans.has(file))
     await createStagingTable(connection, USAGE_COLUMNS)
     await stageFiles(connection, staged, USAGE_COLUMNS)
-    const columns = await defineIncoming(connection, batch.files, batch.scans)
-    try {
-      await connection.run(groupQueries(columns, batch))
-      if (isByApp(columns, batch) && (await readRow(connection, 'load.sql#odd-groups', oddRow)).unknown) {
-        await connection.run(groupQueries(columns, batch, 'all'))
-      }
-    } catch (error) {
-      if (isShortage(error) || error instanceof DataError) throw error
-      if (await replaceUnreadable(connection, batch)) continue
-      throw error
-    }
-    if (!(await replaceSuspects(connection, batch))) return columns
+    const columns = await defineIncoming(connection, files, scans)
+    if (await groupRows(connection, columns, batch)) return columns
   }
 }
 
 /**
- * Takes every text file that DuckDB cannot read from those read in place, and from each Parquet file the descriptive columns
- * that cannot be read: they decide nothing.
- * @returns false if there is no such file.
- * @throws DataError with a Parquet file that cannot be read all the same.
+ * Groups the rows. A text file that DuckDB cannot read, or that has a row which is not valid, is to be read by lines, and so is
+ * one that has grown since it was listed: DuckDB reads it to its end, maybe the half of a line.
+ * @returns false if there is such a file.
  */
-async function replaceUnreadable(connection: DuckDBConnection, batch: Batch): Promise<boolean> {
-  const { scans } = batch
+async function groupRows(
+  connection: DuckDBConnection,
+  columns: readonly string[],
+  { files, scans }: Batch,
+): Promise<boolean> {
+  try {
+    await connection.run(groupQueries(columns, files))
+    if (isByApp(columns) && (await readRow(connection, 'load.sql#odd-groups', oddRow)).unknown) {
+      await connection.run(groupQueries(columns, files, 'all'))
+    }
+  } catch (error) {
+    if (isShortage(error) || error instanceof DataError) throw error
+    if (await replaceUnreadable(connection, scans)) return false
+    throw error
+  }
+  const { rejected, doubtful } = await readRow(connection, 'load.sql#odd-groups', oddRow)
+  const rejecting = rejected ? await readRows(connection, 'load.sql#rejected-files', fileRow) : []
+  const suspects = [
+    ...rejecting.flatMap(({ file }) => files[file]?.file ?? []),
+    ...(doubtful ? await findLacking(connection, scans) : []),
+    ...[...scans.keys()].filter(hasGrown),
+  ]
+  const replaced = suspects.filter(({ format }) => format !== 'parquet')
+  for (const file of replaced) scans.delete(file)
+  return replaced.length === 0
+}
+
+/**
+ * Replaces what cannot be read as it was tried.
+ * @returns false if there is no such file.
+ * @throws DataError with a Parquet file that cannot be read at all.
+ */
+async function replaceUnreadable(connection: DuckDBConnection, scans: Map<RawFile, Scan>): Promise<boolean> {
   let isReplaced = false
   for (const [file, scan] of scans) {
-    if (file.format !== 'parquet' && scan.path === file.path && hasGrown(file)) {
-      // DuckDB may have met the half of a line.
-      await scanText(batch, file)
-      isReplaced = true
-      continue
-    }
     try {
+      if (file.format !== 'parquet' && hasGrown(file))
+        throw new Error('DuckDB may have met the half of a line')
       await tryScan(connection, scan)
     } catch (error) {
       if (isShortage(error)) throw error
       isReplaced = true
-      if (file.format !== 'parquet') {
-        scans.delete(file)
-        continue
-      }
-      const types = new Map([...scan.types].filter(([column]) => isValidated(USAGE_COLUMNS, column)))
-      await readingParquet(file, () => tryScan(connection, { ...scan, types }))
-      scans.set(file, { ...scan, types })
+      if (file.format === 'parquet')
+        scans.set(file, await withoutDescriptive(connection, file, scan, USAGE_COLUMNS))
+      else scans.delete(file)
     }
   }
   return isReplaced
 }
 
-/**
- * Takes the text files from those read in place that have a row that is not valid, or other rows than DuckDB found; a file that
- * has grown since it was listed is read from a copy.
- * @returns false if there is no such file.
- */
-async function replaceSuspects(connection: DuckDBConnection, batch: Batch): Promise<boolean> {
-  const { files, scans } = batch
-  const inPlace = (number: number) => {
-    const file = files[number]?.file
-    return file !== undefined && file.format !== 'parquet' && scans.has(file) ? [file] : []
+/** The NDJSON files with a line that lacks a key. */
+async function findLacking(
+  connection: DuckDBConnection,
+  scans: ReadonlyMap<RawFile, Scan>,
+): Promise<RawFile[]> {
+  const lacking: RawFile[] = []
+  for (const [file, { lacksKeys }] of scans) {
+    if (lacksKeys !== undefined && (await hasRows(connection, lacksKeys))) lacking.push(file)
   }
-  const grown = files.flatMap((_, number) =>
-    inPlace(number).filter((file) => scans.get(file)?.path === file.path && hasGrown(file)),
-  )
-  for (const file of grown) await scanText(batch, file)
-  const lost = isNumbered(batch) ? await readRows(connection, 'load.sql#lost-lines', fileRow) : []
-  const suspects = lost.map(({ file }) => file)
-  const { rejected, unknown } = await readRow(connection, 'load.sql#odd-groups', oddRow)
-  if (rejected) {
-    suspects.push(...(await readRows(connection, 'load.sql#rejected-files', fileRow)).map(({ file }) => file))
-  }
-  for (const [number, { file }] of unknown ? files.entries() : []) {
-    if (file.format === 'ndjson' && scans.has(file) && (await lacksKeys(file))) suspects.push(number)
-  }
-  const replaced = suspects.flatMap(inPlace).filter((file) => !grown.includes(file))
-  for (const file of replaced) scans.delete(file)
-  return replaced.length + grown.length > 0
+  return lacking
 }
 
 /** Whether rows are grouped by day, app and model alone. */
-function isByApp(columns: readonly string[], batch: Batch): boolean {
-  return !isNumbered(batch) && !columns.includes('app') && !columns.includes('provider')
-}
-
-/** Whether the number of rows of some file has to be compared with its lines. */
-function isNumbered({ scans }: Batch): boolean {
-  return [...scans.values()].some(({ lines }) => lines !== undefined)
+function isByApp(columns: readonly string[]): boolean {
+  return !columns.includes('app') && !columns.includes('provider')
 }
 
 const NO_TEXT = 'CAST(NULL AS VARCHAR)'
@@ -246,14 +228,12 @@ function partOf(column: string, whole: string): string {
  */
 function groupQueries(
   columns: readonly string[],
-  batch: Batch,
-  keys: 'few' | 'all' = isByApp(columns, batch) ? 'few' : 'all',
+  files: readonly DayFile[],
+  keys: 'few' | 'all' = isByApp(columns) ? 'few' : 'all',
 ): string {
-  const days = new Set(batch.files.map(({ day }) => `DATE '${day}'`))
-  const isApart = isNumbered(batch) && batch.files.length > 1
+  const days = new Set(files.map(({ day }) => `DATE '${day}'`))
   const fields = [
     { name: 'day', expression: 'i.day', constant: days.size === 1 ? [...days].join('') : undefined },
-    { name: 'file', expression: 'i.file', constant: isApart ? undefined : '0' },
     { name: 'has_tokens', expression: keys === 'few' ? ALL_PLAIN : HAS_TOKENS, constant: undefined },
     ...Object.entries(GROUP_COLUMNS).map(([name, [expression, needs = [], otherwise]]) => {
       const isThere = needs.every((column) => columns.includes(column))
@@ -289,15 +269,15 @@ async function findRejected(connection: DuckDBConnection): Promise<void> {
   await execute(connection, rejected ? 'load.sql#rejected' : 'load.sql#nothing-rejected')
 }
 
-async function hasRows(connection: DuckDBConnection, table: string): Promise<boolean> {
-  const [found] = await queryRows(connection, `SELECT count(*) > 0 AS some FROM ${table}`, someRow)
+async function hasRows(connection: DuckDBConnection, from: string): Promise<boolean> {
+  const [found] = await queryRows(connection, `SELECT count(*) > 0 AS some ${from}`, someRow)
   return found?.some === true
 }
 
 /** @throws DataError with an id that more than half of a day's rows share. */
 async function findRepeats(connection: DuckDBConnection, hasIds: boolean): Promise<void> {
   if (hasIds) await execute(connection, 'load.sql#collisions')
-  if (!hasIds || !(await hasRows(connection, 'hash_collisions'))) {
+  if (!hasIds || !(await hasRows(connection, 'FROM hash_collisions'))) {
     return await execute(connection, 'load.sql#no-repeats')
   }
   await execute(connection, 'load.sql#repeated-ids')

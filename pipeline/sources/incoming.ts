@@ -21,10 +21,10 @@ export type Scan = {
   readonly row?: string
   /** An expression for a fault that only the reading by lines can describe. */
   readonly fault?: string
-  /** Whether the file has columns with DuckDB's names for the file or the row, so that no other is read with it. */
+  /** Selects lines that lack a key, which `rows` takes for a null. */
+  readonly lacksKeys?: string
+  /** Whether no other file may be read with this one. */
   readonly isAlone?: boolean
-  /** How many rows the file must give, where DuckDB may lose some in silence. */
-  readonly lines?: number
 }
 
 /** A file of the days being counted; its place in the list is its number in SQL. */
@@ -60,55 +60,45 @@ export async function defineIncoming(
   files: readonly DayFile[],
   scans: ReadonlyMap<RawFile, Scan>,
 ): Promise<readonly string[]> {
-  const rows = files.map(({ day, file }, number) => {
-    const lines = scans.get(file)?.lines ?? null
-    return `(${number}, DATE '${day}', ${literal(file.name)}, CAST(${lines} AS BIGINT))`
-  })
+  const rows = files.map(({ day, file }, number) => `(${number}, DATE '${day}', ${literal(file.name)})`)
   await connection.run(
-    `CREATE OR REPLACE TEMP TABLE day_files AS FROM (VALUES ${rows.join(', ')}) AS f (file, day, name, lines)`,
+    `CREATE OR REPLACE TEMP TABLE day_files AS FROM (VALUES ${rows.join(', ')}) AS f (file, day, name)`,
   )
+  const numbered = files.map(({ day, file }, number) => ({ number, day, file, scan: scans.get(file) }))
   // CSV files are read by position, so that equal reading may name the columns otherwise.
-  const alike = Map.groupBy(files.entries(), ([number, { file }]) => {
-    const scan = scans.get(file)
-    return scan && JSON.stringify([scan.rows(''), [...scan.types], scan.isAlone ? number : null])
+  const alike = Map.groupBy(numbered, ({ number, scan }) =>
+    JSON.stringify(scan && [scan.rows(''), [...scan.types], scan.isAlone === true ? number : null]),
+  )
+  const branches = [...alike.values()].map((some) => {
+    const [{ scan } = {}] = some
+    return scan === undefined ? staged() : inPlace(scan, some)
   })
-  const branches = [...alike].map(([key, some]) => (key === undefined ? staged() : inPlace(some, scans)))
   await connection.run(
     `CREATE OR REPLACE TEMP VIEW incoming AS ${branches.map(({ select }) => select).join(' UNION ALL ')}`,
   )
   return [...new Set(branches.flatMap(({ columns }) => columns))]
 }
 
+type NumberedFile = DayFile & { readonly number: number; readonly scan: Scan | undefined }
+
 /** A part of the view. */
 type Branch = { readonly select: string; readonly columns: readonly string[] }
 
 /** Files that one table function reads. */
 function inPlace(
-  numbered: readonly (readonly [number, DayFile])[],
-  scans: ReadonlyMap<RawFile, Scan>,
+  { types, rows, row = 'NULL', fault = 'NULL' }: Scan,
+  files: readonly NumberedFile[],
 ): Branch {
-  const found = numbered.map(([, { file }]) => scans.get(file)).filter((scan) => scan !== undefined)
-  const [scan] = found
-  if (scan === undefined) throw new Error('A group without a file')
-  const { types, rows, row = 'NULL', fault = 'NULL' } = scan
-  const file = ofFile(numbered.map(([number]) => String(number)))
-  const day = ofFile(numbered.map(([, { day: date }]) => `DATE '${date}'`))
+  const paths = files.map(({ file, scan }) => scan?.path ?? file.path)
   const columns = [...types.keys()]
   const payload = payloadOf(columns, (column) => types.get(column)?.name ?? 'NULL')
-  const names = numbered.map(
-    ([
-      ,
-      {
-        file: { name },
-      },
-    ]) => name,
-  )
+  const names = files.map(({ file }) => file.name).join(', ')
   return {
     columns,
     select: `
-      SELECT ${day} AS day, ${file} AS file, ${row} AS row, ${fault} AS fault, ${payload} AS payload,
-        ${usageExpressions(names.join(', '), types).join(', ')}
-      FROM ${rows(pathList(found.map(({ path }) => path)))} AS r`,
+      SELECT ${ofFile(files.map(({ day }) => `DATE '${day}'`))} AS day, ${ofFile(files.map(({ number }) => String(number)))} AS file,
+        ${row} AS row, ${fault} AS fault, ${payload} AS payload, ${usageExpressions(names, types).join(', ')}
+      FROM ${rows(pathList(paths))} AS r`,
   }
 }
 

@@ -8,7 +8,7 @@
  */
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 import { withAppender } from '../duckdb/statements.ts'
-import { DataError } from '../errors.ts'
+import { DataError, isShortage } from '../errors.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import {
   allColumns,
@@ -18,13 +18,14 @@ import {
   plainName,
   stagedExpressions,
 } from './columns.ts'
-import type { Columns, TypedColumns } from './columns.ts'
+import type { Columns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
 import { NO_TEXT, isRecord, readJsonLines } from './formats/json.ts'
 import type { Document } from './formats/json.ts'
-import { readParquetRows, readingParquet, scanParquet } from './formats/parquet.ts'
+import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { pathList } from './incoming.ts'
+import type { Scan } from './incoming.ts'
 
 /** Characters that no app may hold. */
 const CONTROL = /(?!\s)\p{Cc}/u
@@ -62,18 +63,15 @@ export async function stageFiles(
   }
   const parquet = files.filter(({ format }) => format === 'parquet')
   for (const [file, scan] of await scanParquet(connection, parquet, columns)) {
-    const insert = (types: TypedColumns) =>
-      readingParquet(file, () =>
-        connection.run(
-          `INSERT INTO staged
-           SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${stagedExpressions(file.name, types, columns).join(', ')}
-           FROM ${scan.rows(pathList([file.path]))}`,
-        ),
+    const insert = ({ types, rows }: Scan) =>
+      connection.run(
+        `INSERT INTO staged
+         SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${stagedExpressions(file.name, types, columns).join(', ')}
+         FROM ${rows(pathList([file.path]))}`,
       )
-    // A descriptive column that cannot be read decides nothing.
-    await insert(scan.types).catch((error: unknown) => {
-      if (!(error instanceof DataError)) throw error
-      return insert(new Map([...scan.types].filter(([column]) => isValidated(columns, column))))
+    await insert(scan).catch(async (error: unknown) => {
+      if (isShortage(error) || error instanceof DataError) throw error
+      await insert(await withoutDescriptive(connection, file, scan, columns))
     })
   }
 }

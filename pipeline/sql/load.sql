@@ -1,5 +1,5 @@
 -- The queries of the stage load, in the order of a run. count.ts makes the view `incoming`, the raw rows of the days being
--- counted, and from it the table `groups`: rows by file, validity, app, model, provider and account.
+-- counted, and from it the table `groups`: rows by validity, app, model, provider and account.
 
 -- name: counted-days
 -- The counted days with the fingerprint of their files. It is empty for a day with too many rejected rows, which are kept in
@@ -11,20 +11,13 @@ SELECT DISTINCT CAST(q.day AS VARCHAR), ''
 FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 
--- name: lost-lines
--- Files of which DuckDB has read other rows than they have lines.
-SELECT f.file
-FROM day_files AS f
-LEFT JOIN groups AS g ON g.file = f.file
-WHERE f.lines IS NOT NULL
-GROUP BY f.file, f.lines
-HAVING f.lines <> coalesce(sum(g.read), 0);
-
 -- name: odd-groups
--- Whether some row is rejected, and whether some row names no app or no tokens.
+-- Whether some row is rejected, whether some row names no app or no tokens, and whether one of those was served: a key of it may
+-- be missing.
 SELECT
   count(*) > count(g.has_tokens) AS rejected,
-  coalesce(bool_or(g.has_tokens IS NOT TRUE OR g.app = ''), false) AS unknown
+  coalesce(bool_or(g.has_tokens IS NOT TRUE OR g.app = ''), false) AS unknown,
+  coalesce(bool_or(NOT g.has_tokens AND g.requests > 0 OR g.app = ''), false) AS doubtful
 FROM groups AS g;
 
 -- name: rejected-files

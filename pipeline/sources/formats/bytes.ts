@@ -4,7 +4,7 @@
  */
 import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Readable } from 'node:stream'
+import { Readable, pipeline as pipeStreams } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { DataError, messageOf } from '../../errors.ts'
@@ -17,13 +17,13 @@ const LINE_FEED = 10
 export const LONGEST_LINE = 10_000_000
 
 /** The first bytes of files whose name says otherwise, in hex. */
-const OTHER_CONTENT = [
-  { begins: /^1f8b/, is: 'compressed by gzip: its name must end in .gz' },
-  { begins: /^(?:28b52ffd|5.2a4d18)/, is: 'compressed by zstd: its name must end in .zst' },
-  { begins: /^50415231/, is: 'Parquet: its name must end in .parquet' },
-  { begins: /^4152524f5731/, is: 'Arrow IPC: its name must end in .arrow' },
-  { begins: /^(?:fffe|feff)/, is: 'text in UTF-16: write it in UTF-8' },
-] as const
+const OTHER_CONTENT: readonly (readonly [RegExp, string])[] = [
+  [/^1f8b/, 'compressed by gzip: its name must end in .gz'],
+  [/^(?:28b52ffd|5.2a4d18)/, 'compressed by zstd: its name must end in .zst'],
+  [/^50415231/, 'Parquet: its name must end in .parquet'],
+  [/^4152524f5731/, 'Arrow IPC: its name must end in .arrow'],
+  [/^(?:fffe|feff)/, 'text in UTF-16: write it in UTF-8'],
+]
 
 /** Remedies by Node's message. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
@@ -36,18 +36,19 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     'It does not begin with the compression of its name: rename the file, or compress it',
   ],
   [/^EACCES/, 'Give the user of the run the right to read it'],
+  [/./, 'Deliver the file again, whole'],
 ]
 
 /** A text file where DuckDB reads it: at its own path, or as an unpacked copy. */
 export type ReadableText = {
   readonly path: string
-  /** The first lines, without a byte order mark. */
+  /** The first lines. */
   readonly head: string
 }
 
 /**
  * Makes a text file readable for DuckDB.
- * @param copy the path of the copy of a file that is compressed, or has grown since it was listed.
+ * @param copy the path for the copy of a compressed file.
  * @param look called with every chunk of whole lines.
  * @throws DataError with the file if it is truncated, or is of another format than its name says.
  */
@@ -56,36 +57,35 @@ export async function prepareText(
   copy: string,
   look?: (chunk: Buffer) => void,
 ): Promise<ReadableText> {
-  let head: Buffer | undefined
+  let head: string | undefined
   const lines = async function* () {
     for await (const chunk of readLines(file)) {
-      head ??= requireText(file, chunk.subarray(0, CHUNK_BYTES))
+      head ??= headOf(file, chunk)
       look?.(chunk)
       yield chunk
     }
   }
-  const isCopied = file.compression !== 'none' || hasGrown(file)
-  if (isCopied) {
+  const isPlain = file.compression === 'none'
+  if (isPlain) {
+    for await (const _ of lines()) if (look === undefined) break
+  } else {
     mkdirSync(dirname(copy), { recursive: true })
     await pipeline(lines, createWriteStream(copy))
-  } else {
-    for await (const _ of lines()) if (look === undefined) break
   }
-  const path = isCopied ? copy : file.path
-  return { path, head: (head ?? Buffer.alloc(0)).toString('utf8').replace(/^\uFEFF/, '') }
+  return { path: isPlain ? file.path : copy, head: head ?? '' }
+}
+
+function headOf({ name, compression }: RawFile, chunk: Buffer): string {
+  const start = chunk.toString('hex', 0, 8)
+  const content = OTHER_CONTENT.find(([magic]) => magic.test(start))?.[1]
+  if (content === undefined) return chunk.toString('utf8', 0, CHUNK_BYTES)
+  const inside = compression === 'none' ? 'It is' : 'Unpacked it is'
+  throw new DataError(`${name} cannot be read as its name says. ${inside} ${content}`)
 }
 
 /** Whether the file has more bytes than when it was listed. */
 export function hasGrown({ path, bytes }: RawFile): boolean {
   return statSync(path).size > bytes
-}
-
-function requireText({ name, compression }: RawFile, head: Buffer): Buffer {
-  const start = head.subarray(0, 8).toString('hex')
-  const other = OTHER_CONTENT.find(({ begins }) => begins.test(start))
-  if (other === undefined) return head
-  const inside = compression === 'none' ? 'It is' : 'Unpacked it is'
-  throw new DataError(`${name} cannot be read as its name says. ${inside} ${other.is}`)
 }
 
 /**
@@ -121,39 +121,28 @@ export async function readHead(file: RawFile): Promise<Buffer> {
 }
 
 async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
-  const source = openListed(file)
-  const unpacked = (file.compression === 'gz' ? createGunzip : createZstdDecompress)({
-    chunkSize: CHUNK_BYTES,
-  })
-  const stream = file.compression === 'none' ? source : source.pipe(unpacked)
-  source.once('error', (error) => stream.destroy(error))
   try {
-    for await (const chunk of stream) yield chunk
-    if (stream === unpacked) await requireZeros(file, unpacked.bytesWritten)
-  } catch (error) {
-    if (error instanceof DataError) throw error
-    const message = messageOf(error)
-    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1] ?? 'Deliver the file again, whole'
-    throw new DataError(`${file.name} cannot be read: ${message}. ${remedy}`, { cause: error })
-  } finally {
-    source.destroy()
-    unpacked.destroy()
-  }
-}
-
-function openListed({ path, bytes }: RawFile, start = 0): Readable {
-  return start >= bytes
-    ? Readable.from([])
-    : createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
-}
-
-/** Node stops at the end of the compressed data, whatever follows it; tapes and block devices pad a file with zeros. */
-async function requireZeros(file: RawFile, from: number): Promise<void> {
-  for await (const bytes of openListed(file, from)) {
-    if (Buffer.isBuffer(bytes) && bytes.some((byte) => byte !== 0)) {
-      throw new DataError(
-        `${file.name} cannot be read: the bytes after byte ${from} are not compressed. Deliver the file again, whole`,
-      )
+    if (file.compression === 'none') return yield* readListed(file)
+    const options = { chunkSize: CHUNK_BYTES }
+    const unpacked = file.compression === 'gz' ? createGunzip(options) : createZstdDecompress(options)
+    // Passes a fault of the file on.
+    pipeStreams(readListed(file), unpacked, () => undefined)
+    for await (const chunk of unpacked) yield chunk
+    // Node stops at the end of the compressed data, whatever follows it; tapes and block devices pad a file with zeros.
+    for await (const bytes of readListed(file, unpacked.bytesWritten)) {
+      if (bytes.some((byte) => byte !== 0)) {
+        throw new Error(`the bytes after byte ${unpacked.bytesWritten} are not compressed`)
+      }
     }
+  } catch (error) {
+    const message = messageOf(error)
+    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1]
+    throw new DataError(`${file.name} cannot be read: ${message}. ${remedy}`, { cause: error })
   }
+}
+
+/** The bytes that the file had when it was listed. */
+function readListed({ path, bytes }: RawFile, start = 0): AsyncIterable<Buffer> {
+  if (start >= bytes) return Readable.from([])
+  return createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
 }

@@ -5,14 +5,12 @@ import { parse as parseText } from 'csv-parse/sync'
 import { z } from 'zod'
 import { DataError } from '../../errors.ts'
 import { USAGE_COLUMNS, matchColumns, textColumn } from '../columns.ts'
-import type { Columns, TypedColumns } from '../columns.ts'
+import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import type { Scan } from '../incoming.ts'
 import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
 import type { Document } from './json.ts'
 
-const LINE_FEED = 10
-const SPACE = 32
 const QUOTE = 34
 
 /** Both readers take quotes inside of a field that has none around it. */
@@ -37,48 +35,29 @@ const recordSchema = z.object({
  * @throws DataError with the file if it cannot be read or lacks a column.
  */
 export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undefined> {
-  let hasQuotes = false
-  const { path, head } = await prepareText(file, copy, (chunk) => (hasQuotes ||= chunk.includes(QUOTE)))
+  let quotes = 0
+  const { path, head } = await prepareText(file, copy, (chunk) => {
+    for (let at = chunk.indexOf(QUOTE); at >= 0; at = chunk.indexOf(QUOTE, at + 1)) quotes += 1
+  })
   if (head.trim() === '') throw withoutHeader(file)
   const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
-  const records = hasQuotes ? await countRecords(file) : undefined
-  // Without its last quote DuckDB may lose a record in silence.
-  if (!found.success || records?.isOpen === true) return undefined
+  // DuckDB drops a last record with a quote that is not closed, in silence.
+  if (!found.success || quotes % 2 === 1) return undefined
   const [header] = found.data
-  const types: TypedColumns = new Map(
-    [...matchColumns(file.name, header, USAGE_COLUMNS)].map(([column, position]) => [
-      column,
-      textColumn(column, fieldName(position)),
-    ]),
+  const matched = [...matchColumns(file.name, header, USAGE_COLUMNS)]
+  const types = new Map(
+    matched.map(([column, position]) => [column, textColumn(column, fieldName(position))]),
   )
   const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')
   // A thread that starts inside a quoted text may take its line breaks for the ends of rows.
   const rows = (paths: string) =>
     `read_csv(${paths}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"', comment = '',
-       auto_detect = false, parallel = ${!hasQuotes}, hive_partitioning = false)`
-  return { path, types, rows, ...(records && { lines: records.count - 1 }) }
+       auto_detect = false, parallel = ${quotes === 0}, hive_partitioning = false)`
+  return { path, types, rows }
 }
 
 function fieldName(position: number): string {
   return `field_${position + 1}`
-}
-
-/** Counts the records that hold more than spaces; a line break between two quotes ends none. */
-async function countRecords(file: RawFile): Promise<{ readonly count: number; readonly isOpen: boolean }> {
-  let count = 0
-  let isOpen = false
-  let isBlank = true
-  for await (const bytes of readLines(file)) {
-    for (const byte of bytes) {
-      if (byte === QUOTE) isOpen = !isOpen
-      if (byte > SPACE) isBlank = false
-      else if (byte === LINE_FEED && !isBlank && !isOpen) {
-        count += 1
-        isBlank = true
-      }
-    }
-  }
-  return { count: isBlank ? count : count + 1, isOpen }
 }
 
 /**
@@ -95,7 +74,7 @@ export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenera
     for await (const item of parser) {
       const { record, raw, info } = recordSchema.parse(item)
       if (header === undefined) matchColumns(file.name, (header = record), columns)
-      else yield csvDocument(header, record, { row: info.lines, payload: raw.trimEnd() })
+      else yield { row: info.lines, ...readRecord(header, record, raw) }
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
@@ -111,17 +90,13 @@ function withoutHeader({ name }: RawFile): DataError {
   return new DataError(`${name} is empty: expected a first line with the column names`)
 }
 
-function csvDocument(
-  header: readonly string[],
-  record: readonly string[],
-  { row, payload }: { readonly row: number; readonly payload: string },
-): Document {
+function readRecord(header: readonly string[], record: readonly string[], raw: string) {
   // Some programs end every row in a comma.
   const fields = record.length === header.length + 1 && record.at(-1) === '' ? header.length : record.length
-  if (fields === header.length) {
-    const pairs = header.map((name, index) => [name.trim(), record[index] === '' ? null : record[index]])
-    return { row, value: Object.fromEntries(pairs) }
+  if (fields !== header.length) {
+    const fault = `broken line: ${fields} fields instead of ${header.length}`
+    return { value: undefined, fault, payload: raw.trimEnd() }
   }
-  const fault = `broken line: ${fields} fields instead of ${header.length}`
-  return { row, value: undefined, fault, payload }
+  const pairs = header.map((name, index) => [name.trim(), record[index] === '' ? null : record[index]])
+  return { value: Object.fromEntries(pairs) }
 }

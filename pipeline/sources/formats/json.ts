@@ -4,8 +4,8 @@ import { text as textOfStream } from 'node:stream/consumers'
 import { DataError, messageOf } from '../../errors.ts'
 import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { USAGE_COLUMNS, allColumns, missingColumns, plainName, textColumn } from '../columns.ts'
-import type { TypedColumns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
+import { pathList } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
 import { prepareText, readLines } from './bytes.ts'
 
@@ -22,8 +22,6 @@ export type Document = {
 /** Stands for bytes and characters that are no text. */
 export const NO_TEXT = '\uFFFD'
 
-const LINE_FEED = 10
-
 /**
  * How DuckDB reads a file of usage; undefined if the file has to be read by lines. Its keys are those of the first line.
  * @param copy the path for an unpacked copy.
@@ -31,71 +29,46 @@ const LINE_FEED = 10
  */
 export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan | undefined> {
   const { path, head } = await prepareText(file, copy)
-  if (head.trimStart().startsWith('[')) {
+  const first = head.trimStart().split('\n', 1).join('')
+  if (first.startsWith('[')) {
     throw new DataError(
       `${file.name} is a JSON list; a file here has one JSON object per line. ` +
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }
-  const names = firstKeys(head)
+  const { value } = parseLine(first)
+  const names = isRecord(value) ? Object.keys(value) : []
   const plain = names.map(plainName)
   if (missingColumns(USAGE_COLUMNS, plain).length > 0 || new Set(plain).size < plain.length) return undefined
-  const keys = allColumns(USAGE_COLUMNS).map(
-    (column) => [column, names[plain.indexOf(column)] ?? column] as const,
-  )
-  const declared = keys.map(([, key]) => `${literal(key)}: 'VARCHAR'`).join(', ')
-  const types: TypedColumns = new Map(
-    keys.map(([column, key]) => [column, textColumn(column, identifier(key))]),
-  )
+  const keyOf = (column: string) => names[plain.indexOf(column)] ?? column
+  const columns = allColumns(USAGE_COLUMNS)
+  const declared = columns.map((column) => `${literal(keyOf(column))}: 'VARCHAR'`).join(', ')
   const isNested = ['app', 'request_id'].map((column) => {
-    const key = identifier(keys.find(([name]) => name === column)?.[1] ?? column)
+    const key = identifier(keyOf(column))
     return `starts_with(${key}, '{') OR starts_with(${key}, '[')`
   })
+  const [hasTokens, hasId, hasApp] = ['prompt_tokens', 'app_id', 'app'].map(
+    (column) => `contains(json, ${literal(JSON.stringify(keyOf(column)))})`,
+  )
   return {
     path,
-    types,
+    types: new Map(columns.map((column) => [column, textColumn(column, identifier(keyOf(column)))])),
     rows: (paths) =>
       `read_json(${paths}, format = 'newline_delimited', columns = {${declared}}, hive_partitioning = false)`,
     fault: `CASE WHEN ${isNested.join(' OR ')} THEN 'nested' END`,
+    lacksKeys: `FROM read_json_objects(${pathList([path])}, format = 'newline_delimited')
+      WHERE NOT (${hasTokens} AND (${hasId} OR ${hasApp}))`,
   }
-}
-
-function firstKeys(head: string): readonly string[] {
-  try {
-    const value = parseExactly(head.trimStart().split('\n', 1).join(''))
-    return isRecord(value) ? Object.keys(value) : []
-  } catch {
-    return []
-  }
-}
-
-/** Whether a key of tokens, or of the app, stands on fewer lines than the key of the time: a misspelt key is not null. */
-export async function lacksKeys(file: RawFile): Promise<boolean> {
-  const { required, alternative } = USAGE_COLUMNS
-  const counts = new Map<string, number>(required.map((column) => [column, 0]))
-  const keys = [...required.map((column) => [column, column]), ['app_id', alternative.app_id]]
-  for await (const chunk of readLines(file)) {
-    for (const [column = '', name] of keys) {
-      const key = `"${name}"`
-      for (let at = chunk.indexOf(key); at >= 0; at = chunk.indexOf(key, at + 1)) {
-        counts.set(column, (counts.get(column) ?? 0) + 1)
-      }
-    }
-  }
-  return [...counts.values()].some((count) => count < (counts.get('ts') ?? 0))
 }
 
 /** The documents of a file of JSON lines. */
 export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
   let row = 0
   for await (const chunk of readLines(file)) {
-    for (let start = 0; start < chunk.length;) {
-      const found = chunk.indexOf(LINE_FEED, start)
-      const end = found < 0 ? chunk.length : found
-      const line = chunk.toString('utf8', start, end)
-      start = end + 1
+    for (const line of chunk.toString('utf8').replace(/\n$/, '').split('\n')) {
       row += 1
-      const content = (row === 1 ? line.replace(/^\uFEFF/, '') : line).trim()
+      // Trims a byte order mark too.
+      const content = line.trim()
       if (content !== '') yield { row, ...parseLine(content) }
     }
   }
@@ -119,7 +92,7 @@ function parseLine(line: string): Omit<Document, 'row'> {
  * @throws DataError if it is no JSON.
  */
 export async function* readWholeJson(file: RawFile): AsyncGenerator<Document> {
-  const content = (await textOfStream(Readable.from(readLines(file)))).replace(/^\uFEFF/, '')
+  const content = (await textOfStream(Readable.from(readLines(file)))).trim()
   try {
     for (const [index, value] of [parseExactly(content)].flat().entries()) yield { row: index + 1, value }
   } catch (error) {

@@ -7,7 +7,7 @@ import { queryRows } from '../../duckdb/statements.ts'
 import { isValidated, matchColumns } from '../columns.ts'
 import type { Columns, TypedColumn } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { pathList } from '../incoming.ts'
+import { pathList, tryScan } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
 import { parseExactly } from './json.ts'
 import type { Document } from './json.ts'
@@ -24,15 +24,17 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/codec/i, 'Write the file with the codec snappy, gzip, zstd or LZ4_RAW'],
   [/Invalid string encoding/, 'A text in it is not UTF-8: write the file again'],
   [/Permission denied/, 'Give the user of the run the right to read it'],
+  [/./, 'Deliver the file again, whole'],
 ]
 
-const typeRow = z.object({ column_type: z.string() })
+/** An element of a file's schema, a column or a part of one. */
 const elementRow = z.object({
   file_name: z.string(),
   name: z.string(),
-  precision: z.string().nullable(),
-  num_children: z.string().nullable(),
-  rest: z.string(),
+  type: z.string(),
+  /** Of a DECIMAL. */
+  digits: z.int(),
+  children: z.int(),
 })
 type SchemaElement = z.infer<typeof elementRow>
 
@@ -42,13 +44,13 @@ function parquetRows(paths: string): string {
 }
 
 /** Reads a file, and names it in errors. */
-export async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
+async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (isShortage(error) || error instanceof DataError) throw error
     const message = firstLineOf(error)
-    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1] ?? 'Deliver the file again, whole'
+    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1]
     throw new DataError(`${file.name} cannot be read as Parquet: ${message}. ${remedy}`, { cause: error })
   }
 }
@@ -62,53 +64,42 @@ export async function scanParquet(
   files: readonly RawFile[],
   columns: Columns,
 ): Promise<ReadonlyMap<RawFile, Scan>> {
-  const scans = new Map<RawFile, Scan>()
-  const known = new Map<string, Omit<Scan, 'path'>>()
-  const schemas = await readSchemas(connection, files)
-  for (const [index, file] of files.entries()) {
-    const elements = schemas[index] ?? []
-    const signature = JSON.stringify(
-      elements.map(({ name, precision, num_children, rest }) => [name, precision, num_children, rest]),
-    )
-    const scan = known.get(signature) ?? (await describeSchema(connection, file, elements, columns))
-    known.set(signature, scan)
-    scans.set(file, { ...scan, path: file.path })
-  }
-  return scans
+  const found = await readColumns(connection, files)
+  return new Map(files.map((file) => [file, scanOf(file, found.get(file.path) ?? [], columns)]))
 }
 
-async function describeSchema(
+/**
+ * The scan of a file without its descriptive columns, which decide nothing, where one of those cannot be read.
+ * @throws DataError with the file if it cannot be read without them either.
+ */
+export async function withoutDescriptive(
   connection: DuckDBConnection,
   file: RawFile,
-  elements: readonly SchemaElement[],
+  scan: Scan,
   columns: Columns,
-): Promise<Omit<Scan, 'path'>> {
-  const top = topLevel(elements)
-  const names = top.map(({ name }) => name)
-  const matched = matchColumns(file.name, names, columns)
-  const described = await readingParquet(file, () =>
-    queryRows(connection, `DESCRIBE FROM ${parquetRows(pathList([file.path]))}`, typeRow),
-  )
+): Promise<Scan> {
+  const types = new Map([...scan.types].filter(([column]) => isValidated(columns, column)))
+  await readingParquet(file, () => tryScan(connection, { ...scan, types }))
+  return { ...scan, types }
+}
+
+function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns): Scan {
+  const names = found.map(({ name }) => name)
   const types = new Map<string, TypedColumn>()
-  for (const [column, position] of matched) {
-    const { name, precision } = top[position] ?? { name: column, precision: null }
-    const isTooWide = Number(precision ?? 0) > DECIMAL_DIGITS
-    if (isTooWide && isValidated(columns, column)) {
+  for (const [column, position] of matchColumns(file.name, names, columns)) {
+    const { name = column, type = 'VARCHAR', digits = 0 } = found[position] ?? {}
+    if (digits <= DECIMAL_DIGITS) types.set(column, asText({ name: identifier(name), type }))
+    else if (isValidated(columns, column)) {
       throw new DataError(
-        `${file.name}: the column ${column} is a DECIMAL of ${precision} digits, of which no more than ` +
+        `${file.name}: the column ${column} is a DECIMAL of ${digits} digits, of which no more than ` +
           `${DECIMAL_DIGITS} can be read. Write it as BIGINT or DECIMAL(${DECIMAL_DIGITS}, 0)`,
       )
     }
-    const type = described[position]?.column_type ?? 'VARCHAR'
-    if (!isTooWide) types.set(column, asText({ name: identifier(name), type }))
   }
+  // A column with DuckDB's name for the file or the row hides it: then no other file is read with this one.
   const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
-  return {
-    types,
-    isAlone,
-    row: isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1',
-    rows: parquetRows,
-  }
+  const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
+  return { path: file.path, types, rows: parquetRows, row, isAlone }
 }
 
 /**
@@ -117,47 +108,48 @@ async function describeSchema(
  */
 function asText({ name, type }: TypedColumn): TypedColumn {
   if (type !== 'BLOB') return { name, type }
-  return {
-    name: `CASE WHEN ${name} IS NOT NULL THEN coalesce(TRY(decode(${name})), chr(65533)) END`,
-    type: 'VARCHAR',
-  }
+  const text = `CASE WHEN ${name} IS NOT NULL THEN coalesce(TRY(decode(${name})), chr(65533)) END`
+  return { name: text, type: 'VARCHAR' }
 }
 
-/** The schema elements of each file, in file order. */
-async function readSchemas(
+/** The columns of files, by path. */
+async function readColumns(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-): Promise<readonly SchemaElement[][]> {
-  const query = (some: readonly RawFile[]) =>
-    queryRows(
-      connection,
-      `SELECT file_name, name, CAST(precision AS VARCHAR) AS precision, CAST(num_children AS VARCHAR) AS num_children,
-         concat_ws(' ', type, type_length, repetition_type, converted_type, scale, logical_type) AS rest
-       FROM parquet_schema(${pathList(some.map(({ path }) => path))})`,
-      elementRow,
-    )
-  if (files.length === 0) return []
-  try {
-    const byPath = Map.groupBy(await query(files), ({ file_name }) => file_name)
-    return files.map(({ path }) => byPath.get(path) ?? [])
-  } catch (error) {
-    if (isShortage(error) || error instanceof DataError) throw error
-    const schemas: SchemaElement[][] = []
-    for (const file of files) schemas.push(await readingParquet(file, () => query([file])))
-    return schemas
-  }
+): Promise<ReadonlyMap<string, SchemaElement[]>> {
+  if (files.length === 0) return new Map()
+  const read = (some: readonly RawFile[]) =>
+    queryRows(connection, schemaQuery(some.map(({ path }) => path)), elementRow)
+  const elements = await read(files).catch(async () => {
+    const each = []
+    for (const file of files) each.push(await readingParquet(file, () => read([file])))
+    return each.flat()
+  })
+  const byPath = Map.groupBy(elements, ({ file_name }) => file_name)
+  return new Map([...byPath].map(([path, some]) => [path, topLevel(some)]))
+}
+
+/** The schema's elements in file order, with the types that DuckDB reads them as. */
+function schemaQuery(paths: readonly string[]): string {
+  return `
+    SELECT
+      file_name, name, CAST(coalesce(precision, 0) AS INTEGER) AS digits,
+      CAST(coalesce(num_children, 0) AS INTEGER) AS children,
+      CASE
+        WHEN repetition_type = 'REPEATED' OR converted_type = 'LIST' OR starts_with(logical_type, 'List') THEN 'LIST[]'
+        ELSE coalesce(duckdb_type, 'STRUCT')
+      END AS type
+    FROM parquet_schema(${pathList(paths)})`
 }
 
 /** The schema is a tree in preorder: the children of the root are the columns. */
 function topLevel(elements: readonly SchemaElement[]): SchemaElement[] {
-  const columns: SchemaElement[] = []
   let pending = 0
-  for (const element of elements.slice(1)) {
-    if (pending === 0) columns.push(element)
-    else pending -= 1
-    pending += Number(element.num_children ?? 0)
-  }
-  return columns
+  return elements.slice(1).filter(({ children }) => {
+    const isTop = pending === 0
+    pending += children - (isTop ? 0 : 1)
+    return isTop
+  })
 }
 
 /** The rows of a Parquet file as documents. */
