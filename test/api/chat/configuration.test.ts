@@ -1,20 +1,22 @@
-/** CONTRACT 6: MODELS_FILE, the list of models, and where secrets go. */
+/** CONTRACT 6: MODELS_FILE, the list of models, proxies, and where secrets go. */
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI from 'openai'
 import { afterAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, startProgram, startServer, until } from '../../support/api.ts'
-import { MESSAGES, startChat, writeModels } from '../../support/chat/chat.ts'
-import { answers, startUpstream } from '../../support/chat/upstream.ts'
+import { ONE, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
+import { answers, completion, status } from '../../support/chat/upstream.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { listen } from '../../support/ports.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 
-const ACME = { name: 'acme', base_url: 'https://api.acme.example/v1/', model: 'their-name' }
-const ONE = { model: 'a/one', messages: MESSAGES }
+/** A provider that is never called. */
+const NOWHERE = { name: 'acme', base_url: 'http://127.0.0.1:9', model: 'their-name' }
 
 function write(content: unknown): string {
   const path = join(folders.make(), 'models.json')
@@ -24,11 +26,8 @@ function write(content: unknown): string {
 
 /** Why the service does not start with this configuration. */
 async function faultsOf(MODELS_FILE: string): Promise<string> {
-  const { code, stderr } = await startProgram('server.ts', [], {
-    DATA_DIR: folders.make(),
-    PORT: '0',
-    MODELS_FILE,
-  }).ended
+  const environment = { DATA_DIR: folders.make(), PORT: '0', MODELS_FILE }
+  const { code, stderr } = await startProgram('server.ts', [], environment).ended
   expect(code).toBe(2)
   expect(stderr).toContain(MODELS_FILE)
   expect(stderr).not.toContain('    at ')
@@ -45,7 +44,7 @@ describe('an invalid configuration', () => {
   })
 
   it('has all its faults reported at once, each with its place', async () => {
-    const provider: readonly (readonly [string, object])[] = [
+    const faults: readonly (readonly [fault: string, model: object])[] = [
       ['must be an http or https address', { base_url: 'ftp://acme.example' }],
       ['a query or fragment', { base_url: 'https://acme.example/?a=1' }],
       ['a query or fragment', { base_url: 'https://acme.example/#x' }],
@@ -55,57 +54,59 @@ describe('an invalid configuration', () => {
       ['must be printable ASCII', { headers: { 'X-A': 'a\r\nb' } }],
       ['expected string', { model: 7 }],
       ['idle_ms', { timeouts: { idle_ms: 0 } }],
-    ]
-    const model: readonly (readonly [string, object])[] = [
       ['must name at least one provider', { providers: [] }],
-      ['must name each provider once', { providers: [ACME, ACME] }],
+      ['must name each provider once', { providers: [NOWHERE, NOWHERE] }],
       ['pricing.prompt', { pricing: { prompt: 1, completion: 1 } }],
       ['context_length', { context_length: 0 }],
     ]
-    const models = [
-      ...provider.map(([, changes]) => ({ providers: [{ ...ACME, ...changes }] })),
-      ...model.map(([, changes]) => ({ providers: [ACME], ...changes })),
-    ]
-    const named = Object.fromEntries(models.map((one, index) => [`a/${index}`, one]))
-    const faults = await faultsOf(write({ models: { ...named, one: { providers: [ACME] } }, modles: {} }))
-    const blocks = faults.split('✖ ')
-    for (const [index, [fault]] of [...provider, ...model].entries()) {
-      const own = blocks.find((block) => block.includes(`models["a/${index}"]`))
-      expect(own, `a/${index}`).toContain(fault)
+    const ofModel = ['providers', 'pricing', 'context_length']
+    const models = faults.map(([, changes], index) => {
+      const isOfModel = Object.keys(changes).some((key) => ofModel.includes(key))
+      const provider = isOfModel ? NOWHERE : { ...NOWHERE, ...changes }
+      return [`a/${index}`, { providers: [provider], ...(isOfModel && changes) }]
+    })
+    const unslashed = { one: { providers: [NOWHERE] } }
+    const text = await faultsOf(
+      write({ models: { ...Object.fromEntries(models), ...unslashed }, modles: {} }),
+    )
+    const blocks = text.split('✖ ')
+    for (const [index, [fault]] of faults.entries()) {
+      expect(blocks.find((block) => block.includes(`models["a/${index}"]`))).toContain(fault)
     }
-    expect(faults).toContain('must have the form author/slug')
-    expect(faults).toContain('modles')
+    expect(text).toContain('must have the form author/slug')
+    expect(text).toContain('modles')
   })
 })
 
-/** The headers that the provider receives from a service with this entry; undefined if it gets no request. */
-async function sentWith(entry: object, environment = {}, files: Readonly<Record<string, string>> = {}) {
-  await using upstream = await startUpstream({ 'their-name': answers() })
+/** A request to a provider with these keys; what the provider received, and what the service logged. */
+async function sentWith(
+  entry: object,
+  environment: Readonly<Record<string, string>> = {},
+  files: Readonly<Record<string, string>> = {},
+) {
   const dataDir = folders.make()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dataDir, name), text)
-  const wiring = { 'a/one': [{ ...ACME, base_url: `${upstream.url}/`, ...entry }] }
-  await using api = await startChat(folders, wiring, { dataDir, environment })
-  const { status } = await api.post(ONE)
-  const [received] = upstream.received
-  return { status, path: received?.path, headers: received?.headers, lines: api.lines.join('') }
+  await using chat = await startScriptedChat({
+    wire: (provider) => ({ 'a/one': [{ ...provider, base_url: `${provider.base_url}/`, ...entry }] }),
+    dataDir,
+    environment,
+  })
+  chat.script(answers())
+  const { status: code } = await chat.api.ask()
+  const [received] = chat.upstream.received
+  return { code, path: received?.path, headers: received?.headers, lines: chat.api.lines.join('') }
 }
 
 describe('a provider', () => {
-  it('has its key from a variable, without blanks around it', async () => {
-    const got = await sentWith({ api_key_env: 'ACME_KEY' }, { ACME_KEY: ' sk-1 ' })
+  it.each([
+    ['its key from a variable, without blanks around it', { api_key_env: 'KEY' }, 'Bearer sk-1'],
+    ['its key from a file beside the configuration', { api_key_file: 'acme.key' }, 'Bearer sk-2'],
+    ['headers as text', { headers: { Authorization: 'us' } }, 'us'],
+    ['headers from the environment', { headers: { Authorization: { env: 'KEY' } } }, 'sk-1'],
+  ])('has %s', async (_name, entry, authorization) => {
+    const got = await sentWith(entry, { KEY: ' sk-1 ' }, { 'acme.key': 'sk-2\n' })
+    expect(got.headers?.authorization).toBe(authorization)
     expect(got.path).toBe('/v1/chat/completions')
-    expect(got.headers?.authorization).toBe('Bearer sk-1')
-  })
-
-  it('has its key from a file beside the configuration', async () => {
-    const got = await sentWith({ api_key_file: 'acme.key' }, {}, { 'acme.key': 'sk-2\n' })
-    expect(got.headers?.authorization).toBe('Bearer sk-2')
-  })
-
-  it('has headers, as text or from the environment', async () => {
-    const headers = { 'X-Title': 'us', 'api-key': { env: 'AZURE_KEY' } }
-    const got = await sentWith({ headers }, { AZURE_KEY: 'k' })
-    expect(got.headers).toMatchObject({ 'x-title': 'us', 'api-key': 'k' })
   })
 
   it.each([
@@ -114,9 +115,70 @@ describe('a provider', () => {
     [{ api_key_env: 'ACME_KEY' }, { ACME_KEY: 'a\nb' }, 'ACME_KEY'],
     [{ api_key_file: 'acme.key' }, {}, 'acme.key'],
   ])('without a usable key is left out, with a warning: %j %j', async (entry, environment, named) => {
-    const { status, headers, lines } = await sentWith(entry, environment)
-    expect({ status, headers }).toEqual({ status: 503, headers: undefined })
+    const { code, headers, lines } = await sentWith(entry, environment)
+    expect({ code, headers }).toEqual({ code: 503, headers: undefined })
     expect(lines).toMatch(new RegExp(`${named} is not set or cannot be read`))
+  })
+
+  it('gets its own key alone, and nothing of the caller', async () => {
+    const environment = { ALPHA_KEY: 'alpha-secret', BETA_KEY: 'beta-secret' }
+    await using chat = await startScriptedChat({
+      environment,
+      behaviours: {
+        ALPHA_KEY: status(401, { error: { message: 'bad key alpha-secret' } }),
+        BETA_KEY: answers(),
+      },
+      wire: ({ base_url }) => ({
+        'a/one': Object.keys(environment).map((name) => ({ base_url, name, model: name, api_key_env: name })),
+      }),
+    })
+    const headers = { Cookie: 'a=b', 'HTTP-Referer': 'https://app.example', 'X-Forwarded-For': '1.2.3.4' }
+    const response = await chat.api.ask({}, { headers })
+    const answer = `${JSON.stringify([...response.headers])}${await response.text()}`
+    const sent = chat.upstream.received.map((one) => one.headers)
+    expect(sent.map(({ authorization }) => authorization)).toEqual([
+      'Bearer alpha-secret',
+      'Bearer beta-secret',
+    ])
+    for (const one of sent) {
+      expect(one['accept-encoding']).toBe('identity')
+      expect(Object.keys(one).toSorted().join(' ')).toBe(
+        'accept accept-encoding authorization connection content-length content-type host user-agent',
+      )
+    }
+    for (const text of [answer, chat.api.lines.join('')]) {
+      expect(text).not.toMatch(/(?:alpha|beta)-secret/)
+      expect(text).not.toContain(chat.api.key)
+    }
+  })
+})
+
+describe('a proxy that the environment names', () => {
+  const host = 'models.example'
+
+  it.each([
+    ['gets plain requests whole', `http://${host}/v1`, 'http_proxy', `http://${host}/v1/chat/completions`],
+    ['gets tunnel requests for https addresses', `https://${host}/v1`, 'HTTPS_PROXY', `CONNECT ${host}:443`],
+    ['is bypassed for the hosts of NO_PROXY', undefined, 'HTTP_PROXY', undefined],
+  ])('%s', async (_name, base_url, variable, wanted) => {
+    const asked: unknown[] = []
+    const proxy = createServer(({ url }, response) => {
+      asked.push(url)
+      response.end(JSON.stringify(completion('from the proxy')))
+    })
+    proxy.on('connect', ({ url }, socket) => {
+      asked.push(`CONNECT ${url}`)
+      socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    })
+    await using listening = await listen(proxy)
+    await using chat = await startScriptedChat({
+      environment: { [variable]: `http://127.0.0.1:${listening.port}`, NO_PROXY: 'localhost,127.0.0.1' },
+      wire: (provider) => ({ 'a/one': [{ ...provider, ...(base_url && { base_url }) }] }),
+    })
+    chat.script(answers())
+    await chat.api.ask()
+    expect(asked).toEqual(wanted === undefined ? [] : [wanted])
+    expect(chat.upstream.received).toHaveLength(wanted === undefined ? 1 : 0)
   })
 })
 
@@ -144,11 +206,12 @@ describe('a service', () => {
   })
 
   it('shows the configured details of a model, in the forms of OpenAI and OpenRouter', async () => {
-    const providers = [{ ...ACME, base_url: 'http://127.0.0.1:9' }]
+    const providers = [NOWHERE]
     const pricing = { prompt: '0.0000025', completion: '0.00001' }
     const limits = { context_length: 128_000, max_completion_tokens: 16_384 }
-    const details = { name: 'One', ...limits, pricing, providers }
-    const MODELS_FILE = write({ models: { 'a/one': details, 'a/two:free': { providers } } })
+    const MODELS_FILE = write({
+      models: { 'a/one': { name: 'One', ...limits, pricing, providers }, 'a/two:free': { providers } },
+    })
     await using api = await startApi(folders.make(), { environment: { MODELS_FILE } })
     const openai = new OpenAI({ baseURL: api.base, apiKey: 'x', maxRetries: 0 })
     const openrouter = new OpenRouter({ serverURL: api.base, apiKey: 'x', retryConfig: { strategy: 'none' } })
@@ -179,21 +242,19 @@ describe('a service', () => {
     [2, { models_per_request: 2 }],
     [10, {}],
   ])('takes at most %i fallbacks with the limits %j', async (most, modelLimits) => {
-    await using upstream = await startUpstream({ 'a/one': answers() })
-    const wiring = { 'a/one': [{ base_url: upstream.url }] }
-    await using api = await startChat(folders, wiring, { modelLimits })
+    await using chat = await startScriptedChat({ modelLimits })
+    chat.script(answers())
     const models = Array.from({ length: most }, () => 'a/one')
-    expect((await api.post({ ...ONE, models })).status).toBe(200)
-    const refused = await api.post({ ...ONE, models: [...models, 'a/one'] })
+    expect((await chat.api.ask({ models })).status).toBe(200)
+    const refused = await chat.api.ask({ models: [...models, 'a/one'] })
     expect(refused.status).toBe(400)
-    expect(envelopeSchema.parse(await refused.json()).error.message).toBe(
-      `models: ${most + 1} were sent, at most ${most} are allowed`,
-    )
+    const message = `models: ${most + 1} were sent, at most ${most} are allowed`
+    expect(envelopeSchema.parse(await refused.json()).error.message).toBe(message)
   })
 
   it('reads the file again on SIGHUP, and keeps the old one if the file is invalid', async () => {
     const dataDir = folders.make()
-    const wiring = { 'a/one': [{ base_url: 'http://127.0.0.1:9' }] }
+    const wiring = { 'a/one': [NOWHERE] }
     const MODELS_FILE = writeModels(dataDir, wiring)
     const { origin, ...program } = await startServer({ DATA_DIR: dataDir, MODELS_FILE })
     const models = async () => await (await fetch(`${origin}/api/v1/models`)).text()
@@ -202,39 +263,10 @@ describe('a service', () => {
     program.child.kill('SIGHUP')
     await until(() => program.output.stderr.includes('models not reloaded'))
     expect(await models()).toContain('a/one')
-    writeModels(dataDir, { ...wiring, 'a/two': [{ base_url: 'http://127.0.0.1:9' }] })
+    writeModels(dataDir, { ...wiring, 'a/two': [NOWHERE] })
     program.child.kill('SIGHUP')
     await until(async () => (await models()).includes('a/two'))
     program.child.kill('SIGTERM')
     expect((await program.ended).code).toBe(0)
   })
-})
-
-it('keys go to their provider alone, and nothing of the caller goes to any', async () => {
-  const environment = { ALPHA_KEY: 'alpha-secret', BETA_KEY: 'beta-secret' }
-  await using upstream = await startUpstream({
-    first: (response) => void response.writeHead(401).end('{"error":{"message":"bad key alpha-secret"}}'),
-    second: answers(),
-  })
-  const provider = (name: string, model: string, api_key_env: string) =>
-    ({ name, base_url: upstream.url, model, api_key_env }) as const
-  const wiring = {
-    'a/one': [provider('alpha', 'first', 'ALPHA_KEY'), provider('beta', 'second', 'BETA_KEY')],
-  }
-  await using api = await startChat(folders, wiring, { environment })
-  const ofCaller = { Cookie: 'a=b', 'HTTP-Referer': 'https://app.example', 'X-Forwarded-For': '1.2.3.4' }
-  const response = await api.post(ONE, { headers: ofCaller })
-  const answer = `${JSON.stringify([...response.headers])}${await response.text()}`
-  const own = ['alpha', 'beta'].map((name) => ({ authorization: `Bearer ${name}-secret` }))
-  expect(upstream.received.map(({ headers }) => headers)).toMatchObject(own)
-  for (const { headers } of upstream.received) {
-    expect(headers['accept-encoding']).toBe('identity')
-    expect(Object.keys(headers).toSorted().join(' ')).toBe(
-      'accept accept-encoding authorization connection content-length content-type host user-agent',
-    )
-  }
-  for (const text of [answer, api.lines.join('')]) {
-    expect(text).not.toMatch(/(?:alpha|beta)-secret/)
-    expect(text).not.toContain(api.key)
-  }
 })

@@ -2,151 +2,63 @@
  * CONTRACT 6: how providers fail, each behaviour whole and streamed, alone and with a backup; and what their errors mean,
  * after public reports and documentation.
  */
-import { describeCases, does, type Outcome, type ProviderCase } from '../../support/chat/provider-case.ts'
-import { chunk, completion, json, sse, status, stream } from '../../support/chat/upstream.ts'
+import {
+  describeCases,
+  does,
+  goesOn,
+  ofStream,
+  UNHURRIED,
+  type Outcome,
+  type ProviderCase,
+} from '../../support/chat/provider-case.ts'
+import {
+  answers,
+  chunk,
+  completion,
+  ends,
+  hangUp,
+  reset,
+  sse,
+  stall,
+  status,
+  stream,
+  type Behaviour,
+} from '../../support/chat/upstream.ts'
 
-/** A failure of the provider, or of our account there: the next provider is tried. */
-const BROKEN: Outcome = { status: 502, type: 'provider_unavailable', retryAfter: '5', backup: true }
-const refusal = (type: string): Outcome => ({ status: 400, type, retryAfter: null, backup: true })
-const TOO_LONG = refusal('context_length_exceeded')
-const limited = (seconds: number): Outcome => ({
-  status: 429,
-  type: 'rate_limit_exceeded',
-  retryAfter: String(seconds),
-  backup: true,
-})
+type Cases = Readonly<Record<string, ProviderCase>>
 
-const answers = (code: number, body: unknown, outcome: Outcome, headers = {}): ProviderCase =>
-  does(status(code, body, headers), outcome)
-const secretly = (message: string, more = {}) => ({ error: { message: `${message} (secret)`, ...more } })
-
-const STATUSES: Readonly<Record<string, ProviderCase>> = {
-  'a 401 with its key': answers(401, secretly('Incorrect API key provided'), BROKEN),
-  'a 429 with seconds': answers(429, secretly('slow'), limited(7), { 'retry-after': '7' }),
-  'a 429 with a fraction of seconds': answers(429, secretly('slow'), limited(8), { 'retry-after': '7.66' }),
-  'a 429 with a day, of which an hour is passed on': answers(429, secretly('slow'), limited(3600), {
-    'retry-after': '86400',
-  }),
-  'a 429 with milliseconds': answers(429, secretly('slow'), limited(8), { 'retry-after-ms': '7300' }),
-  'a 429 with a date': answers(
-    429,
-    secretly('slow'),
-    { status: 429, type: 'rate_limit_exceeded', backup: true },
-    { 'retry-after': new Date(Date.now() + 20_000).toUTCString() },
-  ),
-  'a 429 of Gemini': answers(
-    429,
-    [{ error: { code: 429, status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '37s' }] } }],
-    limited(37),
-  ),
-  'a 429 with words': answers(429, secretly('Please try again in 20s.'), limited(20)),
-  'a 429 with words of Azure': answers(429, secretly('Please retry after 20 seconds.'), limited(20)),
-  'a 429 with a number in the body': answers(429, { error: { retry_after: 3.2 } }, limited(4)),
-  'a 429 with milliseconds in the details': answers(
-    429,
-    [{ error: { details: [{ retryDelay: '450ms' }] } }],
-    limited(1),
-  ),
-  'a 429 with minutes in words': answers(429, secretly('try again in 2 minutes'), limited(120)),
-  'a 429 that says later': answers(429, secretly('Please try again later.'), limited(5)),
-  'a redirect': answers(307, '', BROKEN, { location: '/secret' }),
-}
-
-/** These data in a 200: as the whole reply, and as a whole stream. */
-const inside = (body: unknown, outcome: Outcome): ProviderCase => ({
-  whole: json(body),
-  streamed: stream(sse([body])),
-  outcome,
-})
-
-const IN_200: Readonly<Record<string, ProviderCase>> = {
-  'an error object in a 200': inside(secretly('boom', { code: 500 }), BROKEN),
-  'an error text in a 200': inside({ error: 'model not loaded' }, BROKEN),
-  'an error of older vLLM in a 200': inside(
-    { object: 'error', message: 'secret', type: 'BadRequestError', code: 400 },
-    refusal('invalid_request'),
-  ),
-  'an event of Anthropic in a 200': inside(
-    { type: 'error', error: { type: 'overloaded_error', message: 'secret' } },
-    BROKEN,
-  ),
-  'a context exceeded in a 200': inside({ message: 'context size exceeded', code: 400 }, TOO_LONG),
-  'an empty balance of MiniMax in a 200': inside(
-    { choices: null, base_resp: { status_code: 1008, status_msg: 'secret' } },
-    BROKEN,
-  ),
-  'no success in a 200': inside({ success: false, msg: 'secret' }, BROKEN),
-  'an error inside a choice': {
-    whole: json(completion('', { choices: [{ message: { content: '' }, error: { message: 'secret' } }] })),
-    streamed: stream(sse([{ choices: [{ index: 0, delta: {}, error: { message: 'secret' } }] }])),
-    outcome: BROKEN,
-  },
-  'the finish error': {
-    whole: json(completion('', { choices: [{ message: { content: '' }, finish_reason: 'error' }] })),
-    streamed: stream(sse([chunk({ content: '' }, 'error', { error: { message: 'secret' } })])),
-    outcome: BROKEN,
-  },
-  'no choices': inside({ id: 'x', choices: [] }, BROKEN),
-  'choices of another operation': {
-    whole: json({ choices: [{ index: 0, text: 'secret', finish_reason: 'stop' }] }),
-    streamed: stream(sse([{ choices: [{ index: 0, text: 'secret', finish_reason: 'stop' }] }])),
-    outcome: BROKEN,
-  },
-}
-
-/** A stream that fails after these words: nothing was sent, so another provider may still serve. */
-const after = (text: string, outcome: Outcome): ProviderCase => ({
-  whole: json({ error: { message: 'secret' } }),
-  streamed: stream(sse([chunk({ content: 'Hel' })], false) + text),
-  outcome: BROKEN,
-  streamOutcome: outcome,
-})
-
-const IN_STREAM: Readonly<Record<string, ProviderCase>> = {
-  'an error after the first words': after('data: {"error":{"message":"TimeoutError","code":504}}\n\n', {
-    status: 408,
-    type: 'timeout',
-    backup: true,
-  }),
-  'an event named error that is a context': after(
-    'event: error\ndata: {"message":"context size exceeded","code":400}\n\ndata: [DONE]\n\n',
-    TOO_LONG,
-  ),
-  'a field named error of llama.cpp': after('error: {"code":500,"message":"secret"}\n\n', BROKEN),
-}
-
-const words = sse([chunk({ content: 'Hel' })], false)
-const BROKEN_OFF: Readonly<Record<string, ProviderCase>> = {
-  'a connection cut on the way': {
-    whole: (response) => {
-      response.writeHead(200, { 'content-length': 500 }).write('{"id":')
-      setTimeout(() => response.destroy(), 20)
-    },
-    streamed: stream(words, { ending: 'cut' }),
-    outcome: BROKEN,
-    streamOutcome: { cut: 'Hel' },
-  },
-  'an end without a finish': {
-    whole: json({ id: 'x', choices: null }),
-    streamed: stream(words),
-    outcome: BROKEN,
-    streamOutcome: { cut: 'Hel' },
-  },
-}
+/** A failure of the provider, or of our account there. */
+const broken = (message: string) =>
+  ({ status: 502, type: 'provider_unavailable', retryAfter: '5', message }) as const
+const refusal = (type: string, message: string) =>
+  ({ status: 400, type, retryAfter: null, message: `refused the request: ${message}` }) as const
+const limited = (retryAfter = '5') =>
+  ({
+    status: 429,
+    type: 'rate_limit_exceeded',
+    retryAfter,
+    message: 'takes no more requests for now',
+  }) as const
 
 const MEANINGS = {
-  operator: BROKEN,
-  overloaded: BROKEN,
-  failed: BROKEN,
-  invalidReply: BROKEN,
+  connection: broken('could not be reached'),
+  operator: broken('did not accept the request of this service'),
   // Waiting does not help.
-  quota: { ...BROKEN, retryAfter: null },
-  rateLimited: { status: 429, type: 'rate_limit_exceeded', backup: true },
-  timeout: { status: 408, type: 'timeout', retryAfter: null, backup: true },
-  malformed: refusal('invalid_request'),
-  tooLong: TOO_LONG,
-  tooLarge: refusal('payload_too_large'),
-  filtered: refusal('content_policy_violation'),
+  quota: { ...broken('did not accept the request of this service'), retryAfter: null },
+  overloaded: { ...broken('is overloaded'), attempt: 'provider_overloaded' },
+  failed: broken('failed'),
+  invalidReply: broken('sent a reply that cannot be used'),
+  cut: broken('ended its reply before it was whole'),
+  rateLimited: limited(),
+  timeout: { status: 408, type: 'timeout', retryAfter: null, message: 'did not answer in time' },
+  malformed: refusal('invalid_request', 'it does not accept or support a part of it'),
+  // Agents look for these words, and shorten their context.
+  tooLong: refusal(
+    'context_length_exceeded',
+    'the prompt is too long, it exceeds the maximum context length (context_length_exceeded)',
+  ),
+  tooLarge: refusal('payload_too_large', 'its body is too large'),
+  filtered: refusal('content_policy_violation', 'its content is not allowed'),
 } as const satisfies Readonly<Record<string, Outcome>>
 
 function meaningOf(name: string): Outcome {
@@ -155,7 +67,7 @@ function meaningOf(name: string): Outcome {
   return outcome
 }
 
-/** Meaning, status, what it is, and the body. */
+/** Meaning, status, what it is, and the body; with 200 as a whole reply, and as the only event of a stream. */
 const REPORTS = `
 operator | 400 | Gemini: no billing | [{"error":{"status":"FAILED_PRECONDITION","message":"Please enable billing on your project."}}]
 tooLong | 400 | xAI: a prompt too long | {"error":"This model's maximum prompt length is 131072 but the request contains 200000 tokens."}
@@ -193,7 +105,7 @@ operator | 403 | xAI: no credits | {"code":"The caller does not have permission"
 operator | 400 | Alibaba: arrears | {"error":{"message":"Access denied, please make sure your account is in good standing.","type":"invalid_request_error","param":null,"code":"Arrearage"}}
 operator | 429 | Zhipu: arrears with 429 | {"error":{"code":"1113","message":"x"}}
 operator | 403 | SiliconFlow: no balance | {"code":30001,"message":"Sorry, your account balance is insufficient","data":null}
-operator | 200 | MiniMax: no balance in a 200 | {"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}
+operator | 200 | MiniMax: no balance | {"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}
 quota | 429 | OpenAI: a quota | {"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}
 quota | 429 | Moonshot: a quota | {"error":{"type":"exceeded_current_quota_error","message":"suspended"}}
 rateLimited | 429 | Gemini: a limit of a minute, called a quota | [{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"You exceeded your current quota, please check your plan and billing details."}}]
@@ -238,12 +150,12 @@ overloaded | 429 | Moonshot: overloaded | {"error":{"type":"engine_overloaded_er
 overloaded | 503 | llama.cpp: loading | {"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}
 overloaded | 498 | Groq: no room for flex | {"error":{"message":"Flex tier capacity exceeded","type":"invalid_request_error","param":null,"code":"capacity_exceeded"}}
 rateLimited | 429 | OpenAI: a rate limit | {"error":{"message":"Rate limit reached","type":"invalid_request_error","param":null,"code":"rate_limit_exceeded"}}
-rateLimited | 200 | a rate limit in a 200 | {"error":{"code":429,"message":"x"}}
-failed | 200 | a fault in a 200 | {"error":{"code":502,"message":"x"}}
-timeout | 200 | a timeout in a 200 | {"error":{"type":"GatewayTimeout","code":504}}
-invalidReply | 200 | a page in a 200 | "<html><title>Checking your browser</title></html>"
-invalidReply | 200 | a word that nobody knows, in a 200 | {"error":{"code":"server_error"}}
-invalidReply | 200 | a number beyond all statuses, in a 200 | {"error":{"code":600}}
+rateLimited | 200 | a rate limit | {"error":{"code":429,"message":"x"}}
+failed | 200 | a fault | {"error":{"code":502,"message":"x"}}
+timeout | 200 | a timeout | {"error":{"type":"GatewayTimeout","code":504}}
+invalidReply | 200 | a page | "<html><title>Checking your browser</title></html>"
+invalidReply | 200 | a word that nobody knows | {"error":{"code":"server_error"}}
+invalidReply | 200 | a number beyond all statuses | {"error":{"code":600}}
 invalidReply | 204 | a bare 204 | ""
 invalidReply | 307 | a bare 307 | ""
 malformed | 400 | a bare 400 | ""
@@ -262,19 +174,183 @@ malformed | 400 | DeepSeek: a role that it does not know | {"error":{"message":"
 malformed | 400 | a schema of Rust | {"error":{"message":"data did not match any variant of untagged enum Messages","type":"invalid_request_error","param":null,"code":null}}
 malformed | 400 | Mistral: ids of tools | {"object":"error","message":"Tool call id was call_x but must be a-z, A-Z, 0-9, with a length of 9.","type":"BadRequestError","param":null,"code":400}
 filtered | 403 | xAI: content, in words that name a key | {"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: 1, API key ID: 2, Failed check: SAFETY_CHECK_TYPE_CSAM"}
+failed | 200 | an error object | {"error":{"message":"boom (secret)","code":500}}
+operator | 200 | an error text | {"error":"model not loaded"}
+malformed | 200 | an error of older vLLM | {"object":"error","message":"secret","type":"BadRequestError","code":400}
+overloaded | 200 | an event of Anthropic | {"type":"error","error":{"type":"overloaded_error","message":"secret"}}
+tooLong | 200 | a context exceeded | {"message":"context size exceeded","code":400}
+invalidReply | 200 | no success | {"success":false,"msg":"secret"}
+invalidReply | 200 | no choices | {"id":"x","choices":[]}
+invalidReply | 200 | null choices | {"id":"x","choices":null}
+invalidReply | 200 | an error inside a choice | {"choices":[{"index":0,"delta":{},"message":{"content":""},"error":{"message":"secret"}}]}
+invalidReply | 200 | the finish error | {"choices":[{"index":0,"delta":{"content":""},"message":{"content":""},"finish_reason":"error"}]}
+invalidReply | 200 | choices of another operation | {"choices":[{"index":0,"text":"secret","finish_reason":"stop"}]}
 `
 
-const MEANT = REPORTS.trim()
-  .split('\n')
-  .map((line) => {
-    const [meaning = '', code = '', name = '', ...body] = line.split(' | ')
-    return [name, does(status(Number(code), JSON.parse(body.join(' | '))), meaningOf(meaning))] as const
-  })
+function reportCase(row: string): readonly [string, ProviderCase] {
+  const [meaning = '', code = '', name = '', ...rest] = row.split(' | ')
+  const body: unknown = JSON.parse(rest.join(' | '))
+  const streamed = code === '200' ? stream(sse([body])) : status(Number(code), body)
+  const one = { whole: status(Number(code), body), streamed, outcome: meaningOf(meaning) }
+  return [`${code}, ${name}`, one]
+}
+
+/** The seconds that the client is to wait, how a 429 says so, its headers, and its body. */
+const WAITS = `
+7 | seconds | {"retry-after":"7"} | {}
+8 | a fraction of seconds | {"retry-after":"7.66"} | {}
+3600 | a day, of which an hour is passed on | {"retry-after":"86400"} | {}
+8 | milliseconds | {"retry-after-ms":"7300"} | {}
+37 | the details of Gemini | {} | [{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"37s"}]}}]
+1 | milliseconds in the details | {} | [{"error":{"details":[{"retryDelay":"450ms"}]}}]
+20 | words | {} | {"error":{"message":"Please try again in 20s. (secret)"}}
+20 | words of Azure | {} | {"error":{"message":"Please retry after 20 seconds. (secret)"}}
+120 | minutes in words | {} | {"error":{"message":"try again in 2 minutes (secret)"}}
+4 | a number in the body | {} | {"error":{"retry_after":3.2}}
+5 | no time | {} | {"error":{"message":"Please try again later. (secret)"}}
+`
+
+function waitCase(row: string): readonly [string, ProviderCase] {
+  const [seconds, name = '', headers = '', body = ''] = row.split(' | ')
+  return [`a 429 with ${name}`, does(status(429, JSON.parse(body), JSON.parse(headers)), limited(seconds))]
+}
+
+const WORD = sse([chunk({ content: 'Hel' })], false)
+const role = chunk({ role: 'assistant', content: '' })
+const words = JSON.stringify(completion())
+
+/** Begins a reply of 5000 bytes, and breaks off. */
+const halfway = (code: number): Behaviour => {
+  return (response) =>
+    void response.writeHead(code, { 'content-length': 5000 }).write('{"id":', () => response.destroy())
+}
+const withoutReturns: Behaviour = (response) =>
+  void response.socket?.end(`HTTP/1.1 200 OK\nContent-Length: ${words.length}\n\n${words}`)
+
+const BROKEN: Cases = {
+  'a connection that is reset': does(reset, MEANINGS.connection),
+  'a connection that is closed': does(hangUp, MEANINGS.connection),
+  'no HTTP': does((response) => void response.socket?.end('no HTTP at all\r\n\r\n'), MEANINGS.connection),
+  'a head without carriage returns': does(withoutReturns, MEANINGS.connection),
+  'a reply that breaks off': does(halfway(200), MEANINGS.cut),
+  'a redirect': does(status(307, '', { location: '/secret' }), MEANINGS.invalidReply),
+  'a refusal that breaks off': does(halfway(400), MEANINGS.malformed),
+  'a refusal without end': does(
+    (response) => void response.writeHead(400).write('x'.repeat(1_000_000)),
+    MEANINGS.malformed,
+  ),
+  'a 429 with a date': does(status(429, {}, { 'retry-after': new Date(Date.now() + 20_000).toUTCString() }), {
+    ...limited(),
+    retryAfter: undefined,
+  }),
+  'a reply above the size limit': {
+    ...does((response) => void response.end(words.padEnd(64 * 2 ** 20 + 1)), MEANINGS.invalidReply),
+    streamed: answers(),
+    streamOutcome: { content: 'Hello', tokens: [7, 3] },
+  },
+  'an unknown coding': does(
+    (response) => void response.writeHead(200, { 'content-encoding': 'zip' }).end(words),
+    MEANINGS.invalidReply,
+  ),
+}
+
+/** Streams that fail before anything of them was sent. */
+const BEFORE_SENT: Cases = {
+  'an empty stream': ofStream(stream(''), MEANINGS.invalidReply),
+  '[DONE] alone': ofStream(stream(sse([])), MEANINGS.invalidReply),
+  'a role, and a break': ofStream(stream(sse([role], false), { ending: 'cut' }), MEANINGS.cut),
+  'a role, an empty finish, and a break': ofStream(
+    stream(sse([chunk({ role: 'assistant', content: '' }, '')], false), { ending: 'cut' }),
+    MEANINGS.cut,
+  ),
+  'a role, and an error': ofStream(
+    stream(sse([role, { error: { message: 'secret', code: 500 } }])),
+    MEANINGS.failed,
+  ),
+  'data that is no JSON': ofStream(stream('data: {"torn\n\n'), MEANINGS.invalidReply),
+  'an error in the read of the first word': ofStream(
+    stream(`${WORD}data: {"error":{"message":"TimeoutError","code":504}}\n\n`),
+    MEANINGS.timeout,
+  ),
+  'an event named error in the read of the first word': ofStream(
+    stream(`${WORD}event: error\ndata: {"message":"context size exceeded","code":400}\n\ndata: [DONE]\n\n`),
+    MEANINGS.tooLong,
+  ),
+  'a field named error in the read of the first word': ofStream(
+    stream(`${WORD}error: {"code":500,"message":"secret"}\n\n`),
+    MEANINGS.failed,
+  ),
+}
+
+/** What a stream sends after its first word, and its type; a later [DONE] does not undo it. */
+const ERRORS = String.raw`
+an event of that name | event: error\ndata: {"type":"error","error":{"type":"api_error"}}
+an event of that name that is no JSON | event: error\ndata: secret
+an event of that name without data | event: error\ndata:
+nothing but a message | data: {"message":"secret"}
+nothing but a code | data: {"code":500}
+a detail | data: {"detail":"secret"}
+an error of vLLM | data: {"object":"error","message":"secret","type":"InternalServerError","code":500}
+a field of that name | error: {"code":500,"message":"secret","type":"server_error"}
+a text | data: {"error":"secret"}
+the end of a choice | data: {"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}
+the end of a choice, in another word | data: {"choices":[{"index":0,"delta":{},"finish_reason":"insufficient_system_resource"}]} | provider_overloaded
+data that is no JSON | data: secret
+`
+
+function errorCase(row: string): readonly [string, ProviderCase] {
+  const [name = '', text = '', type = 'provider_unavailable'] = row.split(' | ')
+  const sent = `${text.replaceAll(String.raw`\n`, '\n')}\n\ndata: [DONE]\n\n`
+  return [`an error amid a stream: ${name}`, goesOn(ends(sent), { cut: 'Hel', type })]
+}
+
+const isCut = { cut: 'Hel' }
+const breaks: Behaviour = (response) => void response.destroy()
+
+const CUT: Cases = {
+  'a break amid a stream': goesOn(breaks, isCut),
+  'a break amid a stream with an empty finish in each chunk': goesOn(breaks, isCut, {
+    begin: sse([chunk({ content: 'Hel' }, '')], false),
+  }),
+  'an end without a finish': goesOn(ends(''), isCut),
+  'an event above the size limit': goesOn(ends(sse([chunk({ content: 'x'.repeat(17 * 2 ** 20) })])), isCut),
+  'words, and an error in the same read': goesOn(
+    ends(sse([chunk({ content: 'lo' }), { error: { message: 'secret' } }])),
+    { cut: 'Hello' },
+  ),
+}
+
+/** Short times are for providers that never answer: others may be slow on a busy machine. */
+const hurried = { timeouts: { ...UNHURRIED, first_token_ms: 300 } }
+
+const LATE: Cases = {
+  silence: {
+    ...does(stall, MEANINGS.timeout),
+    provider: { timeouts: { first_token_ms: 300, total_ms: 300 } },
+  },
+  'a stream of a role alone': ofStream(
+    stream(sse([role], false), { ending: 'stall' }),
+    MEANINGS.timeout,
+    hurried,
+  ),
+  'a stream of two comments': ofStream(
+    stream(': still here\n\n: still here\n\n', { ending: 'stall' }),
+    MEANINGS.timeout,
+    hurried,
+  ),
+  'silence amid a stream': ofStream(
+    stream(WORD, { ending: 'stall' }),
+    { cut: 'Hel', type: 'timeout' },
+    { timeouts: { ...UNHURRIED, idle_ms: 300 } },
+  ),
+}
 
 describeCases('fails with %s', {
-  ...STATUSES,
-  ...IN_200,
-  ...IN_STREAM,
-  ...BROKEN_OFF,
-  ...Object.fromEntries(MEANT),
+  ...Object.fromEntries(REPORTS.trim().split('\n').map(reportCase)),
+  ...Object.fromEntries(WAITS.trim().split('\n').map(waitCase)),
+  ...BROKEN,
+  ...BEFORE_SENT,
+  ...Object.fromEntries(ERRORS.trim().split('\n').map(errorCase)),
+  ...CUT,
+  ...LATE,
 })

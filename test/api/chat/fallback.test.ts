@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
-import { MESSAGES, startChat, writeModels } from '../../support/chat/chat.ts'
+import { MESSAGES, readRecords, startChat, writeModels } from '../../support/chat/chat.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { freePort } from '../../support/ports.ts'
 import {
@@ -19,7 +19,6 @@ import {
   stream,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
-import { readRecords } from '../../support/chat/usage-records.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

@@ -1,8 +1,28 @@
 /** CONTRACT 6: replies of providers, each behaviour whole and streamed, alone and with a backup. */
-import { describeCases, sends, type ProviderCase } from '../../support/chat/provider-case.ts'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import {
+  describeCases,
+  does,
+  goesOn,
+  sends,
+  ofStream,
+  type ProviderCase,
+} from '../../support/chat/provider-case.ts'
+import {
+  answers,
+  chunksOf,
+  completion,
+  either,
+  ends,
+  sse,
+  stream,
+  type Behaviour,
+} from '../../support/chat/upstream.ts'
+
+type Members = Readonly<Record<string, unknown>>
+type Cases = Readonly<Record<string, ProviderCase>>
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
-type Members = Readonly<Record<string, unknown>>
 
 const whole = (message: unknown, finish: unknown = 'stop', more: Members = {}) => ({
   id: 'chatcmpl-1',
@@ -16,392 +36,296 @@ const part = (delta: unknown, finish: unknown = null, more: Members = {}) => ({
   ...more,
 })
 const counted = { id: 'chatcmpl-1', choices: [], usage: USAGE }
+const STOP = [part({}, 'stop'), counted]
 const HELLO = { content: 'Hello' }
 
-const named = (name: unknown, text?: unknown) => ({
-  ...(name !== undefined && { name }),
-  ...(text !== undefined && { arguments: text }),
-})
-const call = (inner: unknown, more: Members = {}) => ({
+/** The rows of a table in text; columns are parted by bars. */
+const rowsOf = (table: string) =>
+  table
+    .trim()
+    .split('\n')
+    .map((row) => row.split(' | '))
+
+/**
+ * Name; parts of the stream; calls that clients read; finish; and the calls of a whole message, if those differ (`=`: the
+ * parts of the stream). A part is `index id name arguments`: `-` is absent, and '' an empty text. `;` parts chunks, `+`
+ * parts within one chunk.
+ */
+const TOOL_CALLS = `
+id and name repeated in every part | 0 c1 read_file '' ; 0 c1 read_file {"a" ; 0 c1 read_file :1} | read_file {"a":1} | tool_calls
+name repeated in parts without an id | 0 c1 read_file '' ; 0 - read_file {"a" ; 0 - read_file :1} | read_file {"a":1} | tool_calls
+name in fragments | 0 c1 read_ '' ; 0 - file '' ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
+name that grows | 0 c1 read '' ; 0 - read_file '' ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
+an id of its own for every part | 0 c1 read_file '' ; 0 c2 - {"a" ; 0 c3 - :1} | read_file {"a":1} | tool_calls
+arguments repeated with the finish | 0 c1 read_file {"a":1} ; 0 c1 read_file {"a":1} | read_file {"a":1} | tool_calls
+the name after the id | 0 c1 - '' ; 0 - read_file - ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
+the id after the name | 0 - read_file '' ; 0 c1 - {"a":1} | read_file {"a":1} | tool_calls
+empty arguments before the real ones | 0 c1 read_file {} ; 0 - - {"a ; 0 - - ":1} | read_file {"a":1} | tool_calls | 0 c1 read_file {}{"a":1}
+empty arguments after the real ones | 0 c1 read_file {"a":1} ; 0 - - {} | read_file {"a":1} | tool_calls
+an empty part amid the arguments | 0 c1 read_file {"a" ; 0 - - '' ; 0 - - - ; 0 - - :1} | read_file {"a":1} | tool_calls
+arguments of two calls in one piece | 0 c1 glob {"p":"}{"} {"q":2} | glob {"p":"}{"} ; glob {"q":2} | tool_calls | =
+calls in turns | 0 c1 a {"x" ; 1 c2 b {"y" ; 0 - - :1} ; 1 - - :2} | a {"x":1} ; b {"y":2} | tool_calls
+calls without id and index, in one delta | - - a {"x":1} + - - b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls | =
+calls without id and index, one after another | - - a {"x" ; - - '' :1} ; - - b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
+a call without arguments before another | 0 c1 now - ; 1 c2 b {"y":2} | now {} ; b {"y":2} | tool_calls | =
+null arguments | 0 c1 now null | now {} | tool_calls | =
+empty arguments | 0 c1 now '' | now {} | tool_calls | =
+missing arguments | 0 c1 now - | now {} | tool_calls | =
+two calls of one index, without a second name | 0 c1 glob '' ; 0 - '' {"p":1} ; 0 - '' {"q":2} | glob {"p":1} ; glob {"q":2} | tool_calls
+every call at index 0 | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
+indexes from 1 | 1 c1 a {"x":1} ; 2 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
+an index of text | "0" c1 read_file {"a" ; "0" - - :1} | read_file {"a":1} | tool_calls | "0" c1 read_file {"a":1}
+a null index | null c1 a {"x":1} ; null c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
+one id for every call | 0 c1 a {"x":1} ; 1 c1 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls | =
+the finish stop beside tool calls | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | stop
+the finish of Anthropic beside tool calls | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_use
+`
+
+/** A part of the table; JSON leaves out what is undefined. */
+function callPart(text: string): unknown {
+  const [, index = '', id = '', name = '', sent = ''] = /^(\S+) (\S+) (\S+) (.*)$/.exec(text) ?? []
+  const value = (token: string) => (token === "''" ? '' : token === 'null' ? null : token)
+  const present = (token: string) => (token === '-' ? undefined : value(token))
+  return {
+    index: index === '-' ? undefined : JSON.parse(index),
+    id: present(id),
+    type: id === '-' ? undefined : 'function',
+    function: { name: present(name), arguments: present(sent) },
+  }
+}
+
+/** The chunks of a stream of calls, and the end of their choice. */
+const callChunks = (deltas: readonly (readonly unknown[])[], finish: unknown) => [
+  ...deltas.map((calls) => part({ tool_calls: calls })),
+  part({}, finish),
+  counted,
+]
+
+function toolCallCase([name = '', parts = '', expected = '', finish = '', sent]: readonly string[]) {
+  const deltas = parts.split(' ; ').map((delta) => delta.split(' + ').map(callPart))
+  const calls = expected.split(' ; ').map((one): readonly [string, string] => {
+    const space = one.indexOf(' ')
+    return [one.slice(0, space), one.slice(space + 1)]
+  })
+  const plain = calls.map(([called, text], index) => callPart(`${index} c${index + 1} ${called} ${text}`))
+  const message = sent === undefined ? plain : sent === '=' ? deltas.flat() : [callPart(sent)]
+  const outcome = { calls, finish: 'tool_calls', ...(finish !== 'tool_calls' && { native: finish }) }
+  const reply = whole({ content: null, tool_calls: message }, finish)
+  return [name, sends(reply, callChunks(deltas, finish), outcome)] as const
+}
+
+const call = (more: Members = {}, inner: Members = {}) => ({
   index: 0,
   id: 'c1',
   type: 'function',
-  function: inner,
+  function: { name: 'read_file', arguments: '{"a":1}', ...inner },
   ...more,
 })
-const rest = (inner: unknown, more: Members = {}) => ({ index: 0, function: inner, ...more })
-
-/** A case of tool calls: in a stream, a part per chunk, and in a whole message, by default in OpenAI's form. */
-function calls(
-  parts: readonly unknown[],
-  expected: readonly (readonly [string, string])[] = [READ],
-  finish = 'tool_calls',
-  sent: readonly unknown[] = expected.map(([name, text], index) =>
-    call(named(name, text), { id: `c${index + 1}` }),
-  ),
-): ProviderCase {
-  const outcome = {
-    calls: expected,
-    finish: 'tool_calls',
-    ...(finish !== 'tool_calls' && { native: finish }),
-  }
-  const chunks = [...parts.map((one) => part({ tool_calls: [one] })), part({}, finish), counted]
-  return sends(whole({ content: null, tool_calls: sent }, finish), chunks, outcome)
-}
-
 const READ: readonly [string, string] = ['read_file', '{"a":1}']
-const AB: readonly (readonly [string, string])[] = [
-  ['a', '{"x":1}'],
-  ['b', '{"y":2}'],
-]
-const TWO = [call(named('a', '{"x":1}')), call(named('b', '{"y":2}'), { id: 'c2' })]
 const SIGNATURE = { extra_content: { google: { thought_signature: 'signature' } } }
 
-const TOOL_CALLS: Readonly<Record<string, ProviderCase>> = {
-  'id and name repeated in every part': calls([
-    call(named('read_file', '')),
-    call(named('read_file', '{"a"')),
-    call(named('read_file', ':1}')),
-  ]),
-  'name repeated in parts without an id': calls([
-    call(named('read_file', '')),
-    rest(named('read_file', '{"a"')),
-    rest(named('read_file', ':1}')),
-  ]),
-  'name in fragments': calls([
-    call(named('read_', '')),
-    rest(named('file', '')),
-    rest(named(undefined, '{"a":1}')),
-  ]),
-  'name that grows': calls([
-    call(named('read', '')),
-    rest(named('read_file', '')),
-    rest(named(undefined, '{"a":1}')),
-  ]),
-  'an id of its own for every part': calls([
-    call(named('read_file', '')),
-    rest(named(undefined, '{"a"'), { id: 'c2' }),
-    rest(named(undefined, ':1}'), { id: 'c3' }),
-  ]),
-  'arguments repeated with the finish': calls([
-    call(named('read_file', '{"a":1}')),
-    call(named('read_file', '{"a":1}')),
-  ]),
-  'the name after the id': calls([
-    call(named(undefined, '')),
-    rest(named('read_file')),
-    rest(named(undefined, '{"a":1}')),
-  ]),
-  'the id after the name': calls([rest(named('read_file', '')), call(named(undefined, '{"a":1}'))]),
-  'empty arguments before the real ones': calls(
-    [call(named('read_file', '{}')), rest(named(undefined, '{"a')), rest(named(undefined, '":1}'))],
-    [READ],
-    'tool_calls',
-    [call(named('read_file', '{}{"a":1}'))],
+/** A case of such a call, in one piece. */
+const odd = (one: unknown) =>
+  sends(whole({ content: null, tool_calls: [one] }, 'tool_calls'), callChunks([[one]], 'tool_calls'), {
+    calls: [READ],
+    finish: 'tool_calls',
+  })
+
+const ODD_CALLS: Cases = {
+  'parsed arguments': odd(call({}, { arguments: { a: 1 } })),
+  'an id that is a number': odd(call({ id: 7 })),
+  'a null type': odd(call({ type: null })),
+  'calls of Gemini, without index, one without id': sends(
+    whole({ content: null, tool_calls: [call(SIGNATURE), call({ id: '' }, { name: 'b' })] }, 'stop'),
+    callChunks(
+      [[call({ ...SIGNATURE, index: undefined })], [call({ index: undefined, id: '' }, { name: 'b' })]],
+      'stop',
+    ),
+    { calls: [READ, ['b', '{"a":1}']], finish: 'tool_calls', native: 'stop' },
   ),
-  'empty arguments after the real ones': calls([
-    call(named('read_file', '{"a":1}')),
-    rest(named(undefined, '{}')),
-  ]),
-  'an empty part amid the arguments': calls([
-    call(named('read_file', '{"a"')),
-    rest(named(undefined, '')),
-    rest({}),
-    rest(named(undefined, ':1}')),
-  ]),
-  'arguments of two calls in one piece': calls(
-    [call(named('glob', '{"p":"}{"} {"q":2}'))],
-    [
-      ['glob', '{"p":"}{"} '],
-      ['glob', '{"q":2}'],
-    ],
-    'tool_calls',
-    [call(named('glob', '{"p":"}{"} {"q":2}'))],
-  ),
-  'calls in turns': calls(
-    [
-      call(named('a', '{"x"')),
-      call(named('b', '{"y"'), { index: 1, id: 'c2' }),
-      rest(named(undefined, ':1}')),
-      rest(named(undefined, ':2}'), { index: 1 }),
-    ],
-    AB,
-  ),
-  'calls without id and index, in one delta': sends(
-    whole({
-      content: null,
-      tool_calls: [{ function: named('a', '{"x":1}') }, { function: named('b', '{"y":2}') }],
-    }),
-    [
-      part({ tool_calls: [{ function: named('a', '{"x":1}') }, { function: named('b', '{"y":2}') }] }),
-      part({}, 'tool_calls'),
-      counted,
-    ],
-    { calls: AB, finish: 'tool_calls', native: 'stop' },
-    { calls: AB, finish: 'tool_calls' },
-  ),
-  'calls without id and index, one after another': calls(
-    [{ function: named('a', '{"x"') }, { function: named('', ':1}') }, { function: named('b', '{"y":2}') }],
-    AB,
-  ),
-  'a call without arguments before another': calls(
-    [call(named('now')), call(named('b', '{"y":2}'), { index: 1, id: 'c2' })],
-    [
-      ['now', '{}'],
-      ['b', '{"y":2}'],
-    ],
-    'tool_calls',
-    [call(named('now')), call(named('b', '{"y":2}'), { id: 'c2' })],
+  'a signature in a part of its own': sends(
+    whole({ content: null, tool_calls: [call(SIGNATURE)] }, 'stop'),
+    callChunks([[call({ index: undefined })], [SIGNATURE]], 'stop'),
+    { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
   'a call with a finish in every part': sends(
-    whole({ content: null, tool_calls: [call(named('read_file', '{"a":1}'))] }, 'tool_calls'),
+    whole({ content: null, tool_calls: [call()] }, 'tool_calls'),
     [
-      part({ tool_calls: [call(named('read_file', ''))] }, 'stop'),
-      part({ tool_calls: [rest(named(undefined, '{"a":1}'))] }, 'stop'),
+      part({ tool_calls: [call({}, { arguments: '' })] }, 'stop'),
+      part({ tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] }, 'stop'),
       counted,
     ],
     { calls: [READ], finish: 'tool_calls' },
     { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
-  'null arguments': calls([call(named('now', null))], [['now', '{}']], 'tool_calls', [
-    call(named('now', null)),
-  ]),
-  'empty arguments': calls([call(named('now', ''))], [['now', '{}']], 'tool_calls', [call(named('now', ''))]),
-  'missing arguments': calls([call(named('now'))], [['now', '{}']], 'tool_calls', [call(named('now'))]),
-  'parsed arguments': calls([call(named('read_file', { a: 1 }))], [READ], 'tool_calls', [
-    call(named('read_file', { a: 1 })),
-  ]),
-  'calls of Gemini, without index, one without id': calls(
-    [
-      { id: 'function-call-1', function: named('a', '{"x":1}'), ...SIGNATURE },
-      { id: '', type: 'function', function: named('b', '{"y":2}') },
-    ],
-    AB,
-    'stop',
-    [
-      { ...TWO[0], ...SIGNATURE },
-      { ...TWO[1], id: '' },
-    ],
-  ),
-  'a signature in a part of its own': calls(
-    [{ id: 'c1', type: 'function', function: named('a', '{"x":1}') }, SIGNATURE],
-    AB.slice(0, 1),
-    'stop',
-    [{ ...TWO[0], ...SIGNATURE }],
-  ),
-  'two calls of one index, without a second name': calls(
-    [call(named('glob', '')), rest(named('', '{"p":1}')), rest(named('', '{"q":2}'))],
-    [
-      ['glob', '{"p":1}'],
-      ['glob', '{"q":2}'],
-    ],
-    'tool_calls',
-    [call(named('glob', '{"p":1}')), call(named('glob', '{"q":2}'), { id: '' })],
-  ),
-  'every call at index 0': calls(TWO, AB),
-  'indexes from 1': calls(
-    [
-      { ...TWO[0], index: 1 },
-      { ...TWO[1], index: 2 },
-    ],
-    AB,
-  ),
-  'an index of text': calls(
-    [call(named('read_file', '{"a"'), { index: '0' }), rest(named(undefined, ':1}'), { index: '0' })],
-    [READ],
-    'tool_calls',
-    [call(named('read_file', '{"a":1}'), { index: '0' })],
-  ),
-  'a null index': calls(
-    TWO.map((one) => ({ ...one, index: null })),
-    AB,
-  ),
-  'one id for every call': calls(
-    TWO.map((one, index) => ({ ...one, id: '0', index })),
-    AB,
-    'tool_calls',
-    TWO.map((one) => ({ ...one, id: '0' })),
-  ),
-  'an id that is a number': calls([call(named('read_file', '{"a":1}'), { id: 7 })], [READ], 'tool_calls', [
-    call(named('read_file', '{"a":1}'), { id: 7 }),
-  ]),
-  'a null type': calls([call(named('read_file', '{"a":1}'), { type: null })], [READ], 'tool_calls', [
-    call(named('read_file', '{"a":1}'), { type: null }),
-  ]),
   'a function call of the older form': sends(
-    whole({ content: null, function_call: named('read_file', '{"a":1}') }, 'function_call'),
+    whole({ content: null, function_call: call().function }, 'function_call'),
     [
-      part({ function_call: named('read_file', '') }),
-      part({ function_call: named('read_file', '{"a":1}') }),
+      part({ function_call: { name: 'read_file', arguments: '' } }),
+      part({ function_call: call().function }),
       part({}, 'function_call'),
       counted,
     ],
-    { finish: 'function_call', more: { function_call: { name: 'read_file', arguments: '{"a":1}' } } },
+    { finish: 'function_call', more: { function_call: call().function } },
   ),
-  'the finish stop beside tool calls': calls(TWO, AB, 'stop'),
-  'the finish of Anthropic beside tool calls': calls(TWO, AB, 'tool_use'),
-  'a call cut amid its arguments before DONE': sends(
-    whole({ content: null, tool_calls: TWO }, null),
-    [part({ tool_calls: [call(named('read_file', '{"a":'))] })],
-    { calls: AB, finish: 'tool_calls' },
-    { status: 502, type: 'provider_unavailable', backup: true },
+  'a call cut amid its arguments before [DONE]': sends(
+    whole({ content: null, tool_calls: [call()] }, null),
+    [part({ tool_calls: [call({}, { arguments: '{"a":' })] })],
+    { calls: [READ], finish: 'tool_calls' },
+    { status: 502, type: 'provider_unavailable' },
   ),
 }
 
-const finishes = (sent: unknown, finish: string, native?: string) =>
-  sends(whole(HELLO, sent), [part(HELLO), ...(sent === null ? [] : [part({}, sent)]), counted], {
-    content: 'Hello',
-    finish,
-    ...(native !== undefined && { native }),
-  })
+/** Name, the provider's finish, and ours. */
+const FINISHES = `
+as OpenAI answers | "stop" | stop
+no finish | null | stop
+the finish of Gemini at its limit | "MAX_TOKENS" | length
+the finish of Anthropic | "end_turn" | stop
+a filter amid the content | "SAFETY" | content_filter
+a finish with a hyphen | "content-filter" | content_filter
+a finish that nobody knows | "MALFORMED_FUNCTION_CALL" | stop
+`
 
-const FINISHES: Readonly<Record<string, ProviderCase>> = {
-  'as OpenAI answers': finishes('stop', 'stop'),
-  'no finish': finishes(null, 'stop'),
-  'the finish of Gemini at its limit': finishes('MAX_TOKENS', 'length', 'MAX_TOKENS'),
-  'the finish of Anthropic': finishes('end_turn', 'stop', 'end_turn'),
+function finishCase([name = '', sent = '', finish = '']: readonly string[]) {
+  const native: unknown = JSON.parse(sent)
+  const chunks = [part(HELLO), ...(native === null ? [] : [part({}, native)]), counted]
+  const outcome = { ...HELLO, finish, ...(typeof native === 'string' && native !== finish && { native }) }
+  return [name, sends(whole(HELLO, native), chunks, outcome)] as const
+}
+
+const geminis = { index: 0, finishReason: 'MAX_TOKENS' }
+const NO_ANSWER = { prompt_tokens: 11, completion_tokens: 0 }
+
+const ODD_FINISHES: Cases = {
   'a finish named as Gemini does': sends(
-    { ...whole(HELLO), choices: [{ index: 0, message: HELLO, finishReason: 'MAX_TOKENS' }] },
-    [part(HELLO), { choices: [{ index: 0, delta: {}, finishReason: 'MAX_TOKENS' }] }, counted],
-    { content: 'Hello', finish: 'length', native: 'MAX_TOKENS' },
+    whole(HELLO, 'stop', { choices: [{ ...geminis, message: HELLO }] }),
+    [part(HELLO), { choices: [{ ...geminis, delta: {} }] }, counted],
+    { ...HELLO, finish: 'length', native: 'MAX_TOKENS' },
   ),
-  'a filter amid the content': finishes('SAFETY', 'content_filter', 'SAFETY'),
-  'a finish with a hyphen': finishes('content-filter', 'content_filter', 'content-filter'),
-  'a finish that nobody knows': finishes('MALFORMED_FUNCTION_CALL', 'stop', 'MALFORMED_FUNCTION_CALL'),
   'a text null while the choice goes on': sends(
     whole(HELLO, 'null'),
-    [part({ content: 'Hel' }, 'null'), part({ content: 'lo' }, 'null'), part({}, 'stop'), counted],
-    { content: 'Hello' },
+    [part({ content: 'Hel' }, 'null'), part({ content: 'lo' }, 'null'), ...STOP],
+    HELLO,
   ),
   'no content at all': sends(
-    whole({ content: '' }, 'stop', { usage: { prompt_tokens: 11, completion_tokens: 0 } }),
-    [
-      part({ role: 'assistant', content: '' }),
-      part({}, 'stop'),
-      { ...counted, usage: { prompt_tokens: 11, completion_tokens: 0 } },
-    ],
+    whole({ content: '' }, 'stop', { usage: NO_ANSWER }),
+    [part({ role: 'assistant', content: '' }), part({}, 'stop'), { ...counted, usage: NO_ANSWER }],
     { content: '', tokens: [11, 0] },
   ),
 }
 
-const THOUGHT = { reasoning: 'hm', reasoning_content: 'hm' }
-const DETAILS = [{ type: 'reasoning.text', text: 'hm', signature: null, format: null, index: 0 }]
-const thinks = (thought: Members, more: Members = THOUGHT) =>
-  sends(
-    whole({ ...HELLO, ...thought }),
-    [part({ content: null, ...thought }), part(HELLO), part({}, 'stop'), counted],
-    {
-      content: 'Hello',
-      more,
-    },
-  )
+/** Name, tokens in the record, and the members of the whole reply and of the last chunk that hold the usage. */
+const USAGES = `
+usage of Groq | 11 7 | {"x_groq":{"id":"r","usage":{"prompt_tokens":11,"completion_tokens":7}}}
+usage of Gemini | 11 7 | {"usageMetadata":{"promptTokenCount":11,"candidatesTokenCount":4,"thoughtsTokenCount":3,"totalTokenCount":18}}
+usage of Anthropic, with its cache apart | 11 7 | {"usage":{"input_tokens":3,"cache_read_input_tokens":6,"cache_creation_input_tokens":2,"output_tokens":7}}
+usage of xAI, with what was thought in the total alone | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}}
+times of llama.cpp instead of usage | 11 7 | {"timings":{"prompt_n":6,"cache_n":5,"predicted_n":7}}
+usage in a list | 11 7 | {"usage":[{"prompt_tokens":11,"completion_tokens":7}]}
+usage with a cache and reasoning | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":null},"completion_tokens_details":{"reasoning_tokens":3},"cost":0.01}}
+usage without the completion | 11 60 | {"usage":{"prompt_tokens":11,"total_tokens":71}}
+usage with a null completion | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":null,"total_tokens":18}}
+usage in fractions | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":7.4,"total_tokens":18.4}}
+usage as text | 11 7 | {"usage":{"prompt_tokens":"11","completion_tokens":"7"}}
+no usage | none | {}
+a null usage | none | {"usage":null}
+usage with a negative count | none | {"usage":{"prompt_tokens":-1,"completion_tokens":3}}
+usage in words | none | {"usage":{"prompt_tokens":"seven","completion_tokens":"3"}}
+usage with one of two counts | none | {"usage":{"prompt_tokens":7}}
+usage beyond exact numbers | none | {"usage":{"prompt_tokens":9007199254740992,"completion_tokens":3}}
+`
 
-const PARTS = [
-  { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
-  { type: 'text', text: 'Hello' },
-]
-
-const REASONING: Readonly<Record<string, ProviderCase>> = {
-  'reasoning and content in parts of Mistral': sends(
-    whole({ content: PARTS }),
-    [part({ content: PARTS.slice(0, 1) }), part({ content: PARTS.slice(1) }), part({}, 'stop'), counted],
-    { content: 'Hello', more: THOUGHT },
-  ),
-  'reasoning as reasoning_content': thinks({ reasoning_content: 'hm' }),
-  'reasoning with details': thinks(
-    { reasoning: 'hm', reasoning_details: DETAILS },
-    { ...THOUGHT, reasoning_details: DETAILS },
-  ),
+function usageCase([name = '', counts = '', sent = '']: readonly string[]) {
+  const members = { usage: undefined, ...JSON.parse(sent) }
+  const [prompt = 0, completed = 0] = counts.split(' ').map(Number)
+  const tokens = counts === 'none' ? null : ([prompt, completed] as const)
+  const chunks = [part(HELLO), part({}, 'stop'), { ...counted, ...members }]
+  return [name, sends(whole(HELLO, 'stop', members), chunks, { ...HELLO, tokens })] as const
 }
 
-/** A case of usage: these members in the last chunk, and in the whole reply. */
-const counts = (more: Members, tokens: readonly [number, number] | null = [11, 7]) =>
-  sends(
-    whole(HELLO, 'stop', { usage: undefined, ...more }),
-    [part(HELLO), part({}, 'stop'), { ...counted, usage: undefined, ...more }],
-    { content: 'Hello', tokens },
-  )
-const inStream = (chunks: readonly unknown[]) => sends(whole(HELLO), chunks, { content: 'Hello' })
+const begun = { usage: { prompt_tokens: 11, completion_tokens: 1 } }
+const zero = { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }
+const inStream = (...chunks: readonly unknown[]) => sends(whole(HELLO), chunks, HELLO)
 
-const USAGES: Readonly<Record<string, ProviderCase>> = {
+const USAGE_IN_STREAMS: Cases = {
   'usage in a choice': sends(
     whole(HELLO, 'stop', {
       usage: undefined,
       choices: [{ message: HELLO, finish_reason: 'stop', usage: USAGE }],
     }),
     [part(HELLO), { choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage: USAGE }] }],
-    { content: 'Hello' },
+    HELLO,
   ),
-  'usage of Groq': counts({ x_groq: { id: 'r', usage: USAGE } }),
-  'usage of Gemini': counts({
-    usageMetadata: {
-      promptTokenCount: 11,
-      candidatesTokenCount: 4,
-      thoughtsTokenCount: 3,
-      totalTokenCount: 18,
-    },
-  }),
-  'usage of Anthropic, with its cache apart': counts({
-    usage: { input_tokens: 3, cache_read_input_tokens: 6, cache_creation_input_tokens: 2, output_tokens: 7 },
-  }),
-  'usage of xAI, with what was thought in the total alone': counts({
-    usage: {
-      prompt_tokens: 11,
-      completion_tokens: 4,
-      total_tokens: 18,
-      completion_tokens_details: { reasoning_tokens: 3 },
-    },
-  }),
-  'times of llama.cpp instead of usage': counts({ timings: { prompt_n: 6, cache_n: 5, predicted_n: 7 } }),
-  'usage in a list': counts({ usage: [USAGE] }),
-  'usage with a cache and reasoning': counts({
-    usage: {
-      ...USAGE,
-      prompt_tokens_details: { cached_tokens: 5, audio_tokens: null },
-      completion_tokens_details: { reasoning_tokens: 3 },
-      cost: 0.01,
-    },
-  }),
-  'usage without the completion': counts({ usage: { prompt_tokens: 11, total_tokens: 71 } }, [11, 60]),
-  'usage with a null completion': counts({
-    usage: { prompt_tokens: 11, completion_tokens: null, total_tokens: 18 },
-  }),
-  'usage in fractions': counts({ usage: { prompt_tokens: 11, completion_tokens: 7.4, total_tokens: 18.4 } }),
-  'usage as text': counts({ usage: { prompt_tokens: '11', completion_tokens: '7' } }),
-  'no usage': counts({}, null),
-  'usage with a negative count': counts({ usage: { prompt_tokens: -1, completion_tokens: 3 } }, null),
-  'usage in words': counts({ usage: { prompt_tokens: 'seven', completion_tokens: '3' } }, null),
-  'usage with one of two counts': counts({ usage: { prompt_tokens: 7 } }, null),
-  'usage beyond exact numbers': counts({ usage: { prompt_tokens: 2 ** 53, completion_tokens: 3 } }, null),
-  'null usage in every chunk': inStream([
-    part({ content: 'Hel' }, null, { usage: null }),
-    part({ content: 'lo' }, null, { usage: null }),
+  'null usage in every chunk': inStream(
+    part(HELLO, null, { usage: null }),
     part({}, 'stop', { usage: null }),
     counted,
-  ]),
-  'usage that grows with every chunk': inStream([
-    part({ content: 'Hel' }, null, { usage: { prompt_tokens: 11, completion_tokens: 1 } }),
+  ),
+  'usage that grows with every chunk': inStream(
+    part({ content: 'Hel' }, null, begun),
     part({ content: 'lo' }, 'stop', { usage: USAGE }),
-  ]),
-  'a late zero': inStream([
-    part(HELLO, null, { usage: USAGE }),
-    part({}, 'stop', { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }),
-  ]),
+  ),
+  'a late zero': inStream(part(HELLO, null, { usage: USAGE }), part({}, 'stop', zero)),
 }
 
+const THOUGHT = { reasoning: 'hm', reasoning_content: 'hm' }
+const DETAILS = [{ type: 'reasoning.text', text: 'hm', signature: null, format: null, index: 0 }]
+const MISTRALS = [
+  { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
+  { type: 'text', text: 'Hello' },
+]
 const LOGPROBS = {
   content: [{ token: 'Hello', logprob: -0.1, bytes: null, top_logprobs: [] }],
   refusal: null,
 }
-const IMAGES = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }]
+/** As much as an event may hold: image models send a whole image. */
+const IMAGES = [
+  { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(12 * 2 ** 20)}` } },
+]
 const CITATION = [{ type: 'url_citation', url_citation: { url: 'http://a.example' } }]
 const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { hate: {} } }
 
-const MORE: Readonly<Record<string, ProviderCase>> = {
+/** A case of these members of a message, in a chunk of their own before the content. */
+const keeps = (members: Members, more: Members = members) =>
+  sends(whole({ ...HELLO, ...members }), [part({ content: null, ...members }), part(HELLO), ...STOP], {
+    ...HELLO,
+    more,
+  })
+/** A case of these members beside the message in its choice. */
+const besideMessage = (members: Members, end: Members = {}, more = members) =>
+  sends(
+    { ...whole(HELLO), choices: [{ index: 0, message: HELLO, finish_reason: 'stop', ...members }] },
+    [
+      { choices: [{ index: 0, delta: HELLO, finish_reason: null, ...members }] },
+      { choices: [{ index: 0, delta: {}, finish_reason: 'stop', ...end }] },
+      counted,
+    ],
+    { ...HELLO, more },
+  )
+const saysHello = (sent: unknown, ...deltas: readonly unknown[]) =>
+  sends(whole({ content: sent }), [...deltas.map((content) => part({ content })), ...STOP], HELLO)
+
+const MEMBERS: Cases = {
+  'nothing but content': sends({ choices: [{ message: HELLO }] }, [{ choices: [{ delta: HELLO }] }], {
+    ...HELLO,
+    tokens: null,
+    more: { role: 'assistant' },
+  }),
+  nulls: sends(
+    whole({ role: null, ...HELLO, tool_calls: null, audio: null }, 'stop', { service_tier: null }),
+    [part({ role: null, ...HELLO, tool_calls: null, audio: null }, null, { service_tier: null }), ...STOP],
+    HELLO,
+  ),
   'a fraction for its time': sends(
     whole(HELLO, 'stop', { created: 1.5 }),
-    [part(HELLO, null, { created: 1.5, system_fingerprint: null }), part({}, 'stop'), counted],
-    { content: 'Hello' },
+    [part(HELLO, null, { created: 1.5, system_fingerprint: null }), ...STOP],
+    HELLO,
+  ),
+  'id and time after a first chunk without them, as Azure does': sends(
+    whole(HELLO, 'stop', { created: 1_760_000_000 }),
+    [{ id: '', created: 0, model: '', choices: [] }, part(HELLO, null, { created: 1_760_000_000 }), ...STOP],
+    { ...HELLO, more: { id: 'chatcmpl-1', created: 1_760_000_000 } },
   ),
   'two choices': sends(
     {
@@ -418,73 +342,144 @@ const MORE: Readonly<Record<string, ProviderCase>> = {
       { choices: [{ index: 1, delta: {}, finish_reason: 'length' }] },
       counted,
     ],
-    { content: 'Hello' },
+    { ...HELLO, second: 'Other' },
   ),
-  logprobs: sends(
-    { ...whole(HELLO), choices: [{ index: 0, message: HELLO, finish_reason: 'stop', logprobs: LOGPROBS }] },
+  'an index of text for the choice': besideMessage({ index: '0' }, { index: '0' }, { index: 0 }),
+  'members beside the finish': besideMessage(BESIDE, BESIDE),
+  logprobs: besideMessage({ logprobs: LOGPROBS }, { logprobs: null }),
+  'members beside choices and usage': sends(
+    whole(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
     [
-      { choices: [{ index: 0, delta: HELLO, finish_reason: null, logprobs: LOGPROBS }] },
-      { choices: [{ index: 0, delta: {}, finish_reason: 'stop', logprobs: null }] },
-      counted,
+      part(HELLO, null, { citations: ['http://a.example'] }),
+      part({}, 'stop'),
+      { ...counted, service_tier: 'flex' },
     ],
-    { content: 'Hello', more: { logprobs: LOGPROBS } },
-  ),
-  'an image': sends(
-    whole({ ...HELLO, images: IMAGES }),
-    [part(HELLO), part({ content: '', images: IMAGES }), part({}, 'stop'), counted],
-    { content: 'Hello', more: { images: IMAGES } },
-  ),
-  citations: sends(
-    whole(HELLO, 'stop', { citations: ['http://a.example'] }),
-    [part(HELLO, null, { citations: ['http://a.example'] }), part({}, 'stop'), counted],
-    { content: 'Hello', more: { citations: ['http://a.example'] } },
+    { ...HELLO, more: { service_tier: 'flex', citations: ['http://a.example'] } },
   ),
   'annotations with the finish': sends(
     whole({ ...HELLO, annotations: CITATION }),
     [part(HELLO), part({ annotations: CITATION }, 'stop'), counted],
-    { content: 'Hello', more: { annotations: CITATION } },
+    { ...HELLO, more: { annotations: CITATION } },
   ),
-  'members beside finish and usage': sends(
-    {
-      ...whole(HELLO, 'stop', { service_tier: 'flex' }),
-      choices: [{ index: 0, message: HELLO, finish_reason: 'stop', ...BESIDE }],
-    },
+  'a large image': keeps({ images: IMAGES }),
+  'reasoning as reasoning_content': keeps({ reasoning_content: 'hm' }, THOUGHT),
+  'reasoning with details': keeps(
+    { reasoning: 'hm', reasoning_details: DETAILS },
+    { ...THOUGHT, reasoning_details: DETAILS },
+  ),
+  'reasoning and content in parts of Mistral': sends(
+    whole({ content: MISTRALS }),
+    [part({ content: MISTRALS.slice(0, 1) }), part({ content: MISTRALS.slice(1) }), ...STOP],
+    { ...HELLO, more: THOUGHT },
+  ),
+  'content in parts': saysHello(
     [
-      part(HELLO),
-      { choices: [{ index: 0, delta: {}, finish_reason: 'stop', ...BESIDE }] },
-      { ...counted, service_tier: 'flex' },
+      { type: 'text', text: 'Hel' },
+      { type: 'output_text', text: 'lo' },
     ],
-    { content: 'Hello', more: { ...BESIDE, service_tier: 'flex' } },
+    [{ type: 'text', text: 'Hel' }, 'lo'],
   ),
   'half of a surrogate pair in each chunk': sends(
     whole({ content: 'a\uD83D\uDE00b' }),
-    [part({ content: 'a\uD83D' }), part({ content: '\uDE00b' }), part({}, 'stop'), counted],
+    [part({ content: 'a\uD83D' }), part({ content: '\uDE00b' }), ...STOP],
     { content: 'a\uD83D\uDE00b' },
-  ),
-  'three megabytes at once': sends(
-    whole({ content: 'x'.repeat(3e6) }),
-    [part({ content: 'x'.repeat(3e6) }), part({}, 'stop'), counted],
-    { content: 'x'.repeat(3e6) },
-  ),
-  'content in parts': sends(
-    whole({
-      content: [
-        { type: 'text', text: 'Hel' },
-        { type: 'output_text', text: 'lo' },
-      ],
-    }),
-    [part({ content: [{ type: 'text', text: 'Hel' }, 'lo'] }), part({}, 'stop'), counted],
-    { content: 'Hello' },
-  ),
-  'an index of text for the choice': sends(
-    { ...whole(HELLO), choices: [{ index: '0', message: HELLO, finish_reason: 'stop' }] },
-    [
-      { choices: [{ index: '0', delta: HELLO, finish_reason: null }] },
-      { choices: [{ index: '0', delta: {}, finish_reason: 'stop' }] },
-      counted,
-    ],
-    { content: 'Hello' },
   ),
 }
 
-describeCases('is served with %s', { ...TOOL_CALLS, ...FINISHES, ...REASONING, ...USAGES, ...MORE })
+const GREETING = 'Grüße 🚀 world'
+const WHOLE = JSON.stringify(completion(GREETING))
+const CHUNKS = chunksOf(['Grüße ', '🚀', ' world'])
+const EVENTS = sse(CHUNKS)
+const GREETED = { content: GREETING, tokens: [7, 3] } as const
+
+/** The requested reply with these headers and these bytes. */
+function packed(headers: Readonly<Record<string, string>>, pack = (text: string): string | Buffer => text) {
+  const send = (text: string): Behaviour => {
+    return (response) => void response.writeHead(200, headers).end(pack(text))
+  }
+  return does(either(send(WHOLE), send(EVENTS)), GREETED)
+}
+const coded = (coding: string, pack: (text: string) => Buffer) =>
+  packed({ 'content-encoding': coding, 'content-type': 'text/event-stream' }, pack)
+/** This text, whatever was asked for. */
+const always = (type: string, text: string) =>
+  does((response) => void response.writeHead(200, { 'content-type': type }).end(text), GREETED)
+
+const lines = CHUNKS.map((one) => `${JSON.stringify(one)}\n`).join('')
+const prettyEvents = CHUNKS.map((one) => `${JSON.stringify(one, null, 1).replaceAll(/^/gm, 'data: ')}\n\n`)
+const amongOthers = `: waiting\n\nretry: 3000\n\nevent: message\nid: 1\n${EVENTS.replaceAll('data: ', ':\n\n: still here\n\ndata: ')}`
+const emptyEvents = EVENTS.replaceAll('data: {', 'data:\n\nevent: ping\ndata: \n\ndata: {')
+
+const FORMS: Cases = {
+  'a reply packed by gzip': coded('gzip', gzipSync),
+  'a reply packed by deflate': coded('deflate', deflateSync),
+  'a reply packed by br': coded('br', brotliCompressSync),
+  'a reply called JSON, whatever it is': packed({ 'content-type': 'application/json' }),
+  'a reply called events, whatever it is': packed({ 'content-type': 'text/event-stream' }),
+  'a reply called plain text': packed({ 'content-type': 'text/plain' }),
+  'a reply without a type': packed({}),
+  'a reply after a byte order mark': packed({}, (text) => `\uFEFF${text}`),
+  'a reply in lines that end with CRLF': packed({}, (text) => text.replaceAll('\n', '\r\n')),
+  'a reply in lines that end with CR': packed({}, (text) => text.replaceAll('\n', '\r')),
+  'a reply in JSON after blank lines': packed({}, (text) => `\n\n  ${text}`),
+  'a reply in events, whatever was asked for': always('text/event-stream', EVENTS),
+  'a reply in JSON, whatever was asked for': always('application/json', WHOLE),
+  'a reply in a line of JSON each': always('application/x-ndjson', lines),
+  'a reply in a list of JSON': always('application/json', JSON.stringify(CHUNKS)),
+  'a reply in events without blank lines': always('text/event-stream', EVENTS.replaceAll('\n\n', '\n')),
+  'a reply in events without a space': always('text/event-stream', EVENTS.replaceAll('data: ', 'data:')),
+  'a reply in events of several lines': always('text/event-stream', prettyEvents.join('')),
+  'a reply in events among comments and other fields': always('text/event-stream', amongOthers),
+  'a reply in events among empty ones': always('text/event-stream', emptyEvents),
+  'a reply with data after [DONE]': always('text/event-stream', `${EVENTS}data: {"choices":[]}\n\n`),
+  'a reply without [DONE]': always('text/event-stream', sse(CHUNKS, false)),
+  'a reply without the blank line at its end': always('text/event-stream', EVENTS.trimEnd()),
+  'a reply in single bytes': does(
+    either(stream(WHOLE, { pieces: 1 }), stream(EVENTS, { pieces: 1 })),
+    GREETED,
+  ),
+  'a reply as large as it may be': {
+    ...does((response) => void response.end(WHOLE.padEnd(64 * 2 ** 20)), GREETED),
+    streamed: stream(EVENTS),
+  },
+  'a reply with a 201': does((response) => void response.writeHead(201).end(WHOLE), GREETED),
+  'a reply after 100 Continue': does(
+    (response, received) => {
+      response.writeContinue()
+      return answers()(response, received)
+    },
+    { ...HELLO, tokens: [7, 3] },
+  ),
+  'a reply after early hints': does(
+    (response, received) => {
+      response.writeEarlyHints({ link: '</x>; rel=preload' })
+      return answers()(response, received)
+    },
+    { ...HELLO, tokens: [7, 3] },
+  ),
+  'a reply of HTTP/1.0': does(
+    (response) => void response.socket?.end(`HTTP/1.0 200 OK\r\n\r\n${WHOLE}`),
+    GREETED,
+  ),
+  'a stream that stays open after [DONE]': ofStream(stream(EVENTS, { ending: 'stall' }), GREETED),
+  'an event beyond all measure after [DONE]': ofStream(
+    stream(`${EVENTS}data: ${'x'.repeat(17 * 2 ** 20)}`, { ending: 'stall' }),
+    GREETED,
+  ),
+  'a break after the finish': goesOn(
+    (response) => void response.write(sse([part({}, 'stop')], false), () => response.destroy()),
+    { content: 'Hel', tokens: null },
+  ),
+  'words that go on after the first was read': goesOn(ends(sse([part({ content: 'lo' }), ...STOP])), HELLO),
+}
+
+describeCases('is served with %s', {
+  ...Object.fromEntries(rowsOf(TOOL_CALLS).map(toolCallCase)),
+  ...ODD_CALLS,
+  ...Object.fromEntries(rowsOf(FINISHES).map(finishCase)),
+  ...ODD_FINISHES,
+  ...Object.fromEntries(rowsOf(USAGES).map(usageCase)),
+  ...USAGE_IN_STREAMS,
+  ...MEMBERS,
+  ...FORMS,
+})

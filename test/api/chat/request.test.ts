@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
 import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
-import { answers, completion, json } from '../../support/chat/upstream.ts'
+import { answers } from '../../support/chat/upstream.ts'
 
 const FINE = { model: 'a/one', messages: MESSAGES }
 const fine = JSON.stringify(FINE)
@@ -17,7 +17,10 @@ let chat: ScriptedChat
 beforeAll(async () => {
   chat = await startScriptedChat({
     environment: { CHAT_BODY_MIB: '1' },
-    wire: (provider) => ({ 'a/one': [provider], 'a/picky': [{ ...provider, drop: ['top_k'] }] }),
+    wire: (provider) => ({
+      'a/one': [provider],
+      'a/picky': [{ ...provider, drop: ['top_k'], include_usage: false }],
+    }),
   })
   chat.script(answers())
 })
@@ -212,8 +215,11 @@ describe('the request to the provider', () => {
     expect(picky).toHaveProperty('logit_bias')
   })
 
-  it('is sent once, though the model is named twice', async () => {
-    chat.script(json(completion()))
-    expect((await post({ ...FINE, models: ['a/one', 'a/one'] })).status).toBe(200)
+  it('of a stream wants its usage, unless the provider rejects that option', async () => {
+    expect((await post({ ...FINE, stream: true })).received?.body).toMatchObject({
+      stream_options: { include_usage: true },
+    })
+    const asked = { ...FINE, model: 'a/picky', stream: true, stream_options: { include_usage: true } }
+    expect((await post(asked)).received?.body).not.toHaveProperty('stream_options')
   })
 })

@@ -1,252 +1,167 @@
-/** CONTRACT 6: the stream of a reply, from its first token to its last chunk. */
+/** CONTRACT 6: the course of a stream: its pauses, its end, and the connections to the client and to the provider. */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { until } from '../../support/api.ts'
-import { askForStream, readText } from '../../support/chat/chat-stream.ts'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { readText, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { readChunks, UNHURRIED } from '../../support/chat/provider-case.ts'
 import {
   answers,
   chunk,
   chunksOf,
-  json,
+  ends,
+  held,
+  inTurn,
   sse,
   stream,
   USAGE,
+  writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
-/** The provider's silence limit in tests that wait for its end, and a longer pause of the client. */
-const IDLE_MS = 1000
-const LONG_PAUSE_MS = 2500
-/** As IDLE_MS, for a stream that must not be cut: far above its pauses, even on a busy machine. */
-const STEADY_MS = 3000
-/** Longer than any test: each model has one deadline, so that no other deadline can end it. */
-const HOUR_MS = 3_600_000
-const UNHURRIED = { first_token_ms: HOUR_MS, idle_ms: HOUR_MS, total_ms: HOUR_MS }
+const word = (content: string, finish: string | null = null) => sse([chunk({ content }, finish)], false)
+const usage = { ...chunk({}), choices: [], usage: USAGE }
+const over = [chunk({ content: 'Hello' }), chunk({}, 'stop')]
+const lateChoice = (delta: unknown, finish: string | null) => ({
+  ...chunk({}),
+  choices: [{ index: 1, delta, finish_reason: finish }],
+})
+
+/** Comments, one every 50 milliseconds, for so long. */
+const comments =
+  (milliseconds: number): Behaviour =>
+  async (response) => {
+    const end = performance.now() + milliseconds
+    while (!response.destroyed && performance.now() < end) {
+      response.write(': still here\n\n')
+      await sleep(50)
+    }
+  }
+const withoutEnd: Behaviour = () => undefined
+
+interface PauseCase {
+  readonly behaviour: Behaviour
+  readonly timeouts?: Readonly<Record<string, number>>
+  readonly asked?: Readonly<Record<string, unknown>>
+  readonly expected: { readonly content: string; readonly record: object }
+}
+
+const whole = (content: string, prompt_tokens: number | null = USAGE.prompt_tokens) => ({
+  content,
+  record: { outcome: 'completed', status: 200, prompt_tokens },
+})
+
+/** Each provider has one short deadline at most; the others are beyond any test. */
+const PAUSES: Readonly<Record<string, PauseCase>> = {
+  'with every choice over, but open, ends after a short grace': {
+    behaviour: inTurn(writes(sse(over, false)), withoutEnd),
+    expected: whole('Hello', null),
+  },
+  'that stays open after its usage ends after a short grace': {
+    behaviour: inTurn(writes(sse([...over, usage], false)), withoutEnd),
+    expected: whole('Hello'),
+  },
+  'that goes on with comments after its usage ends all the same': {
+    behaviour: inTurn(writes(sse([...over, usage], false)), comments(600_000)),
+    expected: whole('Hello'),
+  },
+  'with its usage seconds after its finish has it': {
+    behaviour: inTurn(writes(sse(over, false)), 1500, ends(sse([usage]))),
+    expected: whole('Hello'),
+  },
+  'with a finish in every chunk is read to its end, however slowly it goes on': {
+    behaviour: inTurn(
+      writes(word('one ', 'stop')),
+      1500,
+      writes(word('two', 'stop')),
+      1500,
+      ends(sse([usage])),
+    ),
+    expected: whole('one two'),
+  },
+  'goes on as long as one of the requested choices has not begun': {
+    behaviour: inTurn(
+      writes(sse([...over, usage], false)),
+      1500,
+      ends(sse([lateChoice({ content: 'second' }, null), lateChoice({}, 'length')])),
+    ),
+    asked: { n: 2 },
+    expected: whole('Hello'),
+  },
+  'with signs of life before its first token has more time': {
+    behaviour: inTurn(writes(''), comments(3000), ends(sse([...over, usage]))),
+    timeouts: { first_token_ms: 2000, keep_alive_ms: UNHURRIED.total_ms },
+    expected: whole('Hello'),
+  },
+  'with signs of life has so much time and no more': {
+    behaviour: inTurn(writes(''), comments(600_000)),
+    timeouts: { first_token_ms: 300, keep_alive_ms: 600 },
+    expected: { content: '', record: { outcome: 'failed', status: 408 } },
+  },
+}
+
+/** More than all buffers between a provider and a client hold. */
+const MUCH = 400
+const WORD = 'x'.repeat(50_000)
+const words = Array.from({ length: MUCH }, () => chunk({ content: WORD }))
+/** How long that provider may be silent. */
+const IDLE_MS = 2500
 
 let chat: ScriptedChat
 
+const modelOf = (name: string) => `a/${name.replaceAll(/\W+/g, '-')}`
+
 beforeAll(async () => {
+  const pauses = Object.entries(PAUSES)
   chat = await startScriptedChat({
+    behaviours: {
+      ...Object.fromEntries(pauses.map(([name, { behaviour }]) => [name, behaviour])),
+      talkative: stream(sse(words, false), { ending: 'stall' }),
+    },
     wire: (provider) => ({
-      'a/one': [provider],
-      'a/unhurried': [{ ...provider, timeouts: UNHURRIED }],
-      'a/impatient': [{ ...provider, timeouts: { ...UNHURRIED, idle_ms: IDLE_MS } }],
-      'a/patient': [{ ...provider, timeouts: { ...UNHURRIED, idle_ms: STEADY_MS } }],
-      'a/plain': [{ ...provider, include_usage: false }],
+      'a/one': [{ ...provider, timeouts: UNHURRIED }],
+      'a/impatient': [{ ...provider, model: 'talkative', timeouts: { ...UNHURRIED, idle_ms: IDLE_MS } }],
+      ...Object.fromEntries(
+        pauses.map(([name, { timeouts }]) => [
+          modelOf(name),
+          [{ ...provider, model: name, timeouts: { ...UNHURRIED, ...timeouts } }],
+        ]),
+      ),
     }),
-    modelLimits: { total_ms: HOUR_MS },
+    modelLimits: { total_ms: UNHURRIED.total_ms },
   })
 })
-
 afterAll(() => chat.stop())
 
-const ask = (behaviour: Behaviour, asked?: Parameters<typeof askForStream>[2]) =>
-  askForStream(chat, behaviour, asked)
-
 /** The reply to a streamed request, while the provider behaves like this. */
-function post(behaviour: Behaviour, model = 'a/one'): Promise<Response> {
+function post(behaviour: Behaviour, more: Readonly<Record<string, unknown>> = {}): Promise<Response> {
   chat.script(behaviour)
-  return chat.api.post({ model, messages: MESSAGES, stream: true })
+  return chat.api.ask({ stream: true, ...more })
 }
 
-/** Characters of an accepted event, such as an image, and of a rejected one. */
-const LARGE = 12 * 1024 * 1024
-const BEYOND_MEASURE = 17 * 1024 * 1024
-
-const WORDS = ['Grüße ', '🚀', ' world']
-
 describe('a stream', () => {
-  it('is read whole wherever its bytes are split', async () => {
-    const text = sse(chunksOf(WORDS))
-    for (const pieces of [1, 2, 3, 5, 7, 1000]) {
-      const { content, isWhole, last } = await ask(stream(text, { pieces }))
-      expect(content).toBe(WORDS.join(''))
-      expect(isWhole).toBe(true)
-      expect(last).toMatchObject({ usage: USAGE, choices: [{ finish_reason: 'stop' }] })
-    }
-  })
-
-  it('has usage and finish once, in the last chunk', async () => {
-    const { chunks, record } = await ask(stream(sse(chunksOf(WORDS))))
-    expect(chunks.filter(({ usage }) => usage !== undefined)).toHaveLength(1)
-    expect(chunks.filter(({ choices }) => choices[0]?.finish_reason)).toHaveLength(1)
-    expect(record).toMatchObject({
-      prompt_tokens: 7,
-      completion_tokens: 3,
-      outcome: 'completed',
-      usage_missing: null,
-    })
+  it.concurrent.each(Object.entries(PAUSES))('%s', async (name, { asked, expected }) => {
+    const response = await chat.api.ask({ model: modelOf(name), stream: true, ...asked })
+    const { text } = await readText(response)
+    expect(readChunks(text).content).toBe(expected.content)
+    expect(chat.records(response.headers.get('X-Request-Id') ?? '')).toMatchObject([expected.record])
+    if (asked !== undefined) expect(text).toContain('second')
   })
 
   it('has its usage in a chunk of its own, after the finish, if the request asks for it as for OpenAI', async () => {
-    const { data, isWhole } = await ask(answers(), { more: { stream_options: { include_usage: true } } })
+    const response = await post(answers(), { stream_options: { include_usage: true } })
+    const { chunks, isWhole } = readChunks(await response.text())
     expect(isWhole).toBe(true)
-    const [finish, usage] = data.slice(-2)
+    const [finish, last] = chunks.slice(-2)
     expect(finish).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
     expect(finish).not.toHaveProperty('usage')
-    expect(usage).toMatchObject({ choices: [], usage: USAGE })
-  })
-
-  it('with a finish in every chunk is read to its end, however slowly it goes on', async () => {
-    const slow: Behaviour = async (response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      for (const word of ['one ', 'two ', 'three']) {
-        response.write(sse([chunk({ content: word }, 'stop')], false))
-        await sleep(1200)
-      }
-      response.end(sse([{ ...chunk({}), choices: [], usage: USAGE }]))
-    }
-    const { content, record } = await ask(slow, { more: { model: 'a/unhurried' } })
-    expect(content).toBe('one two three')
-    expect(record).toMatchObject({ outcome: 'completed', prompt_tokens: 7 })
-  })
-
-  it('has its usage though that comes seconds after its finish', async () => {
-    const late: Behaviour = async (response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(sse([chunk({ content: 'x' }), chunk({}, 'stop')], false))
-      await sleep(1500)
-      response.end(sse([{ ...chunk({}), choices: [], usage: USAGE }]))
-    }
-    expect((await ask(late)).record).toMatchObject({ prompt_tokens: 7, completion_tokens: 3 })
-  })
-
-  it('takes id and time of the first chunk that has them', async () => {
-    const azure = { id: '', created: 0, model: '', choices: [], prompt_filter_results: [] }
-    const { chunks } = await ask(stream(sse([azure, ...chunksOf(['Hello'])])))
-    for (const { id, created } of chunks)
-      expect({ id, created }).toEqual({ id: 'chatcmpl-1', created: 1_760_000_000 })
-  })
-
-  it('requests the usage unless the provider rejects that option', async () => {
-    await ask(answers())
-    expect(chat.upstream.received.at(-1)?.body['stream_options']).toEqual({ include_usage: true })
-    await ask(answers(), { more: { model: 'a/plain', stream_options: { include_usage: true } } })
-    expect(chat.upstream.received.at(-1)?.body).not.toHaveProperty('stream_options')
-  })
-
-  it.each([
-    ['without [DONE]', sse(chunksOf(WORDS), false)],
-    ['without the blank line at its end', sse(chunksOf(WORDS)).trimEnd()],
-    ['without a finish', sse(chunksOf(WORDS).slice(0, -2))],
-    [
-      'with events without data',
-      sse(chunksOf(WORDS)).replaceAll('data: {', 'data:\n\nevent: ping\ndata: \n\ndata: {'),
-    ],
-  ])('%s is whole', async (_name, text) => {
-    const { content, isWhole, last } = await ask(stream(text))
-    expect(content).toBe(WORDS.join(''))
-    expect(isWhole).toBe(true)
-    expect(last?.choices[0]?.finish_reason).toBe('stop')
-  })
-
-  it.each([
-    ['after its first token', sse(chunksOf(WORDS))],
-    ['before any token', sse([chunk({ role: 'assistant' })])],
-    ['and an event beyond all measure', sse([...chunksOf(WORDS), '[DONE]', 'x'.repeat(BEYOND_MEASURE)])],
-  ])('is over with [DONE] %s, though its connection stays open', async (_name, text) => {
-    const closed = Promise.withResolvers<unknown>()
-    const lingering: Behaviour = async (response, received) => {
-      closed.resolve(once(response, 'close'))
-      await stream(text, { ending: 'stall' })(response, received)
-    }
-    await readText(await post(lingering, 'a/unhurried'))
-    await closed.promise
-  })
-
-  it.each([1, 1000])('of %i words leaves its connection to the next request', async (words) => {
-    const text = sse(chunksOf(Array.from({ length: words }, () => 'x'.repeat(100))))
-    const connections = new Set<number | undefined>()
-    const requests = 10
-    for (let request = 0; request < requests; request++) {
-      const hasArrived = Promise.withResolvers<void>()
-      const endingLate: Behaviour = async (response, received) => {
-        connections.add(response.socket?.remotePort)
-        // Without a keep-alive time, undici does not reuse a connection that closes within a second.
-        response.setHeader('Connection', 'keep-alive')
-        await stream(text, { ending: 'stall' })(response, received)
-        await hasArrived.promise
-        response.end()
-      }
-      await ask(endingLate, { onText: (read) => void (read.includes('[DONE]') && hasArrived.resolve()) })
-    }
-    expect(connections.size).toBeLessThan(requests)
-  })
-
-  it('that breaks after its finish is whole', async () => {
-    const { isWhole } = await ask(
-      stream(sse([chunk({ content: 'x' }), chunk({}, 'stop')], false), { ending: 'cut' }),
-    )
-    expect(isWhole).toBe(true)
-  })
-
-  it.each([
-    ['is cut', 'cut', 'provider_unavailable', 502],
-    ['ends too early', 'end', 'provider_unavailable', 502],
-    ['stalls', 'stall', 'timeout', 408],
-  ] as const)('that %s after its first token ends with an error', async (_name, ending, errorType, code) => {
-    const words = [chunk({ role: 'assistant', content: 'Hel' })]
-    const { content, isWhole, chunks, last, record } = await ask(stream(sse(words, false), { ending }), {
-      more: { model: ending === 'stall' ? 'a/impatient' : 'a/one' },
-    })
-    expect(content).toBe('Hel')
-    expect(isWhole).toBe(false)
-    // A part of the same reply: clients assemble chunks by id.
-    const [{ id, created, model, provider } = {}] = chunks
-    expect(id).toBeTypeOf('string')
-    expect(last).toMatchObject({ id, created, model, provider, object: 'chat.completion.chunk' })
-    expect(last).toMatchObject({
-      error: { code, metadata: { error_type: errorType } },
-      choices: [{ finish_reason: 'error' }],
-    })
-    expect(record).toMatchObject({ outcome: 'cut', requests: 1, prompt_tokens: null })
-  })
-
-  it('that holds an error after its first token passes on a message of ours, and is cut', async () => {
-    const passedOn = Promise.withResolvers<void>()
-    const closed = Promise.withResolvers<unknown>()
-    const failing: Behaviour = async (response) => {
-      closed.resolve(once(response, 'close'))
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(sse([chunk({ content: 'Hel' })], false))
-      await passedOn.promise
-      response.write(sse([chunk({ content: 'lo' }), { error: { message: 'secret', code: 'server_error' } }]))
-    }
-    const { text, content, isWhole, last } = await ask(failing, {
-      more: { model: 'a/unhurried' },
-      onText: (read) => void (read.includes('Hel') && passedOn.resolve()),
-    })
-    expect(content).toBe('Hello')
-    expect(isWhole).toBe(false)
-    expect(text).not.toContain('secret')
-    expect(last).toMatchObject({ error: { code: 502, metadata: { error_type: 'provider_unavailable' } } })
-    expect(text).toContain('sent a reply that cannot be used')
-    await closed.promise
-  })
-
-  it('that holds an error before its first token is cut', async () => {
-    const closed = Promise.withResolvers<unknown>()
-    const endless: Behaviour = async (response, received) => {
-      closed.resolve(once(response, 'close'))
-      const failing = sse([{ error: { code: 'server_error' } }], false)
-      await stream(failing, { ending: 'stall' })(response, received)
-    }
-    expect((await readText(await post(endless, 'a/unhurried'))).text).toContain('cannot be used')
-    await closed.promise
-  })
-
-  it.each([
-    ['that is cut', stream(sse([chunk({ role: 'assistant' })], false), { ending: 'cut' }), 'ended its reply'],
-    ['of JSON that is no reply', json([]), 'sent a reply that cannot be used'],
-  ])('%s before its first token is reported with its own message', async (_name, behaviour, sentence) => {
-    expect((await readText(await post(behaviour))).text).toContain(sentence)
+    expect(last).toMatchObject({ choices: [], usage: USAGE })
   })
 
   it('that begins with many chunks of nothing still has its first token', async () => {
     const nothings = Array.from({ length: 1000 }, () => chunk({ role: 'assistant', content: '' }))
-    const { content, chunks } = await ask(stream(sse([...nothings, ...chunksOf(['Hello'])])))
+    const { chunks, content } = readChunks(
+      await (await post(stream(sse([...nothings, ...chunksOf(['Hello'])])))).text(),
+    )
     expect(content).toBe('Hello')
     // 64 of them, the word, and the end.
     expect(chunks).toHaveLength(66)
@@ -255,141 +170,136 @@ describe('a stream', () => {
   it('is never taken for whole when it is cut, wherever that happens', async () => {
     const bytes = Buffer.from(sse(chunksOf(['Hel', 'lo'])))
     const finish = bytes.indexOf('"finish_reason":"stop"')
-    for (let cut = 0; cut < bytes.length; cut += 23) {
-      const response = await post(stream(bytes.subarray(0, cut).toString(), { ending: 'cut' }))
-      const { text } = await readText(response)
-      // After the end of the choice the answer is whole; before it no client may believe so.
-      const isWhole = text.endsWith('data: [DONE]\n\n')
-      if (cut < finish) expect(isWhole, `cut at ${cut}`).toBe(false)
-      expect(isWhole || text.includes('"error":{"code":'), `cut at ${cut}`).toBe(true)
-    }
+    // The seed of a request is passed on.
+    chat.script((response, received) => {
+      const cut = bytes.subarray(0, Number(received.body['seed']))
+      return stream(cut.toString(), { ending: 'cut' })(response, received)
+    })
+    const cuts = Array.from({ length: Math.ceil(bytes.length / 23) }, (_, index) => index * 23)
+    await Promise.all(
+      cuts.map(async (cut) => {
+        const { text } = await readText(await chat.api.ask({ stream: true, seed: cut }))
+        // After the end of the choice the answer is whole; before it no client may believe so.
+        const isWhole = text.endsWith('data: [DONE]\n\n')
+        if (cut < finish) expect(isWhole, `cut at ${cut}`).toBe(false)
+        expect(isWhole || text.includes('"error":{"code":'), `cut at ${cut}`).toBe(true)
+      }),
+    )
   })
 
-  it.each([
-    ['after its first token', [chunk({ content: 'Hel' }, '')], true],
-    ['before its first token', [chunk({ role: 'assistant', content: '' }, '')], false],
-  ])(
-    'that is cut %s is not whole, though the provider gives each chunk an empty finish',
-    async (_name, begun, hasBegun) => {
-      const response = await post(stream(sse(begun, false), { ending: 'cut' }))
-      expect(response.status).toBe(hasBegun ? 200 : 502)
-      expect((await readText(response)).text).toContain('ended its reply before it was whole')
+  it.concurrent(
+    'to a client that reads slowly is not cut for that, but later for its own silence',
+    async () => {
+      const warnings: string[] = []
+      const note = ({ name }: Error) => void warnings.push(name)
+      process.on('warning', note)
+      const response = await chat.api.ask({ model: 'a/impatient', stream: true })
+      // Longer than the provider may be silent.
+      await sleep(IDLE_MS + 1000)
+      const { text } = await readText(response)
+      process.off('warning', note)
+      expect(readChunks(text).content).toHaveLength(MUCH * WORD.length)
+      expect(text.slice(-1000)).toContain('did not answer in time')
+      // Each wait removes its listeners: Node warns of listeners that pile up.
+      expect(warnings).not.toContain('MaxListenersExceededWarning')
     },
   )
+})
 
-  it('with an event above the size limit is cut', async () => {
-    const huge = chunk({ content: 'x'.repeat(BEYOND_MEASURE) })
-    const { isWhole, last } = await ask(stream(sse([chunk({ content: 'a' }), huge])))
-    expect(isWhole).toBe(false)
-    expect(last).toHaveProperty('error')
+describe('in silence', () => {
+  let waiting: ScriptedChat
+  beforeAll(async () => {
+    waiting = await startScriptedChat({ chat: { silenceMs: 20 } })
   })
+  afterAll(() => waiting.stop())
 
-  it('passes on an image as one event', async () => {
-    const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(LARGE)}` } }
-    const { isWhole, deltas } = await ask(stream(sse([chunk({ images: [image] }), chunk({}, 'stop')])))
-    expect(isWhole).toBe(true)
-    expect(deltas.find((delta) => delta?.['images'] !== undefined)).toMatchObject({ images: [image] })
-  })
+  /** A streamed request; the provider goes on each time after two more chunks without content. */
+  async function ask(...[first, second = withoutEnd]: readonly Behaviour[]) {
+    const inner = held(first ?? withoutEnd, second)
+    const { behaviour, goOn } = held(withoutEnd, inner.behaviour)
+    waiting.script(behaviour)
+    const headers = { 'HTTP-Referer': 'https://slow.example' }
+    const response = await waiting.api.ask({ stream: true }, { headers })
+    // Its head goes out before any provider serves.
+    expect(Number(response.headers.get('X-App-Id'))).toBeGreaterThan(0)
+    return await readText(response, (text) => {
+      const [before = '', after = ''] = text.split('Hel')
+      if (before.split('"delta":{}').length > 2) goOn()
+      if (after.split('"delta":{}').length > 2) inner.goOn()
+    })
+  }
 
-  it('requests from proxies on the way not to buffer it', async () => {
-    const { headers } = await post(answers())
-    expect(headers.get('X-Accel-Buffering')).toBe('no')
-  })
-
-  it('keeps a waiting client connected with empty chunks of the same reply, before and between its words', async () => {
-    await using waiting = await startScriptedChat({ chat: { silenceMs: 50 } })
-    const silence = 120
-    const slow: Behaviour = async (response) => {
-      await sleep(silence)
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(sse([chunk({ content: 'Hel' })], false))
-      await sleep(silence)
-      response.end(sse([chunk({ content: 'lo' }), chunk({}, 'stop')]))
-    }
-    const { text, chunks, content } = await askForStream(waiting, slow)
-    expect(content).toBe('Hello')
+  it('a client gets empty chunks of the same reply, before and between its words', async () => {
+    const { text } = await ask(writes(word('Hel')), ends(sse([chunk({ content: 'lo' }), chunk({}, 'stop')])))
+    const { chunks, content, isWhole } = readChunks(text)
+    expect({ content, isWhole }).toEqual({ content: 'Hello', isWhole: true })
+    // Comments end the streams of some clients.
     expect(text).not.toMatch(/^:/m)
-    const words = chunks.map(({ choices }) => choices[0]?.delta.content ?? '')
-    expect(words.join('|')).toMatch(/^\|+Hel\|+lo\|+$/)
-    expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
     expect(chunks[0]).toMatchObject({
       model: 'a/one',
       choices: [{ index: 0, delta: {}, finish_reason: null }],
     })
   })
 
-  it('can report an error after such a chunk', async () => {
-    await using waiting = await startScriptedChat({ chat: { silenceMs: 50 } })
-    const { promise, resolve } = Promise.withResolvers<void>()
-    waiting.script(async (reply, received) => {
-      await promise
-      await stream(sse([]))(reply, received)
-    })
-    const response = await waiting.api.post({ model: 'a/one', messages: MESSAGES, stream: true })
-    resolve()
-    const { text, isBroken } = await readText(response)
+  it('an error is reported after such chunks', async () => {
+    const { text, isBroken } = await ask(stream(sse([])))
     expect(text).toMatch(/\ndata: \{"error":\{"code":502/)
     expect(isBroken).toBe(true)
   })
+})
 
-  it('reaches the client as soon as the provider sends it', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const response = await post(async (reply) => {
-      reply.writeHead(200, { 'content-type': 'text/event-stream' })
-      reply.write(sse([chunk({ content: 'first' })], false))
-      await promise
-      reply.end(sse([chunk({ content: 'second' }), chunk({}, 'stop')]))
-    })
-    const reader = response.body?.getReader()
-    const next = async () => Buffer.from((await reader?.read())?.value ?? []).toString()
-    let text = ''
-    await until(async () => (text += await next()).includes('first'))
-    resolve()
-    await until(async () => (await reader?.read())?.done)
-  })
-
-  it('to a client that reads slowly is not taken for a stream that stalls', async () => {
-    const warnings: string[] = []
-    const note = ({ name }: Error) => void warnings.push(name)
-    process.on('warning', note)
-    const words = Array.from({ length: 400 }, () => 'x'.repeat(50_000))
-    const response = await post(stream(sse(chunksOf(words))), 'a/impatient')
-    await sleep(LONG_PAUSE_MS)
-    expect((await response.text()).endsWith('data: [DONE]\n\n')).toBe(true)
-    process.off('warning', note)
-    // Each wait removes its listeners: Node warns of listeners that pile up.
-    expect(warnings).not.toContain('MaxListenersExceededWarning')
-  })
-
-  it('that stalls after its client has read slowly is cut for its own silence', async () => {
-    const words = Array.from({ length: 400 }, () => chunk({ content: 'x'.repeat(50_000) }))
-    const response = await post(stream(sse(words, false), { ending: 'stall' }), 'a/impatient')
-    await sleep(LONG_PAUSE_MS)
-    expect((await readText(response)).text.slice(-1000)).toContain('did not answer in time')
-  })
-
-  it('keeps unknown fields and several choices', async () => {
-    const both = (a: unknown, b: unknown, finish: string | null = null) => ({
-      ...chunk({}),
-      x_custom: { kept: true },
-      choices: [
-        { index: 0, delta: a, finish_reason: finish, x_choice: 1 },
-        { index: 1, delta: b, finish_reason: finish === null ? null : 'length' },
-      ],
-    })
-    const { chunks, last } = await ask(
-      stream(sse([both({ content: 'a' }, { content: 'b', reasoning: 'why' }), both({}, {}, 'stop')])),
+describe('the connection to a provider', () => {
+  const failing = sse([{ error: { code: 'server_error' } }], false)
+  it.each([
+    ['[DONE]', sse(chunksOf(['Hello']))],
+    ['[DONE] before any token', sse([chunk({ role: 'assistant' })])],
+    ['an error', word('Hel') + failing],
+    ['an error before any token', failing],
+  ])('is closed after %s, though the provider leaves it open', async (_name, text) => {
+    const closed = Promise.withResolvers<unknown>()
+    await readText(
+      await post(
+        inTurn((response) => closed.resolve(once(response, 'close')), stream(text, { ending: 'stall' })),
+      ),
     )
-    expect(chunks[0]).toMatchObject({
-      x_custom: { kept: true },
-      choices: [
-        { index: 0, delta: { content: 'a' }, x_choice: 1 },
-        { index: 1, delta: { content: 'b', reasoning: 'why' } },
-      ],
-    })
-    expect(last?.choices).toEqual([
-      { index: 0, delta: {}, finish_reason: 'stop', x_choice: 1 },
-      { index: 1, delta: {}, finish_reason: 'length' },
-    ])
+    await closed.promise
+  })
+
+  /** Without a keep-alive time, connections that close within a second are not used again. */
+  const keepAlive: Behaviour = (response) => void response.setHeader('Connection', 'keep-alive')
+
+  it.each([1, 1000])('of a stream of %i words serves the next request', async (length) => {
+    const text = sse(chunksOf(Array.from({ length }, () => 'x'.repeat(100))))
+    const connections = new Set<number | undefined>()
+    const requests = 10
+    const { behaviour, goOn } = held(
+      inTurn(
+        keepAlive,
+        ({ socket }) => void connections.add(socket?.remotePort),
+        stream(text, { ending: 'stall' }),
+      ),
+      ends(''),
+    )
+    for (let request = 0; request < requests; request++) {
+      // The provider ends its reply late.
+      await readText(await post(behaviour), (read) => void (read.includes('[DONE]') && goOn()))
+    }
+    expect(connections.size).toBeLessThan(requests)
+  })
+
+  it.each<[string, Behaviour]>([
+    ['is reset', (response) => void response.socket?.resetAndDestroy()],
+    ['is closed', (response) => void response.socket?.destroy()],
+  ])('that %s as it is used again is replaced, a new one is not', async (_name, breaking) => {
+    const serving = inTurn(keepAlive, answers())
+    const steps = [serving, breaking, serving]
+    await using fresh = await startScriptedChat()
+    fresh.script((response, received) => (steps.shift() ?? breaking)(response, received))
+    expect([(await fresh.api.ask()).status, (await fresh.api.ask()).status]).toEqual([200, 200])
+    expect(fresh.upstream.received).toHaveLength(3)
+    await using other = await startScriptedChat()
+    other.script(breaking)
+    expect((await other.api.ask()).status).toBe(502)
+    expect(other.upstream.received).toHaveLength(1)
   })
 })

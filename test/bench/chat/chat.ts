@@ -1,7 +1,12 @@
-/** The chat part of the bench: requests to a provider that answers at once, straight and through this service, in turns. */
-import { writeFileSync } from 'node:fs'
+/**
+ * The chat part of the bench: requests to a provider that answers at once: direct, through this service and through
+ * LiteLLM's proxy, in turns.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeKey } from '../../support/api.ts'
+import { freePort } from '../../support/ports.ts'
 import {
   figure,
   inTemporaryFolder,
@@ -11,7 +16,7 @@ import {
   residentMegabytes,
 } from '../measure.ts'
 import type { Measured, Print } from '../measure.ts'
-import { startFile, startService } from '../servers.ts'
+import { startFile, startService, untilAnswering, type Server } from '../servers.ts'
 import { hasWrk, loadWithWrk } from '../wrk.ts'
 
 /** Sizes of the cases. */
@@ -26,6 +31,8 @@ export interface ChatSizes {
 
 const SIZES: ChatSizes = { runs: 5, concurrencies: [1, 10, 100], warmSeconds: 6, seconds: 2 }
 const WARM_CONCURRENCY = 10
+/** LiteLLM checks this key in memory; the service looks its own key up in its store. */
+const LITELLM_KEY = 'sk-bench'
 
 /** A target of chat requests. */
 interface Target {
@@ -51,9 +58,10 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
     const MODELS_FILE = writeModels(folder, host)
     await using service = await startService(folder, { MODELS_FILE })
     const [noKey, keysFile] = [join(folder, 'no-key'), join(folder, 'key')]
-    writeFileSync(noKey, 'none')
+    writeFileSync(noKey, LITELLM_KEY)
     writeFileSync(keysFile, await makeKey({ DATA_DIR: folder }))
-    const targets = [
+    await using litellm = await startLitellm(print, folder, host)
+    const targets: Target[] = [
       { name: 'direct', url: `${host}/chat/completions`, headers: {}, keysFile: noKey },
       {
         name: 'this service',
@@ -62,18 +70,30 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
         keysFile,
       },
     ]
+    if (litellm !== undefined)
+      targets.push({
+        name: 'LiteLLM',
+        url: `${litellm.origin}/chat/completions`,
+        headers: {},
+        keysFile: noKey,
+      })
     for (const target of targets) {
       for (const stream of [false, true])
         await load(target, { stream, connections: WARM_CONCURRENCY, seconds: sizes.warmSeconds })
     }
     const rows: string[][] = []
+    const besideLitellm: string[][] = []
     for (const stream of [false, true]) {
       for (const connections of sizes.concurrencies) {
         const mediansOf = await measureInTurns(sizes.runs, targets, (target) =>
           load(target, { stream, connections, seconds: sizes.seconds }),
         )
         const name = `${stream ? 'stream' : 'whole'}, ${connections} at a time`
-        rows.push(...rowsOf(name, targets, targets.map(mediansOf)))
+        const measured = targets.map(mediansOf)
+        rows.push(...rowsOf(name, targets, measured))
+        const [, ours = 0, theirs = 0] = measured.map((one) => figure(one, 'perSecond'))
+        const times = theirs > 0 ? ratio(ours, theirs) : 'LiteLLM answered none in time'
+        besideLitellm.push([name, String(Math.round(ours)), String(Math.round(theirs)), times])
       }
     }
     print(
@@ -81,8 +101,42 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
     )
     const header = ['case', 'through', 'requests/s', 'p50', 'p99', 'added p50', 'added p99']
     printTable(print, header, rows)
-    print(`memory at the end: ${residentMegabytes(service.child.pid)} MB`)
+    const memory = residentMegabytes(service.child.pid)
+    print(`memory of the service at the end: ${memory} MB`)
+    if (litellm === undefined) return
+    const theirs = residentMegabytes(litellm.child.pid)
+    besideLitellm.push(['memory at the end, MB', String(memory), String(theirs), ratio(memory, theirs)])
+    print('\nchat beside LiteLLM: requests a second, and memory')
+    printTable(print, ['case', 'service', 'LiteLLM', 'ratio'], besideLitellm)
   })
+}
+
+/** LiteLLM's proxy before the same provider; undefined, with a line that says so, if it is not installed. */
+async function startLitellm(print: Print, folder: string, host: string): Promise<Server | undefined> {
+  const program = join(process.env['LITELLM_PEER'] ?? '', 'bin', 'litellm')
+  if (!existsSync(program)) {
+    print(
+      `\nLiteLLM: left out, since LITELLM_PEER names no virtual environment with litellm[proxy] (pip install)`,
+    )
+    return undefined
+  }
+  const params = { model: 'openai/bench', api_base: host, api_key: 'none' }
+  const config = join(folder, 'litellm.yaml')
+  // YAML includes JSON.
+  writeFileSync(
+    config,
+    JSON.stringify({
+      model_list: [{ model_name: 'bench/model', litellm_params: params }],
+      general_settings: { master_key: LITELLM_KEY },
+    }),
+  )
+  const port = String(await freePort())
+  const args = ['--config', config, '--host', '127.0.0.1', '--port', port, '--telemetry', 'False']
+  const child = spawn(program, args, {
+    env: { ...process.env, LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+    stdio: 'ignore',
+  })
+  return await untilAnswering(child, `http://127.0.0.1:${port}`)
 }
 
 function writeModels(folder: string, host: string): string {

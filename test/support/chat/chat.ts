@@ -1,28 +1,20 @@
-/** The service with a routing configuration over scripted providers. */
-import { writeFileSync, mkdirSync } from 'node:fs'
+/** The service with a routing configuration over a scripted provider, and the usage records that it writes. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { BASE_PATH } from '../../../api/paths.ts'
-import { startApi } from '../api.ts'
+import { startApi, until } from '../api.ts'
 import { TemporaryFolders } from '../pipeline/nightly.ts'
 import { startUpstream, type Behaviour } from './upstream.ts'
-import { readRecords } from './usage-records.ts'
 
-interface ProviderWanted {
-  readonly name?: string
-  readonly base_url: string
-  readonly model?: string
-  readonly [more: string]: unknown
-}
+type Members = Readonly<Record<string, unknown>>
+type ProviderWanted = Members & { readonly base_url: string }
 
 /** Models by name, with their providers. */
 export type Wiring = Readonly<Record<string, readonly ProviderWanted[]>>
 
-/** Writes a routing configuration; returns its path. */
-export function writeModels(
-  folder: string,
-  wiring: Wiring,
-  limits?: Readonly<Record<string, unknown>>,
-): string {
+/** Writes a routing configuration; returns its path. A provider is `acme` and knows a model by our name by default. */
+export function writeModels(folder: string, wiring: Wiring, limits?: Members): string {
   const models = Object.fromEntries(
     Object.entries(wiring).map(([model, providers]) => [
       model,
@@ -37,75 +29,84 @@ export function writeModels(
 
 type ApiOptions = NonNullable<Parameters<typeof startApi>[1]>
 
-interface ChatApiOptions extends ApiOptions {
+interface ChatOptions extends ApiOptions {
   readonly dataDir?: string
-  readonly modelLimits?: Readonly<Record<string, unknown>>
+  /** The members of `limits` in the routing configuration. */
+  readonly modelLimits?: Members
 }
+
+export const MESSAGES = [{ role: 'user', content: 'Say hello' }] as const
+/** The request that `ask` sends. */
+export const ONE = { model: 'a/one', messages: MESSAGES }
 
 /** A service over `wiring` with a key. */
 export async function startChat(
   folders: TemporaryFolders,
   wiring: Wiring,
-  { dataDir = folders.make(), modelLimits, ...options }: ChatApiOptions = {},
+  { dataDir = folders.make(), modelLimits, ...options }: ChatOptions = {},
 ) {
   const MODELS_FILE = writeModels(dataDir, wiring, modelLimits)
   const api = await startApi(dataDir, { ...options, environment: { MODELS_FILE, ...options.environment } })
   const key = await api.makeKey('inference')
+  /** Posts a chat request. */
+  function post(body: unknown, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers)
+    headers.set('Authorization', `Bearer ${key}`)
+    if (!headers.has('Content-Type')) headers.set('Content-Type', 'application/json')
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const url = `${api.origin}${BASE_PATH}/chat/completions`
+    return fetch(url, { method: 'POST', ...init, headers, body: text })
+  }
   return {
     ...api,
     dataDir,
     key,
-    /** Posts a chat request. */
-    post(body: unknown, init: RequestInit = {}) {
-      const headers = new Headers(init.headers)
-      headers.set('Authorization', `Bearer ${key}`)
-      if (!headers.has('Content-Type')) headers.set('Content-Type', 'application/json')
-      const text = typeof body === 'string' ? body : JSON.stringify(body)
-      return fetch(`${api.origin}${BASE_PATH}/chat/completions`, {
-        method: 'POST',
-        ...init,
-        headers,
-        body: text,
-      })
-    },
+    post,
+    /** Posts the usual request with these members. */
+    ask: (more: Members = {}, init?: RequestInit) => post({ ...ONE, ...more }, init),
+    metrics: async () => await (await fetch(`${api.origin}/metrics`)).text(),
     [Symbol.asyncDispose]: () => api.close(),
   }
 }
 
 type Scripted = ProviderWanted & { readonly model: 'scripted' }
 
-interface ScriptedChatOptions extends ChatApiOptions {
+interface ScriptedChatOptions extends ChatOptions {
   /** The models of a single provider; by default `a/one`. */
   readonly wire?: (provider: Scripted) => Wiring
+  /** What the provider does for its models; `script` replaces that of the model `scripted`. */
+  readonly behaviours?: Readonly<Record<string, Behaviour>>
 }
 
 /** The fixed day of a scripted service: no midnight comes between a request and its record. */
-const CHAT_DAY = '2026-03-10'
+export const CHAT_DAY = '2026-03-10'
 
 /** A service over one provider with a replaceable script. */
 export async function startScriptedChat({
   wire = (provider) => ({ 'a/one': [provider] }),
+  behaviours = {},
   ...options
 }: ScriptedChatOptions = {}) {
   const clock = () => new Date(`${CHAT_DAY}T12:00:00Z`)
   const folders = new TemporaryFolders()
-  const upstream = await startUpstream({})
+  const upstream = await startUpstream({ ...behaviours })
+  const wiring = wire({ base_url: upstream.url, model: 'scripted' })
+  const api = await startChat(folders, wiring, { clock, ...options })
+  const records = (id?: string) => readRecords(api.dataDir, CHAT_DAY, id)
   const stop = async () => {
     await api.close()
     await upstream.close()
     folders.removeAll()
   }
-  const api = await startChat(folders, wire({ base_url: upstream.url, model: 'scripted' }), {
-    clock,
-    ...options,
-  })
   return {
     api,
     upstream,
     /** Replaces the provider's script. */
     script: (behaviour: Behaviour) => void (upstream.behaviours['scripted'] = behaviour),
-    /** The usage records so far. */
-    records: () => readRecords(api.dataDir, CHAT_DAY),
+    /** The usage records so far, or those of one request. */
+    records,
+    /** Waits until there are so many records; returns them. */
+    untilRecords: (count = 1) => until(() => records().length === count && records()),
     stop,
     [Symbol.asyncDispose]: stop,
   }
@@ -113,4 +114,34 @@ export async function startScriptedChat({
 
 export type ScriptedChat = Awaited<ReturnType<typeof startScriptedChat>>
 
-export const MESSAGES = [{ role: 'user', content: 'Say hello' }] as const
+/** The text of a reply, also of one that breaks off; `onText` gets all of it after each new piece. */
+export async function readText(response: Response, onText: (text: string) => void = () => undefined) {
+  let text = ''
+  try {
+    for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += part
+      onText(text)
+    }
+    return { text, isBroken: false }
+  } catch {
+    return { text, isBroken: true }
+  }
+}
+
+const recordSchema = z.looseObject({ ts: z.string(), request_id: z.string() })
+
+/** Paths of a day's files that the pipeline reads. */
+export function usageFiles(dataDir: string, day = CHAT_DAY): string[] {
+  const folder = join(dataDir, 'raw', 'usage', `date=${day}`)
+  if (!existsSync(folder)) return []
+  const names = readdirSync(folder).filter((name) => !/^[._]/.test(name))
+  return names.map((name) => join(folder, name))
+}
+
+/** The records in a day's files, file by file and line by line, or those with an id. A line that is being written is none. */
+export function readRecords(dataDir: string, day = CHAT_DAY, id = '') {
+  return usageFiles(dataDir, day).flatMap((path) => {
+    const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1)
+    return lines.filter((line) => line.includes(id)).map((line) => recordSchema.parse(JSON.parse(line)))
+  })
+}

@@ -1,36 +1,47 @@
-/** Table-driven tests of a provider's behaviour and the service's reply: whole and streamed, alone and with a backup. */
+/**
+ * Tables of providers' behaviour: each row runs whole and streamed, alone and with a backup, and every reply is read as a
+ * strict client does.
+ */
 import { ChatResult$inboundSchema, ChatStreamChunk$inboundSchema } from '@openrouter/sdk/models'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readText } from './chat-stream.ts'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from './chat.ts'
-import { answers, json, sse, stream, type Behaviour } from './upstream.ts'
+import { MESSAGES, readText, startScriptedChat, type ScriptedChat } from './chat.ts'
+import { answers, chunk, either, held, json, sse, stream, writes, type Behaviour } from './upstream.ts'
+
+type Members = Readonly<Record<string, unknown>>
 
 /** What a client assembles from a reply. */
 interface Served {
-  readonly content?: string | null
+  readonly content?: string
   /** Name and arguments of each tool call. */
   readonly calls?: readonly (readonly [string, string])[]
   readonly finish?: string
+  /** The provider's own word for the finish. */
   readonly native?: string
   /** Prompt and completion tokens in the record; null if unknown. */
   readonly tokens?: readonly [number, number] | null
-  /** Further members of the message. */
-  readonly more?: Readonly<Record<string, unknown>>
+  /** Further members of the message, its choice, and the reply. */
+  readonly more?: Members
+  /** The content of the second choice. */
+  readonly second?: string
 }
 
-/** The error for the client; `backup`: whether the service tries the model's next provider. */
+/** The error for the client; with a backup, that serves instead. */
 interface Failed {
   readonly status: number
   readonly type: string
+  /** The type of the attempt, if it differs. */
+  readonly attempt?: string
   /** Null if it must be absent. */
-  readonly retryAfter?: string | null
-  readonly backup: boolean
+  readonly retryAfter?: string | null | undefined
+  /** Words of the message. */
+  readonly message?: string
 }
 
 /** A stream that broke off after its first words were sent. */
 interface Cut {
   readonly cut: string
+  readonly type?: string
 }
 
 export type Outcome = Served | Failed | Cut
@@ -41,6 +52,10 @@ export interface ProviderCase {
   readonly outcome: Outcome
   /** Set if the stream has another result. */
   readonly streamOutcome?: Outcome
+  /** Called once the client has the first word of a stream. */
+  readonly goOn?: () => void
+  /** Further keys of the provider in the configuration. */
+  readonly provider?: Members
 }
 
 /** A case in which the provider sends this completion, or these chunks. */
@@ -58,27 +73,120 @@ export function does(behaviour: Behaviour, outcome: Outcome, streamOutcome = out
   return { whole: behaviour, streamed: behaviour, outcome, streamOutcome }
 }
 
-/** A service with two models per case, alone and with a backup, so that cases share no circuit breaker. */
-async function startCases(names: readonly string[]): Promise<ScriptedChat> {
-  const chat = await startScriptedChat({
-    wire: (provider) =>
-      Object.fromEntries(
-        names.flatMap((name) => {
-          const first = { ...provider, name: 'first' }
-          const backup = { ...provider, name: 'backup', model: 'backup' }
-          return [
-            [modelOf(name, false), [first]],
-            [modelOf(name, true), [first, backup]],
-          ]
-        }),
-      ),
-  })
-  chat.upstream.behaviours['backup'] = answers()
-  return chat
+/** A case of a stream alone; a whole reply is the usual one. */
+export function ofStream(streamed: Behaviour, streamOutcome: Outcome, provider: Members = {}): ProviderCase {
+  return {
+    whole: answers(),
+    streamed,
+    outcome: { content: 'Hello', tokens: [7, 3] },
+    streamOutcome,
+    provider,
+  }
 }
 
-function modelOf(name: string, backed: boolean): string {
-  return `${backed ? 'backed' : 'alone'}/${name.replaceAll(/\W+/g, '-')}`
+/** A case of a stream that goes on in this way once the client has its first word, `Hel`. */
+export function goesOn(
+  end: Behaviour,
+  streamOutcome: Outcome,
+  { begin = sse([chunk({ content: 'Hel' })], false) } = {},
+): ProviderCase {
+  const { behaviour, goOn } = held(writes(begin), end)
+  return { ...ofStream(behaviour, streamOutcome), goOn }
+}
+
+/** Deadlines beyond any test. */
+const HOUR_MS = 3_600_000
+export const UNHURRIED = { first_token_ms: HOUR_MS, idle_ms: HOUR_MS, total_ms: HOUR_MS }
+
+/** A service with a model for each case in each way, so that they share no circuit breaker. */
+function startCases(cases: readonly (readonly [string, ProviderCase])[]): Promise<ScriptedChat> {
+  return startScriptedChat({
+    behaviours: {
+      ...Object.fromEntries(cases.map(([name, { whole, streamed }]) => [name, either(whole, streamed)])),
+      backup: answers(),
+    },
+    wire: ({ base_url }) =>
+      Object.fromEntries(
+        cases.flatMap(([name, { provider }]) => {
+          const first = { base_url, model: name, timeouts: UNHURRIED, ...provider, name: 'first' }
+          const backup = { base_url, model: 'backup', name: 'backup' }
+          return WAYS.map((way) => [modelOf(name, way), way.backed ? [first, backup] : [first]])
+        }),
+      ),
+    modelLimits: { total_ms: HOUR_MS },
+  })
+}
+
+/** The four ways to run each case. */
+const WAYS = [
+  { way: 'whole, alone', streams: false, backed: false },
+  { way: 'whole, with a backup', streams: false, backed: true },
+  { way: 'streamed, alone', streams: true, backed: false },
+  { way: 'streamed, with a backup', streams: true, backed: true },
+] as const
+type Way = (typeof WAYS)[number]
+
+const modelOf = (name: string, { way }: Way) => `${way}/${name}`.replaceAll(/[^\w/]+/g, '-')
+
+/** Runs a case once: with or without `stream`, alone or with the backup. */
+async function runCase(
+  chat: ScriptedChat,
+  [name, { outcome: usual, streamOutcome = usual, goOn }]: readonly [string, ProviderCase],
+  way: Way,
+): Promise<void> {
+  const { streams, backed } = way
+  const asked = () => chat.upstream.asked().filter((one) => one === name).length
+  const before = asked()
+  const model = modelOf(name, way)
+  const response = await chat.api.post({ model, messages: MESSAGES, stream: streams })
+  const { text, isBroken } = await readText(
+    response,
+    goOn && ((read) => void (read.includes('Hel') && goOn())),
+  )
+  expect(text).not.toContain('secret')
+  const outcome = streams ? streamOutcome : usual
+  // A provider gets a request once.
+  expect(asked()).toBe(before + 1)
+  const records = chat.records(response.headers.get('X-Request-Id') ?? '')
+  expect(records).toHaveLength(1)
+  const [record = {}] = records
+  expect(isBroken).toBe('cut' in outcome)
+  if (streams && !('status' in outcome)) {
+    expect(response.headers.get('Content-Type')).toBe('text/event-stream; charset=utf-8')
+    // Proxies on the way do not buffer it.
+    expect(response.headers.get('X-Accel-Buffering')).toBe('no')
+  }
+  if ('cut' in outcome) checkCut(text, record, outcome)
+  else if (!('status' in outcome)) checkServed(text, record, { outcome, streams, model })
+  else if (backed) checkReplaced(text, record, outcome)
+  else checkFailed(response, text, { record, outcome })
+}
+
+const errorSchema = z.looseObject({
+  code: z.int(),
+  message: z.string(),
+  metadata: z.looseObject({ error_type: z.string() }),
+})
+
+function checkFailed(
+  response: Response,
+  text: string,
+  { record, outcome: { status, type, retryAfter, message = '' } }: { record: Members; outcome: Failed },
+): void {
+  const { error } = z.looseObject({ error: errorSchema }).parse(JSON.parse(text))
+  expect({ status: response.status, type: error.metadata.error_type }).toEqual({ status, type })
+  expect(error.message).toContain(message)
+  if (retryAfter !== undefined) expect(response.headers.get('Retry-After')).toBe(retryAfter)
+  expect(record).toMatchObject({ outcome: 'failed', requests: 0, status, prompt_tokens: null })
+}
+
+function checkReplaced(text: string, record: Members, { type, attempt = type }: Failed): void {
+  expect(text).toContain('"provider":"backup"')
+  const attempts = [
+    { provider: 'first', error_type: attempt },
+    { provider: 'backup', status: 200, error_type: null },
+  ]
+  expect(record).toMatchObject({ outcome: 'completed', provider: 'backup', requests: 1, attempts })
 }
 
 const callSchema = z.looseObject({
@@ -95,121 +203,127 @@ const choiceSchema = z.looseObject({
   index: z.int(),
   delta: partSchema.optional(),
   message: partSchema.optional(),
-  finish_reason: z.string().nullable(),
+  finish_reason: z
+    .enum(['stop', 'length', 'tool_calls', 'content_filter', 'function_call', 'error'])
+    .nullable(),
   native_finish_reason: z.string().optional(),
 })
 const replySchema = z.looseObject({
+  id: z.string().min(1),
+  object: z.enum(['chat.completion', 'chat.completion.chunk']),
+  created: z.int(),
+  model: z.string(),
   provider: z.string(),
-  choices: z.array(choiceSchema).min(1),
+  choices: z.array(choiceSchema),
   usage: z
     .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
     .optional(),
+  error: errorSchema.optional(),
 })
-const errorSchema = z.looseObject({
-  error: z.looseObject({ code: z.int(), metadata: z.looseObject({ error_type: z.string() }) }),
-})
-const FINISHES = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call']
+type Reply = z.infer<typeof replySchema>
+type Call = z.infer<typeof callSchema>
 
-/** Runs a case once: with or without `stream`, alone or with the backup. */
-async function runCase(
-  chat: ScriptedChat,
-  [name, one]: readonly [string, ProviderCase],
-  { streams, backed }: { readonly streams: boolean; readonly backed: boolean },
-): Promise<void> {
-  chat.script(streams ? one.streamed : one.whole)
-  const before = chat.records().length
-  const response = await chat.api.post({
-    model: modelOf(name, backed),
-    messages: MESSAGES,
-    stream: streams,
-  })
-  const { text, isBroken } = await readText(response)
-  expect(text).not.toContain('secret')
-  expect(isBroken).toBe('cut' in (streams ? (one.streamOutcome ?? one.outcome) : one.outcome))
-  const records = chat.records().slice(before)
-  expect(records).toHaveLength(1)
-  const outcome = streams ? (one.streamOutcome ?? one.outcome) : one.outcome
-  if ('status' in outcome) checkFailed(response, text, { outcome, backed })
-  else if ('cut' in outcome) checkCut(text, outcome)
-  else checkServed(text, outcome, { streams, record: records[0] ?? {} })
+/** The chunks of a stream, all of one reply; `isWhole` if [DONE] follows. */
+export function readChunks(text: string) {
+  const events = text.split('\n\n').filter((event) => event.startsWith('data: '))
+  const data = events.map((event) => event.slice('data: '.length))
+  const isWhole = data.at(-1) === '[DONE]'
+  const chunks = data.slice(0, isWhole ? -1 : undefined).map((one) => replySchema.parse(JSON.parse(one)))
+  const identities = chunks.map(({ id, created, object, model }) =>
+    JSON.stringify({ id, created, object, model }),
+  )
+  expect(new Set(identities).size).toBeLessThan(2)
+  return { chunks, isWhole, content: contentOf(chunks, 0) ?? '' }
 }
 
-function checkFailed(
-  response: Response,
-  text: string,
-  { outcome, backed }: { readonly outcome: Failed; readonly backed: boolean },
-): void {
-  if (backed && outcome.backup) return expect(text).toContain('"provider":"backup"')
-  const { error } = errorSchema.parse(JSON.parse(text))
-  expect({ status: response.status, type: error.metadata.error_type }).toEqual({
-    status: outcome.status,
-    type: outcome.type,
-  })
-  if (outcome.retryAfter !== undefined) expect(response.headers.get('Retry-After')).toBe(outcome.retryAfter)
+/** The text of a choice; undefined if there is no such choice. */
+function contentOf(chunks: readonly Reply[], wanted: number): string | undefined {
+  const parts = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === wanted)
+  return parts.length === 0 ? undefined : parts.map(({ delta }) => delta?.content ?? '').join('')
 }
 
-function checkCut(text: string, { cut }: Cut): void {
-  expect(text).toContain(cut)
+function checkCut(text: string, record: Members, { cut, type = 'provider_unavailable' }: Cut): void {
+  const { chunks, isWhole, content } = readChunks(text)
+  expect({ content, isWhole }).toEqual({ content: cut, isWhole: false })
+  const code = type === 'timeout' ? 408 : 502
+  const choices = [{ finish_reason: 'error' }]
+  expect(chunks.at(-1)).toMatchObject({ error: { code, metadata: { error_type: type } }, choices })
   // Some clients look for the error in the first key.
-  expect(text).toMatch(/data: \{"error":\{.*"finish_reason":"error"/)
-  expect(text).not.toContain('[DONE]')
+  expect(text).toMatch(/data: \{"error":\{[^\n]*\n\n$/)
+  expect(record).toMatchObject({ outcome: 'cut', requests: 1, prompt_tokens: null })
 }
 
 function checkServed(
   text: string,
-  { content, calls = [], finish = 'stop', native, tokens = [11, 7], more = {} }: Served,
-  { streams, record }: { readonly streams: boolean; readonly record: Readonly<Record<string, unknown>> },
+  record: Members,
+  {
+    outcome,
+    streams,
+    model,
+  }: { readonly outcome: Served; readonly streams: boolean; readonly model: string },
 ): void {
+  const { content, calls = [], finish = 'stop', native, tokens = [11, 7], more = {}, second } = outcome
   const got = streams ? streamedReply(text) : wholeReply(text)
-  expect(got.provider).toBe('first')
-  expect(FINISHES).toContain(got.finish)
-  if (content !== undefined) expect(got.content ?? '').toBe(content ?? '')
+  expect(got).toMatchObject({ model, provider: 'first' })
+  if (content !== undefined) expect(got.content ?? '').toBe(content)
   expect({ calls: got.calls, finish: got.finish, native: got.native }).toEqual({ calls, finish, native })
   expect(got.more).toMatchObject(more)
+  expect(got.second).toBe(second)
   const [prompt, completion] = tokens ?? [null, null]
-  expect(record).toMatchObject({ prompt_tokens: prompt, completion_tokens: completion })
   expect(got.usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
+  expect(record).toMatchObject({
+    provider: 'first',
+    model,
+    requests: 1,
+    outcome: 'completed',
+    stream: streams,
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    usage_missing: tokens === null ? 'the provider reported none' : null,
+  })
 }
 
 function wholeReply(text: string) {
   // The strictest client.
   ChatResult$inboundSchema.parse(JSON.parse(text))
-  const { provider, choices, usage, ...top } = replySchema.parse(JSON.parse(text))
-  const [first] = choices
-  if (first === undefined) throw new TypeError('The reply has no choice')
-  const { message = {}, ...choice } = first
+  const { choices, ...top } = replySchema.parse(JSON.parse(text))
+  const [{ message = {}, ...choice }, other] = z.tuple([choiceSchema], choiceSchema).parse(choices)
+  const more = { ...top, ...choice, ...message }
+  const nulls = Object.keys(more).filter((key) => Reflect.get(more, key) === null)
+  // Strict clients accept these alone.
+  expect(['content', 'system_fingerprint']).toEqual(expect.arrayContaining(nulls))
   return {
-    provider,
-    usage,
+    ...top,
+    more,
     content: message.content,
     calls: namesAndArguments(message.tool_calls ?? []),
     finish: choice.finish_reason,
     native: choice.native_finish_reason,
-    more: { ...top, ...choice, ...message },
+    second: other?.message?.content,
   }
 }
 
 function streamedReply(text: string) {
-  const data = text.split('\n\n').filter((event) => event.startsWith('data: '))
-  expect(data.at(-1)).toBe('data: [DONE]')
-  const values = data.slice(0, -1).map((event): unknown => JSON.parse(event.slice(6)))
-  for (const value of values) ChatStreamChunk$inboundSchema.parse(value)
-  const chunks = values.map((value) => replySchema.parse(value))
-  const choices = chunks.flatMap((chunk) => chunk.choices).filter(({ index }) => index === 0)
-  const last = choices.at(-1)
+  const { chunks, isWhole, content } = readChunks(text)
+  expect(isWhole).toBe(true)
+  for (const value of chunks) ChatStreamChunk$inboundSchema.parse(value)
+  // Usage and finish are in the last chunk alone.
+  const isEnd = ({ usage, choices }: Reply) => usage !== undefined || choices.some((one) => one.finish_reason)
+  expect(chunks.filter(isEnd)).toEqual(chunks.slice(-1))
+  const choices = chunks.flatMap((one) => one.choices).filter(({ index }) => index === 0)
   const parts = choices.map(({ delta }) => delta ?? {})
+  const { choices: _last, ...top } = replySchema.parse(chunks.at(-1))
   return {
+    ...top,
     provider: chunks[0]?.provider,
-    usage: chunks.at(-1)?.usage,
-    content: parts.map(({ content }) => content ?? '').join(''),
-    calls: namesAndArguments(joinedCalls(parts.flatMap(({ tool_calls: calls }) => calls ?? []))),
-    finish: last?.finish_reason,
-    native: last?.native_finish_reason,
+    content,
     more: Object.assign({}, ...chunks, ...choices, ...parts),
+    calls: namesAndArguments(joinedCalls(parts.flatMap(({ tool_calls: calls }) => calls ?? []))),
+    finish: choices.at(-1)?.finish_reason,
+    native: choices.at(-1)?.native_finish_reason,
+    second: contentOf(chunks, 1),
   }
 }
-
-type Call = z.infer<typeof callSchema>
 
 /** Assembles a tool call as clients do: the first part has id, type and name, later ones add to its arguments. */
 function joinedCalls(parts: readonly Call[]): readonly Call[] {
@@ -227,29 +341,21 @@ function namesAndArguments(calls: readonly Call[]): [string, string][] {
   return calls.map(({ id, type, function: inner }) => {
     expect(id).toMatch(/./)
     expect(type).toBe('function')
-    return [inner?.name ?? '', inner?.arguments ?? '']
+    return [inner?.name ?? '', inner?.arguments?.trim() ?? '']
   })
 }
-
-/** The four ways to run each case. */
-const WAYS = [
-  { way: 'whole, alone', streams: false, backed: false },
-  { way: 'whole, with a backup', streams: false, backed: true },
-  { way: 'streamed, alone', streams: true, backed: false },
-  { way: 'streamed, with a backup', streams: true, backed: true },
-] as const
 
 /** Makes the tests of cases, each by its name in `title` and in each of the ways. */
 export function describeCases(title: string, named: Readonly<Record<string, ProviderCase>>): void {
   const cases = Object.entries(named)
   let chat: ScriptedChat
   beforeAll(async () => {
-    chat = await startCases(Object.keys(named))
+    chat = await startCases(cases)
   })
   afterAll(() => chat.stop())
 
   describe.each(WAYS)('a provider for a request $way', (way) => {
-    it.each(cases)(title, async (name, one) => {
+    it.concurrent.each(cases)(title, async (name, one) => {
       await runCase(chat, [name, one], way)
     })
   })

@@ -121,6 +121,46 @@ export function status(
   }
 }
 
+/** What a client gets that requests this: `whole`, or `streamed`. */
+export function either(whole: Behaviour, streamed: Behaviour): Behaviour {
+  return (response, received) => (received.body.stream === true ? streamed : whole)(response, received)
+}
+
+/** A behaviour in two steps; `goOn` lets the latest request go on. */
+export function held(begin: Behaviour, end: Behaviour): { behaviour: Behaviour; goOn: () => void } {
+  let release = () => {}
+  return {
+    goOn: () => release(),
+    async behaviour(response, received) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      release = resolve
+      await begin(response, received)
+      await promise
+      await end(response, received)
+    },
+  }
+}
+
+/** Does one thing after another; a number is a pause in milliseconds. */
+export function inTurn(...steps: readonly (Behaviour | number)[]): Behaviour {
+  return async (response, received) => {
+    for (const step of steps) await (typeof step === 'number' ? sleep(step) : step(response, received))
+  }
+}
+
+/** Writes this text of a stream. */
+export function writes(part: string): Behaviour {
+  return (response) => {
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    response.write(part)
+  }
+}
+
+/** Ends a reply with this text. */
+export function ends(rest: string): Behaviour {
+  return (response) => void response.end(rest)
+}
+
 interface StreamEnding {
   readonly pieces?: number
   readonly ending?: 'end' | 'cut' | 'stall'
@@ -147,10 +187,7 @@ export function stream(body: string, { pieces = Infinity, ending = 'end' }: Stre
 
 /** Answers with a completion, or a stream of the same words. */
 export function answers(words: readonly string[] = ['Hel', 'lo']): Behaviour {
-  return (response, received) =>
-    received.body.stream === true
-      ? stream(sse(chunksOf(words)))(response, received)
-      : json(completion(words.join('')))(response, received)
+  return either(json(completion(words.join(''))), stream(sse(chunksOf(words))))
 }
 
 /** Breaks the connection without a reply. */

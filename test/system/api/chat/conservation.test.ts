@@ -7,11 +7,12 @@ import { afterAll, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, startProgram, until } from '../../../support/api.ts'
-import { writeModels } from '../../../support/chat/chat.ts'
-import { publish, query, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { CHAT_DAY, readRecords, startScriptedChat, writeModels } from '../../../support/chat/chat.ts'
+import { publish, query, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
 import { randomFrom } from '../../../support/random.ts'
 import {
+  answers,
   chunk,
   completion,
   json,
@@ -22,7 +23,6 @@ import {
   stream,
   type Behaviour,
 } from '../../../support/chat/upstream.ts'
-import { readRecords } from '../../../support/chat/usage-records.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -172,4 +172,21 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
     prompt: counted.reduce((sum, number) => sum + number, 0),
     completion: counted.reduce((sum, number) => sum + 1 + (number % 7), 0),
   })
+})
+
+it('records that cannot be written wait in memory up to 64 MiB; the log has them all', async () => {
+  await using chat = await startScriptedChat()
+  chat.script(answers())
+  // A file in the place of the day's folder.
+  writeRaw(chat.api.dataDir, `usage/date=${CHAT_DAY}`, '')
+  const headers = { 'HTTP-Referer': 'https://app.example', 'X-Title': 'x'.repeat(15_000) }
+  const [sent, atOnce] = [4500, 50]
+  for (let count = 0; count < sent; count += atOnce) {
+    const replies = Array.from({ length: atOnce }, () => chat.api.ask({}, { headers }))
+    for (const reply of await Promise.all(replies)) expect((await reply.text()).length).toBeGreaterThan(0)
+  }
+  expect(chat.api.lines.filter((line) => line.includes('"usage_record"'))).toHaveLength(sent)
+  const waiting = Number(/^usage_records_waiting (\d+)$/m.exec(await chat.api.metrics())?.[1])
+  expect(waiting).toBeGreaterThan(4000)
+  expect(waiting).toBeLessThan(sent)
 })
