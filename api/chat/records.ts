@@ -64,7 +64,7 @@ export interface UsageRecord {
 }
 
 /** The log line with a record that could not be written; `usage_record` holds it. */
-export const NOT_WRITTEN = 'a usage record could not be written to its file'
+const NOT_WRITTEN = 'a usage record could not be written to its file'
 
 /** How often waiting records are tried again, and written ones synced. */
 const EVERY_MS = 1000
