@@ -38,9 +38,6 @@ interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment
   readonly signal: AbortSignal
 }
 
-// A line per page would be too much for a large directory.
-const REPORT_EVERY = 1000
-
 const command = commandsOf<Dependencies>()
 const ACCOUNT = { account: { type: 'string', value: 'NAME', help: 'the account of the directory' } } as const
 
@@ -122,7 +119,7 @@ const sync = command({
       const { store, signal, note, print } = dependencies
       const { account_id } = await connectionOf(store, account)
       const allowDeletions = values['allow-deletions'] === true
-      const options = { signal, allowDeletions, progress: reportProgress(note) }
+      const options = { signal, allowDeletions }
       if (values['dry-run'] === true) {
         showPlan(await prepareSync(account_id, options, jobDependencies(dependencies)), dependencies)
         return
@@ -248,15 +245,6 @@ function notConnected(account: string): OperatorError {
   return new OperatorError(
     `Account "${account}" has no directory: list shows the connections, set creates one`,
   )
-}
-
-function reportProgress(note: (line: string) => void) {
-  let reported = 0
-  return (read: number, total: number | undefined) => {
-    if (read === reported || (read < reported + REPORT_EVERY && read !== total)) return
-    reported = read
-    note(`Read ${read} groups${total === undefined ? '' : ` of ${total}`}.`)
-  }
 }
 
 if (import.meta.main) await runAsProcess((line) => directories(line))

@@ -3,9 +3,8 @@ import { resolve } from 'node:path'
 import { validate } from 'node-cron'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
-import { checkLiteralAddress, type Reach } from '../scim/addresses.ts'
+import { isRefusedAddress, type Reach } from '../scim/addresses.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
-import { SyncFailure } from '../scim/failures.ts'
 
 type Settings = Partial<ConnectionSettings>
 
@@ -64,7 +63,7 @@ type Given = Readonly<Record<string, string | boolean | undefined>>
  * @throws {OperatorError} that names the option and its allowed values.
  */
 export function readSettings(given: Given): Settings {
-  refuseCombination(given)
+  refuseCombination(new Set(Object.keys(given).filter((name) => given[name] !== undefined)))
   const settings: Settings = {}
   for (const [name, { read }] of Object.entries<Option>(SET_OPTIONS)) {
     if (given[name] !== undefined) Object.assign(settings, read(String(given[name]), `--${name}`))
@@ -79,30 +78,28 @@ export function readSettings(given: Given): Settings {
 export function combineSettings(given: Settings, former: ConnectionSettings | undefined): ConnectionSettings {
   const { url, token_kind, token_source, ...rest } = { ...NEW_CONNECTION, ...former, ...given }
   if (url === undefined) throw new OperatorError('The address is missing: use --url https://HOST/PATH')
-  if (token_kind === undefined || token_source === undefined) {
+  if (token_kind === undefined || token_source === undefined)
     throw new OperatorError(
       'The token is missing: use --token-env VARIABLE, --token-file PATH or --token-url URL',
     )
-  }
   for (const address of [url, rest.token_url ?? url]) refuseUnreachable(new URL(address), rest)
   return { ...rest, url, token_kind, token_source }
 }
 
-function refuseCombination(given: Given): void {
-  const countOf = (...names: (keyof typeof SET_OPTIONS)[]) =>
-    names.filter((name) => given[name] !== undefined).length
-  const client = countOf('client-id') + countOf('client-secret-env', 'client-secret-file')
-  if (countOf('token-env', 'token-file', 'token-url') > 1) {
+const TOKENS = new Set(['token-env', 'token-file', 'token-url'])
+const SECRETS = new Set(['client-secret-env', 'client-secret-file'])
+
+function refuseCombination(given: ReadonlySet<string>): void {
+  const secrets = SECRETS.intersection(given).size
+  const isWhole = given.has('client-id') && secrets === 1
+  if (TOKENS.intersection(given).size > 1)
     throw new OperatorError('Use either --token-env VARIABLE, --token-file PATH or --token-url URL')
-  }
-  if (countOf('token-url') === 0 && client > 0) {
-    throw new OperatorError('The OAuth client needs --token-url URL, where its token is requested')
-  }
-  if (countOf('token-url') > 0 && (client !== 2 || countOf('client-id') === 0)) {
+  if (given.has('token-url') && !isWhole)
     throw new OperatorError(
       '--token-url needs --client-id ID and either --client-secret-env VARIABLE or --client-secret-file PATH',
     )
-  }
+  if (!given.has('token-url') && (given.has('client-id') || secrets > 0))
+    throw new OperatorError('The OAuth client needs --token-url URL, where its token is requested')
 }
 
 function readUrl(address: string, option: string): string {
@@ -116,8 +113,9 @@ function readUrl(address: string, option: string): string {
     [`begins with ${protocol}//: ${use}`]: !/^https?:$/.test(protocol),
     [`ends with /Groups, which a sync adds itself: ${use}`]: /\/Groups\/?$/i.test(pathname),
   }
-  const fault = Object.entries(faults).find(([, isFault]) => isFault)?.[0]
-  if (fault !== undefined) throw new OperatorError(`The address ${fault}`)
+  for (const [fault, isFault] of Object.entries(faults)) {
+    if (isFault) throw new OperatorError(`The address ${fault}`)
+  }
   return url.href
 }
 
@@ -155,21 +153,16 @@ function readSchedule(expression: string): Settings {
 
 /** Rejects an address that every sync would reject, while the operator is present. */
 function refuseUnreachable({ protocol, hostname }: URL, reach: Reach): void {
-  if (protocol === 'http:' && reach.allow_loopback + reach.allow_private === 0) {
+  if (protocol === 'http:' && reach.allow_loopback + reach.allow_private === 0)
     throw new OperatorError(
       'The address begins with http://: use https://, or http:// to this machine with --allow-loopback',
     )
-  }
   // This name is always this machine (RFC 6761, 6.3).
-  const isLocal = /^(?:.+\.)?localhost\.?$/.test(hostname)
-  try {
-    checkLiteralAddress(isLocal ? '127.0.0.1' : hostname, protocol, reach)
-  } catch (error) {
-    if (!(error instanceof SyncFailure)) throw error
-    throw new OperatorError(
-      `No sync may connect to ${hostname}: use another --url, or --allow-private for an address of a private network ` +
-        '(by https) or of this machine, or --allow-loopback for one of this machine alone; link-local and reserved ' +
-        'addresses are never allowed',
-    )
-  }
+  const host = /^(?:.+\.)?localhost\.?$/.test(hostname) ? '127.0.0.1' : hostname
+  if (!isRefusedAddress(host, protocol, reach)) return
+  throw new OperatorError(
+    `No sync may connect to ${hostname}: use another --url, or --allow-private for an address of a private network ` +
+      '(by https) or of this machine, or --allow-loopback for one of this machine alone; link-local and reserved ' +
+      'addresses are never allowed',
+  )
 }

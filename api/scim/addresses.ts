@@ -2,7 +2,7 @@
  * Which addresses a sync may connect to. The check runs at each connection, on the addresses just resolved, so that DNS
  * rebinding is useless.
  */
-import { lookup as systemLookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
+import { lookup as systemLookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { Agent, buildConnector } from 'undici'
 import { SyncFailure } from './failures.ts'
@@ -45,49 +45,34 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
   return isIn(PRIVATE) ? reach.allow_private > 0 : isIn(PUBLIC)
 }
 
-/**
- * Checks a host that is an IP address, since no lookup sees it.
- * @throws {SyncFailure} if it is not allowed.
- */
-export function checkLiteralAddress(hostname: string, protocol: string, reach: Reach): void {
+/** Whether a host is an IP address that may not be connected to. No lookup sees these. */
+export function isRefusedAddress(hostname: string, protocol: string, reach: Reach): boolean {
   const address = hostname.replace(/^\[(.*)\]$/, '$1')
-  if (isIP(address) !== 0 && !isWithinReach(address, protocol, reach)) throw refusal(address)
+  return isIP(address) !== 0 && !isWithinReach(address, protocol, reach)
 }
 
 /** An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. */
 export function guardedAgent(reach: Reach): Agent {
-  const connectTo = (protocol: string) =>
-    buildConnector({ lookup: guardedLookup(protocol, reach), timeout: CONNECT_MS })
-  const [http, https] = [connectTo('http:'), connectTo('https:')]
   return new Agent({
     connect(options, callback) {
       const { hostname, protocol } = options
-      try {
-        checkLiteralAddress(hostname, protocol, reach)
-      } catch {
-        return callback(refusal(hostname), null)
-      }
-      return (protocol === 'https:' ? https : http)(options, callback)
+      if (isRefusedAddress(hostname, protocol, reach)) return callback(refusal(hostname), null)
+      buildConnector({ lookup: guardedLookup(protocol, reach), timeout: CONNECT_MS })(options, callback)
     },
   })
 }
-
-type Resolve = (
-  name: string,
-  options: LookupAllOptions,
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void
 
 /** A lookup for sockets that returns only allowed addresses. */
 export function guardedLookup(
   protocol: string,
   reach: Reach,
-  resolve: Resolve = systemLookup,
+  resolve: LookupFunction = systemLookup,
 ): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, found) => {
       if (error !== null) return callback(error, [])
-      const [first, ...rest] = found.filter(({ address }) => isWithinReach(address, protocol, reach))
+      const all = Array.isArray(found) ? found : []
+      const [first, ...rest] = all.filter(({ address }) => isWithinReach(address, protocol, reach))
       if (first === undefined) callback(refusal(hostname), [])
       else if (options.all === true) callback(null, [first, ...rest])
       else callback(null, first.address, first.family)

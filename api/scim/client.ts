@@ -3,7 +3,7 @@
  * on request. The token goes to the configured origin only.
  */
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
-import { fetch, type RequestInit, type Response } from 'undici'
+import { fetch, type Agent, type RequestInit, type Response } from 'undici'
 import { retryAfterMs } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf } from '../process/system-errors.ts'
@@ -54,15 +54,13 @@ export type Query = Readonly<Record<string, string>>
 /** A reply for the caller to assess: a success with its JSON, or a status such as 400, 404 or 501. */
 interface Answer {
   readonly status: number
-  /** The parsed body of a success. */
   readonly body: unknown
 }
 
-/** A fault of the directory that may pass; `detail` is for the log. */
+/** A fault of the directory that may pass; `detail` is for the log, `waitMs` how long the directory demands to wait. */
 interface Fault {
   readonly failure: Failure
   readonly detail: string
-  /** How long the directory demands to wait. */
   readonly waitMs?: number | undefined
 }
 
@@ -74,14 +72,12 @@ interface Request extends Pick<RequestInit, 'method' | 'body'> {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const NOT_IMPLEMENTED = 501
-
 /** A client of a connection's directory; disposing of it ends its requests. */
 export class DirectoryClient {
   readonly #connection: Connection
   readonly #dependencies: ClientDependencies
   readonly #secret: string
-  readonly #agent: ReturnType<typeof guardedAgent>
+  readonly #agent: Agent
   // Ends concurrent requests and their retries once one has failed.
   readonly #closing = new AbortController()
   readonly #signal: AbortSignal
@@ -114,19 +110,19 @@ export class DirectoryClient {
     patience: Patience = this.#dependencies.limits,
   ): Promise<Answer> {
     const parameters = new URLSearchParams(query).toString()
-    const { url: base, token_url } = this.#connection
     // Concatenated, since resolving would follow dots and, after a leading //, leave the origin.
-    const url = `${base.replace(/\/$/, '')}${path}${parameters === '' ? '' : `?${parameters}`}`
-    const send = async (secret: string) => {
+    const url = this.#connection.url.replace(/\/$/, '') + path + (parameters && `?${parameters}`)
+    const send = async (token: Promise<string>) => {
+      const secret = await token
       const headers = { Accept: 'application/scim+json, application/json', Authorization: `Bearer ${secret}` }
       return await this.#request({ url, what: `GET ${path}`, secret, headers }, patience)
     }
     const used = (this.#token ??= this.#issueToken())
-    let answer = await send(await used)
-    if (answer.status === 401 && token_url !== null) {
+    let answer = await send(used)
+    if (answer.status === 401 && this.#connection.token_url !== null) {
       // It may have expired; concurrent requests share the new one.
       if (this.#token === used) this.#token = this.#issueToken()
-      answer = await send(await this.#token)
+      answer = await send(this.#token)
     }
     if (answer.status !== 401 && answer.status !== 403) return answer
     throw new SyncFailure('directory_unauthorized', `GET ${path}: status ${answer.status}`)
@@ -194,14 +190,20 @@ function backoffMs(count: number, limits: SyncLimits): number {
 function assess({ status, headers }: Response, what: string): Answer | Fault {
   const waitMs = retryAfterMs(headers.get('retry-after') ?? undefined)
   const detail = `${what}: status ${status}`
-  if (status < 400) throw invalid(`${detail} instead of 200`)
-  if (status === 429 || (status === 503 && waitMs !== undefined)) {
+  if (status < 400) throw new SyncFailure('directory_invalid_response', `${detail} instead of 200`)
+  if (status === 429 || (status === 503 && waitMs !== undefined))
     return { failure: 'directory_rate_limited', detail, waitMs }
-  }
   if (status === 408) return { failure: 'directory_unreachable', detail }
-  if (status >= 500 && status !== NOT_IMPLEMENTED) return { failure: 'directory_failing', detail }
+  // 501 says that the directory has no such list, paging or group.
+  if (status >= 500 && status !== 501) return { failure: 'directory_failing', detail }
   return { status, body: undefined }
 }
+
+const FAULTS: readonly (readonly [Failure, RegExp])[] = [
+  ['directory_unknown_host', /^(?:ENOTFOUND|EAI_AGAIN)$/],
+  ['directory_connection_refused', /^ECONNREFUSED$/],
+  ['directory_tls', /^(?:ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH)/],
+]
 
 function describeFault(error: unknown, what: string, secret: string): Fault {
   const cause = error instanceof TypeError && error.cause instanceof Error ? error.cause : error
@@ -214,26 +216,20 @@ function describeFault(error: unknown, what: string, secret: string): Fault {
   return { failure, detail }
 }
 
-const FAULTS: readonly (readonly [Failure, RegExp])[] = [
-  ['directory_unknown_host', /^(?:ENOTFOUND|EAI_AGAIN)$/],
-  ['directory_connection_refused', /^ECONNREFUSED$/],
-  ['directory_tls', /^(?:ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO|HOSTNAME_MISMATCH)/],
-]
-
 async function readText({ body, headers }: Response, most: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body ?? []) {
     length += chunk.byteLength
-    if (length > most) throw tooLarge(`the reply has more than ${most} bytes`)
+    if (length > most) throw new SyncFailure('directory_too_large', `the reply has more than ${most} bytes`)
     chunks.push(chunk)
   }
-  const type = headers.get('content-type') ?? ''
-  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type) ?? []
+  const [, charset = 'utf-8'] =
+    /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers.get('content-type') ?? '') ?? []
   try {
     return new TextDecoder(charset, { fatal: true }).decode(Buffer.concat(chunks))
   } catch {
-    throw invalid('the reply is not valid in its charset')
+    throw new SyncFailure('directory_invalid_response', 'the reply is not valid in its charset')
   }
 }
 
@@ -244,20 +240,15 @@ async function readText({ body, headers }: Response, most: number): Promise<stri
  */
 async function parse(text: string, secret: string, limits: SyncLimits): Promise<unknown> {
   await endOfTurn()
-  if (repeats(text, secret)) throw invalid('the reply repeats the token')
+  if (repeats(text, secret))
+    throw new SyncFailure('directory_invalid_response', 'the reply repeats the token')
   const bounds = { elements: limits.responseElements, depth: limits.responseDepth }
   const exceeded = exceededBound(text, bounds)
-  if (exceeded !== undefined) throw tooLarge(`the reply exceeds the limit of ${exceeded}`)
+  if (exceeded !== undefined)
+    throw new SyncFailure('directory_too_large', `the reply exceeds the limit of ${exceeded}`)
   await endOfTurn()
   const json = parseJson(text)
   if (json !== undefined) return json
-  throw invalid(`${text.length} characters of ${/^\s*</.test(text) ? 'HTML' : 'text'} instead of JSON`)
-}
-
-function tooLarge(detail: string): SyncFailure {
-  return new SyncFailure('directory_too_large', detail)
-}
-
-function invalid(detail: string): SyncFailure {
-  return new SyncFailure('directory_invalid_response', detail)
+  const found = `${text.length} characters of ${/^\s*</.test(text) ? 'HTML' : 'text'}`
+  throw new SyncFailure('directory_invalid_response', `${found} instead of JSON`)
 }

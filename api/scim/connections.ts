@@ -1,7 +1,7 @@
 /** The directory connections of accounts, at most one each, as rows of the store. Tokens are not stored. */
 import { z } from 'zod'
 import { OperatorError } from '../http/errors.ts'
-import type { Queries, Row, Store } from '../store/store.ts'
+import type { Queries, Store, Value } from '../store/store.ts'
 import { eraseGroups, sweepMembers } from './groups.ts'
 
 /** Where a sync reads members: from the list of groups, by a request per group, or not at all. */
@@ -57,7 +57,6 @@ const SETTINGS = settingsSchema.keyof().options
 const SELECT = `
   SELECT a.name AS account, c.account_id, c.updated_at, ${SETTINGS.map((name) => `c.${name}`).join(', ')}
   FROM scim_connections AS c JOIN accounts AS a ON a.id = c.account_id`
-const BY_NAME = '(SELECT id FROM accounts WHERE name = $1)'
 const PUT = `
   INSERT INTO scim_connections (account_id, updated_at, ${SETTINGS.join(', ')})
   SELECT id, $2, ${SETTINGS.map((_name, index) => `$${index + 3}`).join(', ')} FROM accounts WHERE name = $1
@@ -67,7 +66,8 @@ const PUT = `
 const HOLD = `
   UPDATE scim_connections SET updated_at = updated_at WHERE account_id = $1 AND updated_at = $2
   RETURNING account_id`
-const REMOVE = `DELETE FROM scim_connections WHERE account_id IN ${BY_NAME} RETURNING account_id`
+const REMOVE = `
+  DELETE FROM scim_connections WHERE account_id IN (SELECT id FROM accounts WHERE name = $1) RETURNING account_id`
 const ADVANCE = `
   UPDATE scim_connections SET next_sync_at = $3 WHERE account_id = $1 AND next_sync_at = $2 RETURNING account_id`
 const OPEN_JOB = `SELECT id FROM scim_sync_jobs WHERE account_id = $1 AND status IN ('queued', 'running')`
@@ -79,34 +79,34 @@ export async function putConnection(
   settings: ConnectionSettings,
   now: Date,
 ): Promise<boolean> {
-  const values = [account, now.toISOString(), ...SETTINGS.map((name) => settings[name])]
-  return (await queries.query(PUT, values)).length > 0
+  const values = SETTINGS.map((name) => settings[name])
+  return await hasRows(queries, PUT, [account, now.toISOString(), ...values])
 }
 
 export async function findConnection(queries: Queries, accountId: string): Promise<Connection | undefined> {
-  return read(await queries.query(`${SELECT} WHERE c.account_id = $1`, [accountId]))[0]
+  return (await select(queries, 'WHERE c.account_id = $1', accountId))[0]
 }
 
-export async function findConnectionByName(
-  queries: Queries,
-  account: string,
-): Promise<Connection | undefined> {
-  return read(await queries.query(`${SELECT} WHERE a.name = $1`, [account]))[0]
+export async function findConnectionByName(queries: Queries, account: string) {
+  return (await select(queries, 'WHERE a.name = $1', account))[0]
 }
 
 /** All connections, ordered by account name. */
 export async function listConnections(queries: Queries): Promise<readonly Connection[]> {
-  return read(await queries.query(`${SELECT} ORDER BY a.name`))
+  return await select(queries, 'ORDER BY a.name')
 }
 
 /** The connections with a due sync. */
 export async function dueConnections(queries: Queries, now: Date): Promise<readonly Connection[]> {
-  const due = `${SELECT} WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at`
-  return read(await queries.query(due, [now.toISOString()]))
+  return await select(queries, 'WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at', now.toISOString())
 }
 
-function read(rows: readonly Row[]): Connection[] {
-  return z.array(connectionSchema).parse(rows)
+async function select(queries: Queries, which: string, ...values: Value[]): Promise<readonly Connection[]> {
+  return z.array(connectionSchema).parse(await queries.query(`${SELECT} ${which}`, values))
+}
+
+async function hasRows(queries: Queries, sql: string, values: readonly Value[]): Promise<boolean> {
+  return (await queries.query(sql, values)).length > 0
 }
 
 /** Sets the next sync time; false if another process did, which then starts the sync. */
@@ -115,20 +115,17 @@ export async function advanceSchedule(
   { account_id, next_sync_at }: Connection,
   next: Date | undefined,
 ): Promise<boolean> {
-  return (await queries.query(ADVANCE, [account_id, next_sync_at, next?.toISOString() ?? null])).length > 0
+  return await hasRows(queries, ADVANCE, [account_id, next_sync_at, next?.toISOString() ?? null])
 }
 
 /** Locks a connection until the transaction ends; false if it has changed. */
-export async function holdConnection(
-  queries: Queries,
-  { account_id, updated_at }: Connection,
-): Promise<boolean> {
-  return (await queries.query(HOLD, [account_id, updated_at])).length > 0
+export async function holdConnection(queries: Queries, { account_id, updated_at }: Connection) {
+  return await hasRows(queries, HOLD, [account_id, updated_at])
 }
 
 /** Removes the connection of the account with this name; its groups and jobs stay. False if there is none. */
 export async function removeConnection(queries: Queries, account: string): Promise<boolean> {
-  return (await queries.query(REMOVE, [account])).length > 0
+  return await hasRows(queries, REMOVE, [account])
 }
 
 /**
@@ -137,14 +134,14 @@ export async function removeConnection(queries: Queries, account: string): Promi
  * @throws {OperatorError} if there is no such account, or a sync of it is in progress.
  */
 export async function eraseDirectory(store: Store, account: string) {
-  const [row] = await store.query(`SELECT id FROM accounts WHERE name = $1`, [account])
+  const [row] = await store.query('SELECT id FROM accounts WHERE name = $1', [account])
   if (row === undefined)
     throw new OperatorError(`There is no account "${account}": npm run -s keys -- list shows them`)
   const { id } = z.object({ id: z.string() }).parse(row)
   const erased = await store.transaction(async (queries) => {
     // First, since a sync ends by locking the connection.
     await removeConnection(queries, account)
-    if ((await queries.query(OPEN_JOB, [id])).length === 0) return await eraseGroups(queries, id)
+    if (!(await hasRows(queries, OPEN_JOB, [id]))) return await eraseGroups(queries, id)
     throw new OperatorError(`A sync of account "${account}" is in progress: erase again once it has ended`)
   })
   await sweepMembers(store, id)

@@ -7,7 +7,14 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Queries, Row, Store, Value } from '../store/store.ts'
 import type { Member } from './messages.ts'
-import { partOf, storedGroupSchema, type Change, type MemberList, type StoredGroup } from './plan.ts'
+import {
+  addTo,
+  emptyPart,
+  storedGroupSchema,
+  type Change,
+  type MemberList,
+  type StoredGroup,
+} from './plan.ts'
 
 export interface PageWanted {
   readonly limit: number
@@ -38,31 +45,36 @@ export const memberRowSchema = z.object({
 /** Rows that one statement reads or deletes: as many as block nobody. */
 const ROWS_AT_ONCE = 1000
 
-const SHOWN = `
-  SELECT id, account_id AS organization_id, scim_id AS external_id, display_name, member_count, created_at, updated_at
-  FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL`
-const LIST = `${SHOWN} ORDER BY created_at, id LIMIT $2 OFFSET $3`
-const COUNT = 'SELECT count(*) AS total FROM scim_groups WHERE account_id = $1 AND deleted_at IS NULL'
+const SHOWN =
+  'id, account_id AS organization_id, scim_id AS external_id, display_name, member_count, created_at, updated_at'
+const LIVING = 'scim_groups WHERE account_id = $1 AND deleted_at IS NULL'
 const MEMBERS = `
   SELECT m.member_id AS id, m.type, m.display_name
   FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list
   WHERE g.id = $1 ORDER BY m.member_id LIMIT $2 OFFSET $3`
 
-/** The current groups of an account, oldest first, and their total. */
-export async function listGroups(queries: Queries, accountId: string, { limit, offset }: PageWanted) {
-  const rows = await queries.query(LIST, [accountId, limit, offset])
-  const total = await queries.query(COUNT, [accountId])
-  return { data: z.array(groupRowSchema).parse(rows), total_count: readTotal(total) }
+/** A page of the rows of an account, and their total. `from` is the end of a query with the account as `$1`. */
+export async function readPage<Shown extends z.ZodType>(
+  queries: Queries,
+  accountId: string,
+  { limit, offset }: PageWanted,
+  { select, from, order, schema }: { readonly select: string; from: string; order: string; schema: Shown },
+) {
+  const page = `SELECT ${select} FROM ${from} ORDER BY ${order} LIMIT $2 OFFSET $3`
+  const rows = await queries.query(page, [accountId, limit, offset])
+  const [total] = await queries.query(`SELECT count(*) AS total_count FROM ${from}`, [accountId])
+  return { data: z.array(schema).parse(rows), ...z.object({ total_count: z.number() }).parse(total) }
 }
 
-/** The number in a row of `count(*) AS total`. */
-export function readTotal([row]: readonly Row[]): number {
-  return z.object({ total: z.number() }).parse(row).total
+/** The current groups of an account, oldest first, and their total. */
+export async function listGroups(queries: Queries, accountId: string, page: PageWanted) {
+  const rows = { select: SHOWN, from: LIVING, order: 'created_at, id', schema: groupRowSchema }
+  return await readPage(queries, accountId, page, rows)
 }
 
 /** A current group of the account. */
 export async function findGroup(queries: Queries, accountId: string, id: string) {
-  const [row] = await queries.query(`${SHOWN} AND id = $2`, [accountId, id])
+  const [row] = await queries.query(`SELECT ${SHOWN} FROM ${LIVING} AND id = $2`, [accountId, id])
   return row === undefined ? undefined : groupRowSchema.parse(row)
 }
 
@@ -118,56 +130,59 @@ const ADD_MEMBERS = 'INSERT INTO scim_members (list_id, member_id, type, display
 
 const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
-/** Where a job stages lists of members. `hold` runs in each transaction; it throws if the sync may not go on. */
-export interface Staging {
-  readonly job: { readonly id: string; readonly account_id: string }
-  readonly hold: (queries: Queries) => Promise<void>
+/** The job whose lists are staged. */
+interface Owner {
+  readonly id: string
+  readonly account_id: string
 }
 
-/** Compares lists of members with the stored ones, and stages those that differ; without `staging` (a dry run) none. */
+/** Compares lists of members with the stored ones, and stages those that differ; without a job (a dry run) none. */
 export class MemberStage {
   readonly #store: Store
-  readonly #staging: Staging | undefined
+  readonly #job: Owner | undefined
   #lists: Value[][] = []
   #rows: Value[][] = []
 
-  constructor(store: Store, staging: Staging | undefined) {
+  constructor(store: Store, job: Owner | undefined) {
     this.#store = store
-    this.#staging = staging
+    this.#job = job
   }
 
   /** Takes a group's members; a staged list is written after `flush`. */
   async take(received: readonly Member[], former: StoredGroup | undefined): Promise<MemberList> {
     const members = sortUnique(received)
-    const count = members.length
+    const member_count = members.length
     const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
-    const digest = count === 0 ? '' : hash('sha256', text, 'base64url')
-    if (digest === former?.member_digest) {
-      return { digest, count, listId: former.member_list, joined: partOf([]), left: partOf([]) }
+    const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
+    if (member_digest === former?.member_digest) {
+      const { member_list } = former
+      return { member_digest, member_count, member_list, joined: emptyPart(), left: emptyPart() }
     }
     await endOfTurn()
     const differences = await this.#compare(members, former?.member_list)
-    const listId = count === 0 || this.#staging === undefined ? null : await this.#add(members, this.#staging)
-    return { digest, count, listId, ...differences }
+    return { member_digest, member_count, member_list: await this.#add(members), ...differences }
   }
 
   /** Who joined a stored list, and who left it. */
   async #compare(members: readonly Member[], stored: string | null | undefined) {
-    const left = new Map<string, string>()
-    const joined: string[] = []
+    const former = new Map<string, string>()
     for await (const rows of stored ? pagesOf(this.#store, MEMBER_NAMES, stored) : []) {
-      for (const { key, name } of namesSchema.parse(rows)) left.set(key, name ?? key)
+      for (const { key, name } of namesSchema.parse(rows)) former.set(key, name ?? key)
     }
+    const [joined, left] = [emptyPart(), emptyPart()]
     for (const [index, { id, displayName }] of members.entries()) {
-      if (!left.delete(id)) joined.push(displayName ?? id)
+      if (!former.delete(id)) addTo(joined, [displayName ?? id])
       if (index % MEMBERS_AT_ONCE === MEMBERS_AT_ONCE - 1) await endOfTurn()
     }
-    return { joined: partOf(joined), left: partOf([...left.values()]) }
+    addTo(left, [...former.values()])
+    return { joined, left }
   }
 
-  async #add(members: readonly Member[], { job }: Staging): Promise<string> {
+  /** Resolves to the id of the new list; null for an empty one. */
+  async #add(members: readonly Member[]): Promise<string | null> {
+    if (members.length === 0 || this.#job === undefined) return null
     const listId = randomUUID()
-    this.#lists.push([listId, job.account_id, job.id])
+    this.#lists.push([listId, this.#job.account_id, this.#job.id])
     for (const { id, type, displayName } of members) {
       this.#rows.push([listId, id, type, displayName])
       if (this.#rows.length >= MEMBERS_AT_ONCE) await this.flush()
@@ -177,12 +192,11 @@ export class MemberStage {
 
   /** Writes what has been added, in one short transaction. */
   async flush(): Promise<void> {
-    const [staging, lists, rows] = [this.#staging, this.#lists, this.#rows]
-    if (staging === undefined || lists.length + rows.length === 0) return
+    const [lists, rows] = [this.#lists, this.#rows]
+    if (lists.length + rows.length === 0) return
     this.#lists = []
     this.#rows = []
     await this.#store.transaction(async (queries) => {
-      await staging.hold(queries)
       await insert(queries, ADD_LISTS, lists)
       await insert(queries, ADD_MEMBERS, rows)
     })
@@ -212,8 +226,8 @@ export async function applyPlan(
   await insert(queries, WRITE_GROUPS, rows, REPLACING)
 }
 
-/** Rows of one statement; few sizes mean few different statements to prepare. */
-const BATCHES = [100, 10, 1]
+/** Rows of one INSERT. */
+const INSERTED_AT_ONCE = 100
 
 /** Inserts rows: `before`, their placeholders, `after`. The event loop gets its turn between statements. */
 async function insert(
@@ -222,10 +236,8 @@ async function insert(
   rows: readonly (readonly Value[])[],
   after = '',
 ): Promise<void> {
-  for (let done = 0; done < rows.length;) {
-    const left = rows.length - done
-    const length = BATCHES.find((size) => size <= left) ?? 1
-    const batch = rows.slice(done, (done += length))
+  for (let done = 0; done < rows.length; done += INSERTED_AT_ONCE) {
+    const batch = rows.slice(done, done + INSERTED_AT_ONCE)
     const places = batch.map(
       (row, at) => `(${row.map((_value, column) => `$${at * row.length + column + 1}`).join(', ')})`,
     )

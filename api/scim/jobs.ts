@@ -2,7 +2,6 @@
  * Runs sync jobs: the queued and scheduled ones of a service, and one of a command. All state is in the store, so that
  * processes share the work and a restart loses nothing.
  */
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
@@ -12,18 +11,7 @@ import type { Notify } from '../process/webhook.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
-import {
-  endJob,
-  findJob,
-  findWork,
-  formerJob,
-  renewLease,
-  requestJob,
-  showJob,
-  takeJob,
-  type Job,
-  type Runner,
-} from './job-store.ts'
+import { createRunner, findJob, requestJob, showJob, type Job, type Runner } from './job-store.ts'
 import type { SyncMetrics } from './metrics.ts'
 import { lostJob, sync, type SyncDependencies, type SyncOptions } from './sync.ts'
 
@@ -44,8 +32,6 @@ export interface JobDependencies extends SyncDependencies {
   readonly metrics?: SyncMetrics
 }
 
-const UNATTENDED = { allowDeletions: false, progress: () => undefined }
-
 export type SyncJobs = ReturnType<typeof createSyncJobs>
 
 /** Runs up to `concurrent` syncs of different accounts at the same time. */
@@ -54,7 +40,7 @@ export function createSyncJobs(
   { concurrent }: { readonly concurrent: number },
 ) {
   const { store, clock, log, leaseMs } = dependencies
-  const runner = newRunner(dependencies)
+  const runner = createRunner(store, clock, leaseMs)
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
   const enqueue = createSerialQueue()
@@ -63,18 +49,19 @@ export function createSyncJobs(
 
   async function poll(): Promise<void> {
     isWaiting = false
-    for (const job of await findWork(store, clock())) {
-      if (job.status === 'running') await interrupt(job, dependencies)
-      else if (running.size < concurrent && !stopping.signal.aborted) await start(job)
+    await interruptExpired(runner, dependencies)
+    for (const queued of await runner.queued()) {
+      if (running.size >= concurrent || stopping.signal.aborted) break
+      const job = await runner.take(queued)
+      if (job !== undefined) start(job)
     }
     // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
     for (const connection of await dueConnections(store, clock())) await startDue(connection, dependencies)
   }
 
-  async function start(queued: Job): Promise<void> {
-    const job = await takeJob(store, queued, runner, clock())
-    if (job === undefined) return
-    const work = runJob(job, runner, { ...UNATTENDED, signal: stopping.signal }, dependencies).finally(() => {
+  function start(job: Job): void {
+    const options = { allowDeletions: false, signal: stopping.signal }
+    const work = runJob(job, runner, options, dependencies).finally(() => {
       running.delete(work)
       wake()
     })
@@ -109,10 +96,6 @@ export function createSyncJobs(
   }
 }
 
-function newRunner({ leaseMs }: Pick<JobDependencies, 'leaseMs'>): Runner {
-  return { id: randomUUID(), leaseMs }
-}
-
 /** Runs a sync of the account in this process, after any open one; resolves to its finished job. */
 export async function syncNow(
   accountId: string,
@@ -120,20 +103,20 @@ export async function syncNow(
   dependencies: JobDependencies & { readonly note: (line: string) => void },
 ): Promise<Job> {
   const { store, clock, note, leaseMs } = dependencies
-  const runner = newRunner(dependencies)
+  const runner = createRunner(store, clock, leaseMs)
   let waitedFor: string | undefined
   for (;;) {
     options.signal.throwIfAborted()
     const open = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
     if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
-    const job = await takeJob(store, open, runner, clock())
+    const job = await runner.take(open)
     if (job !== undefined) {
       await runJob(job, runner, options, dependencies)
       return (await findJob(store, accountId, job.id)) ?? job
     }
     if (open.id !== waitedFor) note(`Job ${open.id} is running in another process; waiting for its end.`)
     waitedFor = open.id
-    await interrupt(open, dependencies)
+    await interruptExpired(runner, dependencies)
     await sleep(leaseMs / RENEWALS_PER_LEASE)
   }
 }
@@ -153,11 +136,8 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
   }
 }
 
-/** Ends a job if its lease has expired. */
-async function interrupt(job: Job, dependencies: JobDependencies): Promise<void> {
-  const { store, clock } = dependencies
-  const ended = await endJob(store, job, undefined, { failure: 'interrupted', now: clock() })
-  if (ended !== undefined) await reportEnd(ended, dependencies)
+async function interruptExpired(runner: Runner, dependencies: JobDependencies): Promise<void> {
+  for (const job of await runner.interruptExpired()) await reportEnd(job, runner, dependencies)
 }
 
 /** Runs a job that `runner` has taken, and records its end. If the store fails, the lease expires. */
@@ -167,58 +147,72 @@ async function runJob(
   options: SyncOptions,
   dependencies: JobDependencies,
 ): Promise<void> {
-  const { store, clock, log, syncMs, metrics } = dependencies
+  const { store, log, syncMs, leaseMs } = dependencies
   const start = performance.now()
   const about = { job_id: job.id, account_id: job.account_id }
+  const failed = (what: string) => (error: unknown) => log.error({ ...about, err: error }, what)
   const ending = new AbortController()
   const signal = AbortSignal.any([options.signal, ending.signal])
   const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
   const deadline = setTimeout(() => ending.abort(late), syncMs)
-  const lease = setInterval(() => void renew(), runner.leaseMs / RENEWALS_PER_LEASE)
   const renew = async () => {
-    try {
-      if (!(await renewLease(store, job, runner, clock()))) ending.abort(lostJob())
-    } catch (error) {
-      log.error({ ...about, err: error }, 'the lease of a directory sync could not be renewed')
-    }
+    if (!(await runner.renew(job))) ending.abort(lostJob())
   }
+  const lease = setInterval(() => {
+    renew().catch(failed('the lease of a directory sync could not be renewed'))
+  }, leaseMs / RENEWALS_PER_LEASE)
   try {
-    const { ended, changed, warnings } = await sync(job, runner, { ...options, signal }, dependencies)
+    const ended = await runToEnd(job, runner, { ...options, signal }, dependencies)
+    // A job that another process ended as interrupted was counted there.
+    if (ended !== undefined) await reportEnd(ended, runner, dependencies, performance.now() - start)
+  } catch (error) {
+    failed('the end of a directory sync could not be recorded')(error)
+  } finally {
+    clearTimeout(deadline)
+    clearInterval(lease)
+    await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
+  }
+}
+
+/** Runs a job; resolves to its end, unless it belongs to another process. */
+async function runToEnd(
+  job: Job,
+  runner: Runner,
+  options: SyncOptions,
+  dependencies: JobDependencies,
+): Promise<Job | undefined> {
+  const { log, metrics } = dependencies
+  const about = { job_id: job.id, account_id: job.account_id }
+  try {
+    const { ended, changed, warnings } = await sync(job, runner, options, dependencies)
     const { synced_groups: synced, deleted_groups: deleted } = ended
     log[warnings.length > 0 ? 'warn' : 'info'](
       { ...about, synced, deleted, changed, ...(warnings.length > 0 && { warnings }) },
       'directory sync succeeded',
     )
     metrics?.groupsChanged({ changed, deleted: deleted ?? 0 })
-    await reportEnd(ended, dependencies, performance.now() - start)
+    return ended
   } catch (error) {
     const fault =
       error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
     const { failure } = fault
     log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
-    try {
-      const ended = await endJob(store, job, runner, { failure, now: clock() })
-      // A job that another process ended as interrupted was counted there.
-      if (ended !== undefined) await reportEnd(ended, dependencies, performance.now() - start)
-    } catch (unrecorded) {
-      log.error({ ...about, err: unrecorded }, 'the end of a directory sync could not be recorded')
-    }
-  } finally {
-    clearTimeout(deadline)
-    clearInterval(lease)
-    await sweepMembers(store, job.account_id).catch((error: unknown) =>
-      log.error({ ...about, err: error }, 'unused lists of members could not be deleted'),
-    )
+    return await runner.end(job, { failure })
   }
 }
 
 /** Counts the end of a job, and sends a notice of a scheduled one if it fails first or succeeds again. */
-async function reportEnd(job: Job, dependencies: JobDependencies, ms?: number): Promise<void> {
+async function reportEnd(
+  job: Job,
+  runner: Runner,
+  dependencies: JobDependencies,
+  ms?: number,
+): Promise<void> {
   const { store, metrics, notify, log } = dependencies
   metrics?.jobFinished(job.failure ?? 'succeeded', ms)
   if (notify === undefined || job.scheduled === 0) return
   try {
-    const hadFailed = (await formerJob(store, job))?.status === 'failed'
+    const hadFailed = (await runner.former(job))?.status === 'failed'
     if (hadFailed === (job.status === 'failed')) return
     const account = (await findConnection(store, job.account_id))?.account ?? job.account_id
     const about = `The scheduled directory sync of account "${account}"`

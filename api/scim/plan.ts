@@ -17,13 +17,22 @@ const partSchema = z.strictObject({
 })
 export type Part = z.infer<typeof partSchema>
 
+/** Nobody, to be added to. */
+export const emptyPart = (): Part => ({ count: 0, names: [] })
+
+/** Adds one of this name, or several of which these are the first names. */
+export function addTo(part: Part, names: readonly string[], count = names.length): void {
+  part.count += count
+  part.names.push(...names.slice(0, NAMED - part.names.length))
+}
+
 /** A group in the store; a deleted one keeps its row, and is restored under its id. */
 export const storedGroupSchema = z.object({
   id: z.string(),
   scim_id: z.string(),
   external_id: z.string().nullable(),
   display_name: z.string(),
-  /** Of the last supplied members; null, like the count, if none were ever supplied. */
+  /** Of the last supplied members: equal for equal ones. Null, like the count, if none were ever supplied. */
   member_digest: z.string().nullable(),
   member_count: z.number().nullable(),
   /** The id of the stored list of members; null for an empty one too. */
@@ -34,14 +43,9 @@ export const storedGroupSchema = z.object({
 })
 export type StoredGroup = Readonly<z.infer<typeof storedGroupSchema>>
 
-/** A list of members from the directory, beside the stored list of its group. */
-export interface MemberList {
-  /** Equal for equal lists; empty for no members. */
-  readonly digest: string
-  readonly count: number
-  /** The staged list, or the equal stored one; null in a dry run, and for an empty one. */
-  readonly listId: string | null
-  /** Differences from the stored list. */
+/** Members from the directory: the columns of their group, and the differences from the stored list. */
+export interface MemberList extends Pick<StoredGroup, 'member_digest' | 'member_list'> {
+  readonly member_count: number
   readonly joined: Part
   readonly left: Part
 }
@@ -52,11 +56,9 @@ export interface RemoteGroup extends Pick<ReceivedGroup, 'scim_id' | 'external_i
 }
 
 /** One group to write: its row before, if any, and after. */
-export interface Change {
+export interface Change extends Partial<Pick<MemberList, 'joined' | 'left'>> {
   readonly former: StoredGroup | undefined
   readonly row: StoredGroup
-  readonly joined: Part
-  readonly left: Part
 }
 
 /**
@@ -69,6 +71,7 @@ export async function planSync(
   staying: ReadonlySet<string>,
   now: Date,
 ): Promise<readonly Change[]> {
+  const time = now.toISOString()
   const byScimId = new Map(stored.map((group) => [group.scim_id, group]))
   const free = stored.filter(({ scim_id }) => !remote.has(scim_id) && !staying.has(scim_id))
   await endOfTurn()
@@ -79,20 +82,18 @@ export async function planSync(
     if (external_id === null || recreated.get(external_id) !== group) return byScimId.get(scim_id)
     return living.get(external_id) ?? deleted.get(external_id)
   }
-  const suppliesMembers = remote.values().some(({ members }) => members !== null && members.count > 0)
-  const matched = new Set<StoredGroup>()
+  const suppliesMembers = remote.values().some(({ members }) => members !== null && members.member_count > 0)
+  const absent = new Set(free.filter(isLiving))
   const changes: Change[] = []
   let done = 0
   for (const group of remote.values()) {
     const former = findFormer(group)
-    if (former !== undefined) matched.add(former)
-    const change = changeOf(former, group, { suppliesMembers, time: now.toISOString() })
+    if (former !== undefined) absent.delete(former)
+    const change = changeOf(former, group, { suppliesMembers, time })
     if (change !== undefined) changes.push(change)
     if ((done += 1) % PER_TURN === 0) await endOfTurn()
   }
-  const isAbsent = (group: StoredGroup) => !matched.has(group) && !staying.has(group.scim_id)
-  const absent = stored.filter((group) => isLiving(group) && isAbsent(group))
-  return [...changes, ...absent.map((group) => deletionOf(group, now))]
+  return [...changes, ...absent.values().map((group) => deletionOf(group, time))]
 }
 
 const isDeleted = ({ deleted_at }: StoredGroup): boolean => deleted_at !== null
@@ -110,7 +111,6 @@ export function byExternalId<Group extends Pick<ReceivedGroup, 'external_id'>>(g
   return found
 }
 
-const NOBODY: Part = { count: 0, names: [] }
 const NO_MEMBERS = { member_digest: null, member_count: null, member_list: null }
 /** The columns that make a change. */
 const COMPARED = ['scim_id', 'external_id', 'display_name', 'member_digest', 'deleted_at'] as const
@@ -123,25 +123,16 @@ function changeOf(
   const before = former ?? { id: randomUUID(), created_at: time, ...NO_MEMBERS }
   // A group without members is empty if the directory supplies members, for others or for this one before.
   const isKnown = suppliesMembers || Number(before.member_count) > 0
-  const list = isKnown && members !== null ? members : undefined
-  const row = {
-    ...before,
-    ...(list && { member_digest: list.digest, member_count: list.count, member_list: list.listId }),
-    scim_id,
-    external_id,
-    display_name,
-    updated_at: time,
-    deleted_at: null,
-  }
+  const { joined, left, ...columns }: Partial<MemberList> = (isKnown && members) || {}
+  const received = { scim_id, external_id, display_name, updated_at: time, deleted_at: null }
+  const row = { ...before, ...columns, ...received }
   if (former !== undefined && COMPARED.every((column) => former[column] === row[column])) return undefined
-  return { former, row, joined: list?.joined ?? NOBODY, left: list?.left ?? NOBODY }
+  return { former, row, ...(joined && { joined }), ...(left && { left }) }
 }
 
 /** Deleted groups keep their row, so that they get their id back, but no members. */
-function deletionOf(former: StoredGroup, now: Date): Change {
-  const time = now.toISOString()
-  const row = { ...former, ...NO_MEMBERS, updated_at: time, deleted_at: time }
-  return { former, row, joined: NOBODY, left: NOBODY }
+function deletionOf(former: StoredGroup, time: string): Change {
+  return { former, row: { ...former, ...NO_MEMBERS, updated_at: time, deleted_at: time } }
 }
 
 /** This many groups and members may be removed in one sync, and beyond them this percentage. */
@@ -156,25 +147,18 @@ interface Gate {
  * Added members do not offset removed ones.
  */
 export function deletionFault(
-  {
-    stored,
-    changes,
-    received,
-  }: {
-    readonly stored: readonly StoredGroup[]
-    readonly changes: readonly Change[]
-    readonly received: number
-  },
+  stored: readonly StoredGroup[],
+  remote: ReadonlyMap<string, RemoteGroup>,
+  changes: readonly Change[],
   gate: Gate,
 ): SyncFailure | undefined {
   const groups = stored.filter(isLiving).length
-  if (received === 0 && groups > 0) {
+  if (remote.size === 0 && groups > 0)
     return new SyncFailure('directory_empty', `the directory has no groups, but ${groups} are stored`)
-  }
   const deleted = changes.filter(({ row }) => isDeleted(row)).map(({ former }) => former)
   // Of the groups that stay.
   const members = sum(stored, (group) => group.member_count) - sum(deleted, (group) => group?.member_count)
-  const left = sum(changes, (change) => change.left.count)
+  const left = sum(changes, (change) => change.left?.count)
   const isTooMuch =
     exceedsGate(deleted.length, groups, gate.gate_groups, gate) ||
     exceedsGate(left, members, gate.gate_members, gate)
@@ -188,12 +172,7 @@ function sum<Item>(items: readonly Item[], of: (item: Item) => number | null | u
 }
 
 /** Whether this share of all exceeds a gate; in integers, so that exactly the percentage is allowed. */
-export function exceedsGate(
-  lost: number,
-  all: number,
-  free: number,
-  { gate_percent }: Pick<Gate, 'gate_percent'>,
-): boolean {
+export function exceedsGate(lost: number, all: number, free: number, { gate_percent }: Gate): boolean {
   return lost > free && lost * 100 > all * gate_percent
 }
 
@@ -210,34 +189,22 @@ export type Report = z.infer<typeof reportSchema>
 
 /** The report of changes; without any it is one of a job that changed nothing. */
 export function reportOf(changes: readonly Change[], warnings: readonly string[]): Report {
-  const [deleted, others] = [
-    changes.filter(({ row }) => isDeleted(row)),
-    changes.filter(({ row }) => isLiving(row)),
-  ]
-  const added = others.filter(({ former }) => former === undefined || isDeleted(former))
-  const renamed = others.flatMap(({ former, row }) => {
-    const isRenamed = former?.deleted_at === null && former.display_name !== row.display_name
-    return isRenamed ? [`${former.display_name} -> ${row.display_name}`] : []
-  })
-  const members = (which: 'joined' | 'left'): Part => ({
-    count: sum(changes, (change) => change[which].count),
-    names: changes
-      .values()
-      .flatMap(({ row, [which]: { names } }) => names.map((name) => `${row.display_name}: ${name}`))
-      .take(NAMED)
-      .toArray(),
-  })
-  return {
-    groups_added: partOf(added.map(({ row }) => row.display_name)),
-    groups_renamed: partOf(renamed),
-    groups_deleted: partOf(deleted.map(({ row }) => row.display_name)),
-    members_joined: members('joined'),
-    members_left: members('left'),
+  const report: Report = {
+    groups_added: emptyPart(),
+    groups_renamed: emptyPart(),
+    groups_deleted: emptyPart(),
+    members_joined: emptyPart(),
+    members_left: emptyPart(),
     warnings: [...warnings],
   }
-}
-
-/** All of these names, of which a report lists the first. */
-export function partOf(names: readonly string[]): Part {
-  return { count: names.length, names: names.slice(0, NAMED) }
+  for (const { former, row, joined = emptyPart(), left = emptyPart() } of changes) {
+    const name = row.display_name
+    if (isDeleted(row)) addTo(report.groups_deleted, [name])
+    else if (former === undefined || isDeleted(former)) addTo(report.groups_added, [name])
+    else if (former.display_name !== name) addTo(report.groups_renamed, [`${former.display_name} -> ${name}`])
+    const inGroup = ({ names }: Part) => names.map((member) => `${name}: ${member}`)
+    addTo(report.members_joined, inGroup(joined), joined.count)
+    addTo(report.members_left, inGroup(left), left.count)
+  }
+  return report
 }

@@ -4,9 +4,9 @@ import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
-import { readGroup, readListOffer, type ListOffer, type Page, type ReceivedGroup } from './messages.ts'
+import { ON_REQUEST, readList, type Walk } from './list.ts'
+import { readGroup, readListOffer, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, type RemoteGroup, type StoredGroup } from './plan.ts'
-import { ON_REQUEST, requestPage, walkGroups, type Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first two of the whole directory, the others of some groups. */
 const WARNINGS = {
@@ -27,12 +27,10 @@ export interface ReadOptions {
   readonly limits: SyncLimits
   readonly connection: Connection
   /** Whether to read the first page of the list alone. */
-  readonly isTrial?: boolean
+  readonly isTrial: boolean
   /** Takes the members of each group, beside the stored group that is the same, if any. */
   readonly stage: MemberStage
   readonly findFormer: (group: ReceivedGroup) => StoredGroup | undefined
-  /** Called after each page, with the number of groups read, and the directory's total if it states one. */
-  readonly progress: (read: number, total: number | undefined) => void
 }
 
 /** Absent groups of a complete list that are requested one by one; above it, a second reading confirms them. */
@@ -45,13 +43,7 @@ export class Directory {
   readonly groups = new Map<string, RemoteGroup>()
   readonly #options: ReadOptions
   readonly #warned = new Map<keyof typeof WARNINGS, Set<string>>()
-  /** Groups whose members have been requested by their id, and the failures of some. */
-  readonly #requested = new Set<string>()
-  readonly #unreadable = new Map<string, SyncFailure>()
-  #offer: ListOffer = readListOffer(undefined)
   #memberships = 0
-  #isCapped = false
-  #isProven = false
 
   constructor(options: ReadOptions) {
     this.#options = options
@@ -62,86 +54,64 @@ export class Directory {
    * @throws {SyncFailure} if they are unreadable or provably incomplete.
    */
   async read(): Promise<Walk> {
-    const { client, connection } = this.#options
-    const offer = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
-    this.#offer = readListOffer(offer instanceof SyncFailure ? undefined : offer.body)
-    const walk = await this.#readAll()
-    this.#isProven = isProof(walk)
-    this.#isCapped = !(await this.#honoursCount(walk))
-    if (this.#isCapped) this.#warn('capped')
-    const groups = [...this.groups.values()]
-    const mayHaveMembers = connection.members !== 'off' && groups.length > 0
-    if (mayHaveMembers && groups.every(({ members }) => members?.count === 0)) this.#warn('no_members')
-    return walk
-  }
-
-  /** A sentence per kind of warning; those about groups have their number and the first of them. */
-  warnings(): string[] {
-    return [...this.#warned].map(([warning, groups]) => {
-      const [first] = groups
-      if (first === undefined) return WARNINGS[warning]
-      const all = groups.size === 1 ? '1 group' : `${groups.size} groups`
-      return `${all} ${WARNINGS[warning]} (the first: "${shorten(first)}")`
+    const { client, limits, connection, isTrial, stage } = this.#options
+    const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
+    const offer = readListOffer(config instanceof SyncFailure ? undefined : config.body)
+    const withMembers = connection.members === 'inline'
+    const walk = await readList({
+      client,
+      limits,
+      offer,
+      withMembers,
+      isTrial,
+      take: async ({ groups, unusable }) => {
+        if (unusable.length > 0) this.#warn('group_without_id', unusable)
+        for (const group of groups) {
+          // The first row of a group counts.
+          if (this.groups.has(group.scim_id)) continue
+          if (this.groups.size >= limits.groups) throw tooLarge('groups')
+          this.groups.set(group.scim_id, { ...group, members: null })
+          if (withMembers) await this.#addMembers(group)
+        }
+        await stage.flush()
+      },
     })
+    if (walk.isCapped) this.#warn('capped')
+    if (connection.members === 'per_group') await this.#readMembers()
+    return walk
   }
 
   /**
    * Checks groups that are not listed. Resolves to the ids of those that stay, since nothing proves their deletion. May
    * find further groups.
    */
-  async confirmAbsent(scimIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const staying = new Set(await this.#findStaying(scimIds))
-    if (staying.size > 0) this.#warn('kept', staying)
-    return staying
+  async findStaying(walk: Walk, absent: readonly string[]): Promise<ReadonlySet<string>> {
+    const staying = walk.isProof && absent.length > 0 ? await this.#notConfirmed(walk, absent) : absent
+    if (staying.length > 0) this.#warn('kept', staying)
+    return new Set(staying)
+  }
+
+  /** A sentence per kind of warning; those about groups have their number and the first of them. */
+  warnings(): string[] {
+    const groups = [...this.groups.values()]
+    const mayHaveMembers = this.#options.connection.members !== 'off' && groups.length > 0
+    if (mayHaveMembers && groups.every(({ members }) => members?.member_count === 0)) this.#warn('no_members')
+    return [...this.#warned].map(([warning, [first, ...others]]) => {
+      if (first === undefined) return WARNINGS[warning]
+      const all = others.length === 0 ? '1 group' : `${others.length + 1} groups`
+      return `${all} ${WARNINGS[warning]} (the first: "${shorten(first)}")`
+    })
   }
 
   #warn(warning: keyof typeof WARNINGS, groups: Iterable<string> = []): void {
-    const known = this.#warned.get(warning) ?? new Set()
-    for (const group of groups) known.add(group)
-    this.#warned.set(warning, known)
-  }
-
-  async #readAll(): Promise<Walk> {
-    const walk = await this.#readList()
-    if (this.#options.connection.members === 'per_group') await this.#readMembers()
-    return walk
-  }
-
-  /** Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups. */
-  async #readList(): Promise<Walk> {
-    const { connection, isTrial = false, limits, stage, progress } = this.#options
-    const seen = new Set<string>()
-    const withMembers = connection.members === 'inline'
-    const take = async ({ groups, unusable }: Page, { groups: read, total }: Walk) => {
-      if (unusable.length > 0) this.#warn('group_without_id', unusable)
-      for (const group of groups) {
-        seen.add(group.scim_id)
-        // The first row of a group counts.
-        if (this.groups.has(group.scim_id)) continue
-        if (this.groups.size >= limits.groups) throw tooLarge('groups')
-        this.groups.set(group.scim_id, { ...group, members: null })
-        if (withMembers) await this.#addMembers(group)
-      }
-      await stage.flush()
-      progress(read, total)
-      return !isTrial
-    }
-    const options = { ...this.#options, offer: this.#offer, withMembers, take }
-    let walk = await walkGroups(options)
-    if (!isTrial && isDoubtful(walk)) {
-      const before = seen.size
-      walk = await walkGroups(options, this.#offer.sort ? { sortBy: 'id' } : {})
-      refuseIncomplete(walk, seen.size, before)
-    }
-    if (walk.groups > 0 || walk.unusable === 0) return walk
-    throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
+    this.#warned.set(warning, new Set([...(this.#warned.get(warning) ?? []), ...groups]))
   }
 
   async #addMembers(received: ReceivedGroup): Promise<void> {
     const { scim_id: scimId, members, lacksMembers } = received
-    const group = this.groups.get(scimId)
     if (lacksMembers) this.#warn('member_without_id', [scimId])
     else if (members === null) this.#warn('members_unreadable', [scimId])
+    const group = this.groups.get(scimId)
     if (members === null || group === undefined) return
     this.#memberships += members.length
     const { limits, stage, findFormer } = this.#options
@@ -154,35 +124,22 @@ export class Directory {
    * @throws {SyncFailure} if more are unreadable than the gate lets a sync remove.
    */
   async #readMembers(): Promise<void> {
-    const { client, connection, stage, progress } = this.#options
-    const left = [...this.groups.keys()].filter((scimId) => !this.#requested.has(scimId))
-    await inParallel(left, async (scimId) => {
+    const { client, connection, stage } = this.#options
+    const unread = [...this.groups.values()].filter(({ members }) => members === null)
+    const failed: string[] = []
+    await inParallel(unread, async ({ scim_id: scimId }) => {
       const found = await readById(client, scimId)
-      if (found instanceof SyncFailure) this.#unreadable.set(scimId, found)
-      else await this.#addMembers(found)
-      this.#requested.add(scimId)
-      const [first] = this.#unreadable.values()
-      const [missing, all] = [this.#unreadable.size, this.groups.size]
-      const isTooMuch = missing === all || exceedsGate(missing, all, connection.gate_groups, connection)
-      if (first !== undefined && isTooMuch) throw first
+      if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
+      failed.push(scimId)
+      const [missing, all] = [failed.length, this.groups.size]
+      if (missing === all || exceedsGate(missing, all, connection.gate_groups, connection)) throw found
     })
     await stage.flush()
-    progress(this.#requested.size, this.groups.size)
-    if (this.#unreadable.size > 0) this.#warn('members_unreadable', this.#unreadable.keys())
+    if (failed.length > 0) this.#warn('members_unreadable', failed)
   }
 
-  /** Whether the directory obeys `count`: otherwise its only page may be capped, whatever total it states. */
-  async #honoursCount({ query, pages, rows, isEndStated }: Walk): Promise<boolean> {
-    if (isEndStated || pages > 1 || rows <= 1) return true
-    if (query['count'] === undefined) return false
-    const { client, limits } = this.#options
-    const page = await orFailure(requestPage(client, { ...query, startIndex: '1', count: '1' }, limits))
-    return !(page instanceof SyncFailure) && page.rows <= 1
-  }
-
-  async #findStaying(scimIds: readonly string[]): Promise<readonly string[]> {
-    if (scimIds.length === 0 || !this.#isProven) return scimIds
-    if (this.#isCapped) {
+  async #notConfirmed({ isCapped }: Walk, scimIds: readonly string[]): Promise<readonly string[]> {
+    if (isCapped) {
       // A 404 proves nothing if the directory answers for no single group.
       const [listed = ''] = this.groups.keys()
       const found = await readById(this.#options.client, listed)
@@ -190,7 +147,7 @@ export class Directory {
     }
     if (scimIds.length <= LOOK_UPS && (await this.#notGone(scimIds)).length === 0) return []
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    return isProof(await this.#readAll()) ? [] : scimIds
+    return (await this.read()).isProof ? [] : scimIds
   }
 
   /** The groups that are answered by their id, with anything but 404 or 410. */
@@ -198,30 +155,11 @@ export class Directory {
     const others: string[] = []
     await inParallel(scimIds, async (scimId) => {
       const answer = await orFailure(this.#options.client.get(pathOf(scimId), {}, BRIEF))
-      const isGone = !(answer instanceof SyncFailure) && (answer.status === 404 || answer.status === 410)
+      const isGone = 'status' in answer && (answer.status === 404 || answer.status === 410)
       if (!isGone) others.push(scimId)
     })
     return others
   }
-}
-
-/** Whether a list proves that a group is absent. */
-function isProof({ total, isEndStated, unusable }: Walk): boolean {
-  return (total !== undefined || isEndStated) && unusable === 0
-}
-
-// Fewer groups than the total, or a total that changed during the walk: index paging skips rows when others are
-// deleted.
-function isDoubtful({ total, groups, unusable, isUnsteady }: Walk): boolean {
-  return isUnsteady || (total !== undefined && groups + unusable < total)
-}
-
-// Repeated rows are not missing groups, if two walks return all rows and the same groups.
-function refuseIncomplete({ total, rows, unusable }: Walk, seen: number, before: number): void {
-  const isRepeating = seen === before && total !== undefined && rows >= total
-  if (total === undefined || seen + unusable >= total || isRepeating) return
-  const detail = `${seen} different groups in two walks, but the directory counts ${total}`
-  throw new SyncFailure('directory_incomplete', detail)
 }
 
 function tooLarge(what: 'groups' | 'memberships'): SyncFailure {

@@ -1,12 +1,11 @@
 /** Directory sync over HTTP (CONTRACT 5): starts and shows jobs, and lists the synced groups. */
-import type { Request } from 'express'
 import { z } from 'zod'
-import type { Caller, Handler, Reply } from '../http/call.ts'
+import type { Handler, Reply } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
 import { readParameters, wholeNumber, type ParameterTable, type Values } from '../http/query-parameters.ts'
 import { queryString, sendJson } from '../http/respond.ts'
-import { ENVELOPE, type Operation, type ReplyDescription } from '../openapi/operation.ts'
+import { fault, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Store } from '../store/store.ts'
 import {
@@ -17,7 +16,7 @@ import {
   memberRowSchema,
   type PageWanted,
 } from './groups.ts'
-import { findJob, listJobs, readReport, showJob, type Job } from './job-store.ts'
+import { findJob, jobSchema, listJobs, readReport, showJob, type Job } from './job-store.ts'
 import type { SyncJobs } from './jobs.ts'
 import { reportSchema } from './plan.ts'
 
@@ -32,42 +31,23 @@ const POLL_AFTER_SECONDS = 2
 /** Our ids are lower-case; UUIDs may be in either case (RFC 9562, section 4). */
 const idSchema = z.uuid().toLowerCase()
 
-// A new schema each time: the description of a shared one loses its format.
-const count = () => z.int().nonnegative()
-const time = z.iso.datetime({ precision: 3 })
-const jobSchema = z
-  .strictObject({
-    id: z.uuid(),
-    status: z.enum(['queued', 'running', 'succeeded', 'failed']),
-    synced_groups: count().nullable().describe('Groups present after the run; set on success.'),
-    deleted_groups: count().nullable().describe('Groups deleted by the run; set on success.'),
-    error_message: z.string().nullable().describe('One fixed sentence per cause; set on failure.'),
-    created_at: time,
-    started_at: time.nullable(),
-    finished_at: time.nullable(),
-  })
-  .meta({ id: 'ScimSyncJob' })
+const total = z.int().nonnegative()
 const jobReplySchema = z.strictObject({ data: jobSchema }).meta({ id: 'ScimSyncJobReply' })
 const jobsSchema = z
-  .strictObject({ data: z.array(jobSchema), total_count: count() })
+  .strictObject({ data: z.array(jobSchema), total_count: total })
   .meta({ id: 'ScimSyncJobList' })
 const reportReplySchema = z.strictObject({ data: reportSchema })
 const groupReplySchema = z.strictObject({ data: groupRowSchema })
-const groupsSchema = z.strictObject({ data: z.array(groupRowSchema), total_count: count() })
+const groupsSchema = z.strictObject({ data: z.array(groupRowSchema), total_count: total })
 const membersSchema = z.object({
   data: z.array(memberRowSchema),
-  total_count: count().nullable().describe('Null if the directory never supplied members of the group.'),
+  total_count: total.nullable().describe('Null if the directory never supplied members of the group.'),
 })
 
-const ok = (description: string, schema: z.ZodType, headers: ReplyDescription['headers'] = []) => ({
-  '200': { description, headers, content: { 'application/json': schema } },
-})
-const badPage = { '400': { description: 'Invalid parameters; the message names each.', content: ENVELOPE } }
-const unknown = { '404': { description: "Unknown, or another account's.", content: ENVELOPE } }
-const idOf = (what: string) => ({ id: z.string().describe(`Identifier of the ${what}.`) })
-
-const START = {
+const TAG = 'directory sync'
+const START: Operation = {
   id: 'startScimSyncJob',
+  tag: TAG,
   summary: 'Starts a directory sync, or returns the open one',
   replies: {
     '202': {
@@ -75,118 +55,124 @@ const START = {
       content: { 'application/json': jobReplySchema },
       headers: ['Location', 'Retry-After'],
     },
-    '404': { description: 'No directory is configured for the account.', content: ENVELOPE },
+    '404': fault('No directory is configured for the account.'),
   },
-} as const
-const JOBS = {
-  id: 'listScimSyncJobs',
-  summary: 'The sync jobs of the account, newest first',
-  query: PAGE,
-  replies: { ...ok('A page of jobs.', jobsSchema), ...badPage },
-}
-const JOB = {
-  id: 'getScimSyncJob',
-  summary: 'Reads a sync job',
-  path: idOf('job'),
-  replies: { ...ok('The job.', jobReplySchema, ['Retry-After']), ...unknown },
-}
-const CHANGES = {
-  id: 'getScimSyncJobChanges',
-  summary: 'What a sync job changed: counts, the first names of each, and warnings',
-  path: idOf('job'),
-  replies: { ...ok('The changes; none unless the job succeeded.', reportReplySchema), ...unknown },
-}
-const GROUPS = {
-  id: 'listScimGroups',
-  summary: 'The synced groups',
-  query: PAGE,
-  replies: { ...ok('A page of groups.', groupsSchema), ...badPage },
-}
-const GROUP = {
-  id: 'getScimGroup',
-  summary: 'Reads a synced group',
-  path: idOf('group'),
-  replies: { ...ok('The group.', groupReplySchema), ...unknown },
-}
-const MEMBERS = {
-  id: 'listScimGroupMembers',
-  summary: 'The members of a synced group',
-  path: idOf('group'),
-  query: PAGE,
-  replies: { ...ok('A page of members.', membersSchema), ...badPage, ...unknown },
 }
 
 /** The routes of directory sync; all need a management key. */
 export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
   return [
-    // A request body is ignored.
-    route('POST', SYNC_JOBS_PATH, START, async (_request, response) => {
-      const job = await jobs.request(accountOf(response))
-      if (job === undefined) {
-        throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
-      }
-      response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
-      sendJob(response, 202, job)
-    }),
-    route('GET', SYNC_JOBS_PATH, JOBS, async (request, response) => {
-      sendJson(response, 200, await listJobs(store, accountOf(response), pageOf(request)))
-    }),
-    route('GET', `${SYNC_JOBS_PATH}/:id`, JOB, async (request, response) => {
-      const find = (id: string) => findJob(store, accountOf(response), id)
-      sendJob(response, 200, await known('sync job', request, find))
-    }),
-    route('GET', `${SYNC_JOBS_PATH}/:id/changes`, CHANGES, async (request, response) => {
-      const find = (id: string) => readReport(store, accountOf(response), id)
-      sendJson(response, 200, { data: await known('sync job', request, find) })
-    }),
-    route('GET', GROUPS_PATH, GROUPS, async (request, response) => {
-      sendJson(response, 200, await listGroups(store, accountOf(response), pageOf(request)))
-    }),
-    route('GET', `${GROUPS_PATH}/:id`, GROUP, async (request, response) => {
-      const find = (id: string) => findGroup(store, accountOf(response), id)
-      sendJson(response, 200, { data: await known('group', request, find) })
-    }),
-    route('GET', `${GROUPS_PATH}/:id/members`, MEMBERS, async (request, response) => {
-      const page = pageOf(request)
-      const find = (id: string) => listMembers(store, accountOf(response), id, page)
-      sendJson(response, 200, await known('group', request, find))
-    }),
+    {
+      method: 'POST',
+      path: SYNC_JOBS_PATH,
+      access: 'management',
+      operation: START,
+      // A request body is ignored.
+      async handle(_request, response) {
+        const job = await jobs.request(accountOf(response))
+        if (job === undefined)
+          throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
+        response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
+        sendJson(response, 202, jobReply(job, response))
+      },
+    },
+    read(
+      SYNC_JOBS_PATH,
+      { id: 'listScimSyncJobs', summary: 'The sync jobs of the account, newest first', schema: jobsSchema },
+      ({ account, page }) => listJobs(store, account, page),
+    ),
+    read(
+      `${SYNC_JOBS_PATH}/:id`,
+      { id: 'getScimSyncJob', summary: 'A sync job', schema: jobReplySchema, headers: ['Retry-After'] },
+      async ({ account, id, response }) => {
+        const job = await findJob(store, account, id)
+        return job && jobReply(job, response)
+      },
+    ),
+    read(
+      `${SYNC_JOBS_PATH}/:id/changes`,
+      {
+        id: 'getScimSyncJobChanges',
+        summary: 'What a successful sync job changed',
+        schema: reportReplySchema,
+      },
+      ({ account, id }) => dataOf(readReport(store, account, id)),
+    ),
+    read(
+      GROUPS_PATH,
+      { id: 'listScimGroups', summary: 'The synced groups', schema: groupsSchema },
+      ({ account, page }) => listGroups(store, account, page),
+    ),
+    read(
+      `${GROUPS_PATH}/:id`,
+      { id: 'getScimGroup', summary: 'A synced group', schema: groupReplySchema },
+      ({ account, id }) => dataOf(findGroup(store, account, id)),
+    ),
+    read(
+      `${GROUPS_PATH}/:id/members`,
+      { id: 'listScimGroupMembers', summary: 'The members of a synced group', schema: membersSchema },
+      ({ account, id, page }) => listMembers(store, account, id, page),
+    ),
   ]
 }
 
-function route(
-  method: Route['method'],
+/** What a request names. */
+interface Wanted {
+  readonly account: string
+  readonly id: string
+  readonly page: PageWanted
+  readonly response: Reply
+}
+
+/** A GET; `find` resolves to the body, or undefined for a 404. A reply with a total is a page of a list. */
+function read(
   path: string,
-  described: Omit<Operation, 'tag'>,
-  handle: Handler,
+  {
+    schema,
+    headers = [],
+    ...about
+  }: Pick<Operation, 'id' | 'summary'> & Pick<ReplyDescription, 'headers'> & { schema: z.ZodObject },
+  find: (wanted: Wanted) => Promise<unknown>,
 ): Route {
-  return { access: 'management', method, path, operation: { tag: 'directory sync', ...described }, handle }
+  const isPaged = 'total_count' in schema.shape
+  const what = path.includes(':id') && (path.startsWith(GROUPS_PATH) ? 'group' : 'sync job')
+  const success = { description: `${about.summary}.`, headers, content: { 'application/json': schema } }
+  const operation: Operation = {
+    ...about,
+    tag: TAG,
+    ...(isPaged && { query: PAGE }),
+    ...(what && { path: { id: z.string().describe(`Identifier of the ${what}.`) } }),
+    replies: {
+      '200': success,
+      ...(isPaged && { '400': fault('Invalid parameters; the message names each.') }),
+      ...(what && { '404': fault("Unknown, or another account's.") }),
+    },
+  }
+  const handle: Handler = async (request, response) => {
+    const wanted: Values<typeof PAGE> = isPaged ? readParameters(PAGE, queryString(request)) : {}
+    const page = { limit: wanted.limit ?? PAGE.limit.default, offset: wanted.offset ?? 0 }
+    // An invalid id never reaches the store: PostgreSQL rejects texts with a NUL.
+    const id = what ? idSchema.safeParse(request.params['id']).data : ''
+    const account = accountOf(response)
+    const found = id === undefined ? undefined : await find({ account, id, page, response })
+    if (found === undefined) throw new ApiError(404, `No such ${what}`)
+    sendJson(response, 200, found)
+  }
+  return { method: 'GET', path, access: 'management', operation, handle }
 }
 
-function sendJob(response: Reply, status: number, job: Job): void {
+function jobReply(job: Job, response: Reply) {
   if (job.finished_at === null) response.set('Retry-After', String(POLL_AFTER_SECONDS))
-  sendJson(response, status, { data: showJob(job) })
+  return { data: showJob(job) }
 }
 
-function pageOf(request: Request): PageWanted {
-  const { limit, offset }: Values<typeof PAGE> = readParameters(PAGE, queryString(request))
-  return { limit: limit ?? PAGE.limit.default, offset: offset ?? 0 }
+async function dataOf<Data>(found: Promise<Data | undefined>) {
+  const data = await found
+  return data && { data }
 }
 
 function accountOf(response: Reply): string {
-  const caller: Caller | undefined = response.locals.caller
+  const { caller } = response.locals
   if (caller === undefined) throw new TypeError('The routes of directory sync need an authenticated caller')
   return caller.accountId
-}
-
-/** What has the id of the path; an invalid one never reaches the store: PostgreSQL rejects texts with a NUL. */
-async function known<Thing>(
-  what: string,
-  request: Request,
-  find: (id: string) => Promise<Thing | undefined>,
-): Promise<Thing> {
-  const id = idSchema.safeParse(request.params['id']).data
-  const thing = id === undefined ? undefined : await find(id)
-  if (thing === undefined) throw new ApiError(404, `No such ${what}`)
-  return thing
 }

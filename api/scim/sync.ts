@@ -1,11 +1,11 @@
 /** One sync of one account: reads the directory, plans and checks the change, and switches to it in one transaction. */
 import type { Clock } from '../http/call.ts'
-import type { Queries, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { DirectoryClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
-import { applyPlan, MemberStage, readStoredGroups, type Staging } from './groups.ts'
-import { endJob, renewLease, type Job, type Runner } from './job-store.ts'
+import { applyPlan, MemberStage, readStoredGroups } from './groups.ts'
+import type { Job, Runner } from './job-store.ts'
 import { byExternalId, deletionFault, isLiving, planSync, reportOf } from './plan.ts'
 import { Directory } from './read.ts'
 
@@ -17,50 +17,48 @@ export interface SyncDependencies extends ClientDependencies {
 export interface SyncOptions {
   /** Ends the sync; its reason is a SyncFailure. */
   readonly signal: AbortSignal
-  /** Called after each page with the groups read so far, and the directory's total if it states one. */
-  readonly progress: (read: number, total: number | undefined) => void
   /** Lifts the deletion gate for this run. */
   readonly allowDeletions: boolean
 }
 
 /**
- * Reads the directory and computes the changes. Members are staged; without `staging` nothing is written. Resolves to the
- * changes with their report, and the `fault` that blocks them without `--allow-deletions`.
+ * Reads the directory and computes the changes. Members are staged for `job`; without one nothing is written. Resolves to
+ * the changes with their report, and the `fault` that blocks them without `--allow-deletions`.
  * @throws {SyncFailure} if the directory cannot be read completely.
  */
 export async function prepareSync(
   accountId: string,
-  { signal, progress, allowDeletions }: SyncOptions,
+  { signal, allowDeletions }: SyncOptions,
   dependencies: SyncDependencies,
-  staging?: Staging,
+  job?: Job,
 ) {
   const { store, limits, clock } = dependencies
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw connectionChanged()
   const stored = await readStoredGroups(store, accountId)
+  const living = stored.filter(isLiving)
   const byId = new Map(stored.map((group) => [group.scim_id, group]))
-  const byOtherId = byExternalId(stored.filter(isLiving))
+  const byOtherId = byExternalId(living)
   await using client = new DirectoryClient(connection, signal, dependencies)
   const directory = new Directory({
     client,
     limits,
     connection,
-    stage: new MemberStage(store, staging),
+    isTrial: false,
+    stage: new MemberStage(store, job),
     findFormer: ({ scim_id, external_id }) => byId.get(scim_id) ?? byOtherId.get(external_id ?? ''),
-    progress,
   })
-  await directory.read()
-  const absent = stored.filter((group) => isLiving(group) && !directory.groups.has(group.scim_id))
+  const { groups } = directory
+  const walk = await directory.read()
+  const absent = living.map(({ scim_id }) => scim_id).filter((id) => !groups.has(id))
   // An empty directory alone stops the sync, so absent groups are not confirmed.
-  const mayConfirm = directory.groups.size > 0 || allowDeletions
-  const staying = await directory.confirmAbsent(mayConfirm ? absent.map(({ scim_id }) => scim_id) : [])
-  const changes = await planSync(stored, directory.groups, staying, clock())
+  const mayConfirm = groups.size > 0 || allowDeletions
+  const staying = await directory.findStaying(walk, mayConfirm ? absent : [])
+  const changes = await planSync(stored, groups, staying, clock())
   const report = reportOf(changes, directory.warnings())
-  const fault = allowDeletions
-    ? undefined
-    : deletionFault({ stored, changes, received: directory.groups.size }, connection)
+  const fault = allowDeletions ? undefined : deletionFault(stored, groups, changes, connection)
   // Groups present after the sync: also unlisted ones that stay.
-  const present = stored.filter(isLiving).length + report.groups_added.count - report.groups_deleted.count
+  const present = living.length + report.groups_added.count - report.groups_deleted.count
   return { connection, changes, report, fault, present }
 }
 
@@ -75,18 +73,12 @@ export async function tryDirectory(
 ): Promise<string[]> {
   const { store, limits } = dependencies
   await using client = new DirectoryClient(connection, signal, dependencies)
-  const directory = new Directory({
-    client,
-    limits,
-    connection,
-    isTrial: true,
-    stage: new MemberStage(store, undefined),
-    findFormer: () => undefined,
-    progress: () => undefined,
-  })
+  const stage = new MemberStage(store, undefined)
+  const findFormer = () => undefined
+  const directory = new Directory({ client, limits, connection, isTrial: true, stage, findFormer })
   const { query, total, isEndStated } = await directory.read()
   const groups = [...directory.groups.values()]
-  const withMembers = groups.filter(({ members }) => members !== null && members.count > 0)
+  const withMembers = groups.filter(({ members }) => Number(members?.member_count) > 0)
   const byIndex = 'startIndex' in query ? 'index' : 'nothing, all groups come at once'
   const lines = [
     `address: ${connection.url}`,
@@ -104,23 +96,17 @@ export async function tryDirectory(
  * @throws {SyncFailure} if the sync fails.
  */
 export async function sync(job: Job, runner: Runner, options: SyncOptions, dependencies: SyncDependencies) {
-  const { store, clock } = dependencies
-  const hold = async (queries: Queries) => {
-    options.signal.throwIfAborted()
-    if (!(await renewLease(queries, job, runner, clock()))) throw lostJob()
-  }
-  const { account_id } = job
-  const prepared = await prepareSync(account_id, options, dependencies, { job, hold })
+  const { store } = dependencies
+  const prepared = await prepareSync(job.account_id, options, dependencies, job)
   const { connection, changes, report, fault, present } = prepared
   if (fault !== undefined) throw fault
   const deleted_groups = report.groups_deleted.count
   return await store.transaction(async (queries) => {
     options.signal.throwIfAborted()
-    await applyPlan(queries, account_id, changes)
+    await applyPlan(queries, job.account_id, changes)
     // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
     if (!(await holdConnection(queries, connection))) throw connectionChanged()
-    const success = { synced_groups: present, deleted_groups, report }
-    const ended = await endJob(queries, job, runner, { success, now: clock() })
+    const ended = await runner.end(job, { synced_groups: present, deleted_groups, report }, queries)
     if (ended === undefined) throw lostJob()
     return { ended, changed: changes.length - deleted_groups, warnings: report.warnings }
   })

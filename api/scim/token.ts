@@ -22,25 +22,20 @@ export function readSecret(
   const place = isFile ? `file "${token_source}"` : `environment variable ${token_source}`
   const secret = (isFile ? readPrivateFile(token_source) : (environment[token_source] ?? '')).trim()
   if (ONE_WORD.test(secret)) return secret
-  throw unavailable(
-    `The ${place} holds ${secret === '' ? 'no token' : 'more than a token: one word is expected'}`,
-  )
+  const found = secret === '' ? 'no token' : 'more than a token: one word is expected'
+  throw new SyncFailure('token_unavailable', `The ${place} holds ${found}`)
 }
 
 function readPrivateFile(path: string): string {
+  let fault: string
   try {
     const mode = statSync(path).mode & 0o777
     if ((mode & OTHERS) === 0) return readFileSync(path, 'utf8')
-    const shown = mode.toString(8).padStart(4, '0')
-    throw unavailable(`The file "${path}" has mode ${shown}, so others may read the token: chmod 0600 it`)
+    fault = `has mode ${mode.toString(8).padStart(4, '0')}, so others may read the token: chmod 0600 it`
   } catch (error) {
-    if (error instanceof SyncFailure) throw error
-    throw unavailable(`The file "${path}" cannot be read: ${String(error)}`)
+    fault = `cannot be read: ${String(error)}`
   }
-}
-
-function unavailable(detail: string): SyncFailure {
-  return new SyncFailure('token_unavailable', detail)
+  throw new SyncFailure('token_unavailable', `The file "${path}" ${fault}`)
 }
 
 /** Sends a form with these headers to the token address. */
@@ -62,10 +57,8 @@ export async function requestToken(client_id: string, client_secret: string, pos
     answer = await post({ ...form, client_id, client_secret }, {})
   const token = isObject(answer.body) ? answer.body['access_token'] : undefined
   if (answer.status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token
-  throw new SyncFailure(
-    'token_refused',
-    `the token address answered with status ${answer.status} and no token`,
-  )
+  const detail = `the token address answered with status ${answer.status} and no token`
+  throw new SyncFailure('token_refused', detail)
 }
 
 // A shorter token is no secret: it may occur in any text.

@@ -1,7 +1,7 @@
 /** CONTRACT 4.6: the metrics of directory sync. */
 import { afterAll, expect, it } from 'vitest'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
-import { requestJob, takeJob } from '../../../api/scim/job-store.ts'
+import { createRunner, requestJob } from '../../../api/scim/job-store.ts'
 import { until } from '../../support/api.ts'
 import { groupsNamed, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
@@ -28,10 +28,8 @@ it('the metrics count jobs by outcome, with their times, and changed groups; the
   // The job of a process that died has no time.
   await service.connect(directory.url, { account: 'lost' })
   const accountId = (await findConnectionByName(service.store, 'lost'))?.account_id ?? ''
-  await service.store.transaction(async (queries) => {
-    const job = await requestJob(queries, accountId, { now: new Date() })
-    await takeJob(queries, { id: job?.id ?? '' }, { id: 'a process that is gone', leaseMs: 0 }, new Date())
-  })
+  const job = await requestJob(service.store, accountId, { now: new Date(0) })
+  await createRunner(service.store, () => new Date(), 0).take({ id: job?.id ?? '' })
   // A job is over before it is counted.
   await until(async () => (await samples()).length === 6)
   expect(await samples()).toEqual([

@@ -137,7 +137,7 @@ export async function syncByCommand(
 ) {
   return await syncNow(
     accountId,
-    { signal, allowDeletions, progress: () => undefined },
+    { signal, allowDeletions },
     {
       ...QUICK,
       store,

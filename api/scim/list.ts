@@ -1,0 +1,240 @@
+/**
+ * Reads the list of groups to its end, by one way of paging after the other: by cursor (RFC 9865), by index (RFC 7644,
+ * 3.4.2.4), in smaller pages, or without any.
+ */
+import { BRIEF, type DirectoryClient, type Patience, type Query, type SyncLimits } from './client.ts'
+import { orFailure, SyncFailure, type Failure } from './failures.ts'
+import { readPage, type ListOffer, type Page } from './messages.ts'
+
+export interface ListOptions {
+  readonly client: DirectoryClient
+  readonly limits: SyncLimits
+  readonly offer: ListOffer
+  /** Whether to request members with the groups. */
+  readonly withMembers: boolean
+  /** Whether to end after the first page. */
+  readonly isTrial: boolean
+  /** Receives each page, some groups several times. */
+  readonly take: (page: Page) => Promise<void>
+}
+
+/** For directories that return members on request only (RFC 7643, 7: `returned`), as Keycloak does. */
+export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
+
+type Failures = readonly (Failure | undefined)[]
+/** Failures after which another way to list may work: servers reject parameters, and break off large pages. */
+const MOVES_ON: Failures = ['directory_invalid_response', 'directory_too_large']
+/** At the first page also these: in the middle, a way that works is not given up for a server that fails. */
+const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
+/** Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help. */
+const NEEDS_COUNT: Failures = ['directory_incomplete', 'directory_too_large']
+
+/**
+ * Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups.
+ * @throws {SyncFailure} if the list is unreadable, endless, repeats its first page, or is provably incomplete.
+ */
+export async function readList(options: ListOptions): Promise<Walk> {
+  const first = await walkGroups(options, {})
+  let last = first
+  if (!options.isTrial && isDoubtful(first)) {
+    last = await walkGroups(options, options.offer.sort ? { sortBy: 'id' } : {})
+    refuseIncomplete(first, last)
+  }
+  last.isCapped = !(await honoursCount(last, options))
+  if (last.groups.size > 0 || last.unusable === 0) return last
+  throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
+}
+
+// Fewer groups than the total, or a total that changed during the walk: index paging skips rows when others are deleted.
+function isDoubtful({ total, groups, unusable, isUnsteady }: Walk): boolean {
+  return isUnsteady || (total !== undefined && groups.size + unusable < total)
+}
+
+function refuseIncomplete(first: Walk, { total = 0, rows, groups, unusable }: Walk): void {
+  const all = first.groups.union(groups)
+  // Repeated rows are not missing groups, if two walks return all rows and the same groups.
+  const isRepeating = all.size === first.groups.size && rows >= total
+  if (all.size + unusable >= total || isRepeating) return
+  const detail = `${all.size} different groups in two walks, but the directory counts ${total}`
+  throw new SyncFailure('directory_incomplete', detail)
+}
+
+/** Whether the directory obeys `count`: otherwise its only page may be capped, whatever total it states. */
+async function honoursCount({ query, pages, rows, isEndStated }: Walk, { client, limits }: ListOptions) {
+  if (isEndStated || pages > 1 || rows <= 1) return true
+  if (query['count'] === undefined) return false
+  const page = await orFailure(requestPage(client, { ...query, startIndex: '1', count: '1' }, limits))
+  return !(page instanceof SyncFailure) && page.rows <= 1
+}
+
+/** Walks over all groups by the first way that works. `more` is added to each query. */
+async function walkGroups(options: ListOptions, more: Query): Promise<Walk> {
+  let failed: SyncFailure | undefined
+  let unpaged: Walk | undefined
+  for (const way of waysToList(options)) {
+    const mayHelp = 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
+    if (unpaged === undefined ? !mayHelp : !('cursor' in way)) continue
+    const walk = new Walk({ ...way, ...more })
+    const fault = (await follow(walk, options, failed)) ?? walk.repetition(failed)
+    if (failed === undefined || fault?.failure === 'directory_incomplete') failed = fault
+    if (fault !== undefined) continue
+    if (!walk.isRepeating) return walk
+    unpaged = walk
+  }
+  if (unpaged !== undefined) return unpaged
+  throw failed ?? new SyncFailure('internal', 'no way to list groups')
+}
+
+/** The queries of a first page, the best first. */
+function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
+  const most = Math.min(limits.pageSizes[0] ?? 1, offer.maxPage)
+  const sizes = [most, ...limits.pageSizes.filter((size) => size < most)].map(String)
+  const cursor = [...sizes.map((count) => ({ cursor: '', count })), { cursor: '' }]
+  const index = [...sizes.map((count) => ({ startIndex: '1', count })), { startIndex: '1' }]
+  // Some directories have cursors without announcing them: they are tried when index requests fail.
+  const ways: Query[] = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
+  return withMembers ? ways : ways.flatMap((way) => [{ ...way, excludedAttributes: 'members' }, way])
+}
+
+/** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
+async function follow(
+  walk: Walk,
+  options: ListOptions,
+  failed: SyncFailure | undefined,
+): Promise<SyncFailure | undefined> {
+  const { client, limits, isTrial, take } = options
+  // Once a way has failed in spite of retries, every other one is tried once.
+  const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : limits
+  for (let asked = 0; asked < limits.pages; asked += 1) {
+    const isFirst = asked === 0
+    const page = await orFailure(
+      isFirst ? requestFirst(walk, options, patience) : requestPage(client, walk.query, patience),
+    )
+    if (page instanceof SyncFailure) {
+      // Once the total is reached, a failing page is not a missing one.
+      if (walk.isTotalReached) return undefined
+      if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
+      throw page
+    }
+    const isLast = walk.add(page)
+    await take(page)
+    if (isLast || isTrial) return undefined
+  }
+  throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
+}
+
+/** Requests the first page and, if it has no members, requests them once by name: the walk keeps what returns some. */
+async function requestFirst(walk: Walk, options: ListOptions, patience: Patience): Promise<Page> {
+  const { client, offer, withMembers } = options
+  const page = await requestPage(client, walk.query, patience)
+  // A directory that ignores the parameter returns a first page like any other.
+  if (walk.isEndStated && !offer.cursor && page.nextCursor === undefined)
+    throw new SyncFailure(
+      'directory_invalid_response',
+      'GET /Groups: no cursor in reply to a request for one',
+    )
+  if (!withMembers || page.groups.length === 0 || hasMembers(page)) return page
+  const query = { ...walk.query, ...ON_REQUEST }
+  const named = await orFailure(requestPage(client, query, BRIEF))
+  if (named instanceof SyncFailure || !hasMembers(named)) return page
+  walk.query = query
+  return named
+}
+
+function hasMembers({ groups }: Page): boolean {
+  return groups.some(({ members }) => members?.length !== 0)
+}
+
+/** Requests one page of groups. */
+async function requestPage(client: DirectoryClient, query: Query, patience: Patience): Promise<Page> {
+  const { status, body } = await client.get('/Groups', query, patience)
+  if (status === 200) return readPage(body)
+  throw new SyncFailure('directory_invalid_response', `GET /Groups: status ${status}`)
+}
+
+/** A walk over the list: its position, and what it has received. */
+export class Walk {
+  /** The query of the next page. */
+  query: Query
+  /** The directory's last total, if any. */
+  total: number | undefined
+  /** The pages with new groups, their rows, and the rows without a usable id. */
+  pages = 0
+  rows = 0
+  unusable = 0
+  /** The ids of the different groups: of this walk alone, since in a second walk every group is known. */
+  readonly groups = new Set<string>()
+  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
+  isUnsteady = false
+  /** Whether the second page repeats the first, so that the directory may lack paging. */
+  isRepeating = false
+  /** Whether its only page may be capped, since the directory ignores `count`. */
+  isCapped = false
+  readonly #cursors = new Set<string>()
+
+  constructor(way: Query) {
+    this.query = way
+  }
+
+  /** Whether the directory marks the last page: a walk by cursor. */
+  get isEndStated(): boolean {
+    return 'cursor' in this.query
+  }
+
+  /** Whether the list proves that a group is absent, unless it is capped. */
+  get isProof(): boolean {
+    return (this.total !== undefined || this.isEndStated) && this.unusable === 0
+  }
+
+  get isTotalReached(): boolean {
+    return this.total !== undefined && this.rows >= this.total
+  }
+
+  get #count(): number {
+    return Number(this.query['count'] ?? 0)
+  }
+
+  /** Takes a page; false if another one follows. */
+  add({ groups, rows, unusable, total, nextCursor }: Page): boolean {
+    const known = this.groups.size
+    for (const { scim_id } of groups) this.groups.add(scim_id)
+    const hasNew = this.groups.size > known
+    this.isUnsteady ||= this.total !== undefined && total !== undefined && this.total !== total
+    this.total = total ?? this.total
+    if (hasNew || this.pages === 0) {
+      this.pages += 1
+      this.rows += rows
+      this.unusable += unusable.length
+    } else {
+      this.isRepeating = this.pages === 1 && rows > 0 && !this.isEndStated
+    }
+    if (nextCursor !== undefined) return this.#goTo({ cursor: nextCursor })
+    // By index it goes on until a page has nothing new, even past the total, since in some directories the total is the
+    // page size. A short page that reaches the total ends it, since some directories fail on a page past the end.
+    const isShort = rows < this.#count
+    if (!('startIndex' in this.query) || !hasNew || (isShort && this.isTotalReached)) return true
+    // The next page starts after the rows received, whatever the directory calls them.
+    return this.#goTo({ startIndex: String(this.rows + 1) })
+  }
+
+  #goTo(position: Query): false {
+    const { startIndex: _former, ...rest } = this.query
+    this.query = { ...rest, ...position }
+    const { cursor } = position
+    if (cursor !== undefined && this.#cursors.has(cursor))
+      throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
+    this.#cursors.add(cursor ?? '')
+    return false
+  }
+
+  /**
+   * The fault of a walk that repeats its first page. Without fault it may have all groups: if the page had another number
+   * of rows than requested, and no other walk had this fault.
+   */
+  repetition(failed: SyncFailure | undefined): SyncFailure | undefined {
+    const isStuck = this.rows === this.#count || failed?.failure === 'directory_incomplete'
+    if (!this.isRepeating || !isStuck) return undefined
+    const detail = `${this.groups.size} groups, and the same ones on the next page with any paging`
+    return new SyncFailure('directory_incomplete', detail)
+  }
+}
