@@ -147,7 +147,7 @@ async function openParts(settings: Settings, given: PartDependencies, opened: As
       notify: createWebhook(settings.NOTICE_WEBHOOK, log),
       ...given.sync,
     },
-    { concurrent: settings.SCIM_CONCURRENT_SYNCS },
+    settings.SCIM_CONCURRENT_SYNCS,
   )
   const request = (accountId: string) => requestStore.bounded(syncJobs.request(accountId))
   const described = [

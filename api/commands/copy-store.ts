@@ -11,7 +11,7 @@ import {
 import { readSettings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
 import { openStore } from '../store/open-store.ts'
-import type { Queries } from '../store/store.ts'
+import { insertRows, type Queries } from '../store/store.ts'
 
 const HELP = `Usage: npm run -s copy-store
 
@@ -30,8 +30,6 @@ const TABLES = [
   'scim_member_lists',
   'scim_members',
 ]
-
-const ROWS_PER_STATEMENT = 500
 
 /** Copies the store of the settings; resolves to the exit code. */
 export function copyStore({ args, environment, print, note }: CommandLine): Promise<number> {
@@ -65,14 +63,8 @@ async function copyTable(from: Queries, to: Queries, table: string): Promise<num
     .array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])))
     .parse(await from.query(`SELECT * FROM ${table}`))
   const columns = Object.keys(rows[0] ?? {})
-  for (let first = 0; first < rows.length; first += ROWS_PER_STATEMENT) {
-    const part = rows.slice(first, first + ROWS_PER_STATEMENT)
-    const places = part.map(
-      (_, row) => `(${columns.map((_name, at) => `$${row * columns.length + at + 1}`).join(', ')})`,
-    )
-    const values = part.flatMap((row) => columns.map((column) => row[column] ?? null))
-    await to.query(`INSERT INTO ${table} (${columns.join(', ')}) VALUES ${places.join(', ')}`, values)
-  }
+  const values = rows.map((row) => columns.map((column) => row[column] ?? null))
+  await insertRows(to, { table, columns }, values)
   return rows.length
 }
 

@@ -19,14 +19,12 @@ import {
   listConnections,
   putConnection,
   removeConnection,
-  type Connection,
 } from '../scim/connections.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
 import { listJobs, showJob } from '../scim/job-store.ts'
 import { LEASE_MS, syncNow, type JobDependencies } from '../scim/jobs.ts'
-import { prepareSync, tryDirectory } from '../scim/sync.ts'
-import { readSecret } from '../scim/token.ts'
+import { prepareSync } from '../scim/sync.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { combineSettings, readSettings as readOptions, SET_OPTIONS } from './directory-options.ts'
@@ -39,6 +37,8 @@ interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment
 }
 
 const command = commandsOf<Dependencies>()
+const FIRST = { limit: 1, offset: 0 }
+
 const ACCOUNT = { account: { type: 'string', value: 'NAME', help: 'the account of the directory' } } as const
 
 /** Work for the account in the options of the command `name`. */
@@ -47,9 +47,8 @@ function forAccount(
   { account }: { readonly account?: string | undefined },
   work: (account: string, dependencies: Dependencies) => Promise<void>,
 ): Work<Dependencies> {
-  if (account === undefined || account === '')
-    throw new OperatorError(`The account is missing: ${name} --account NAME`)
-  return (dependencies) => work(account, dependencies)
+  if (account) return (dependencies) => work(account, dependencies)
+  throw new OperatorError(`The account is missing: ${name} --account NAME`)
 }
 
 const set = command({
@@ -73,9 +72,8 @@ const list = command({
     async ({ store, print }) => {
       print(COLUMNS.replaceAll(' ', '\t'))
       for (const connection of await listConnections(store)) {
-        const { account, account_id, url, token_kind, token_source, members, schedule, next_sync_at } =
-          connection
-        const [last] = (await listJobs(store, account_id, { limit: 1, offset: 0 })).data
+        const { account, url, token_kind, token_source, members, schedule, next_sync_at } = connection
+        const [last] = (await listJobs(store, connection.account_id, FIRST)).data
         const columns = [account, url, `${token_kind}:${token_source}`, members, schedule, next_sync_at]
         columns.push(last?.status ?? null, last?.finished_at ?? null, last?.error_message ?? null)
         print(columns.map((column) => column ?? '').join('\t'))
@@ -96,13 +94,15 @@ const remove = command({
 
 const test = command({
   usage: 'test --account NAME',
-  summary: 'requests the first groups as a sync would, and shows what was read; writes nothing',
+  summary: 'reads the directory as a sync would, and counts what it has; writes nothing',
   options: ACCOUNT,
   prepare: (values) =>
     forAccount('test', values, async (account, dependencies) => {
-      const { store, signal, print } = dependencies
-      const connection = await connectionOf(store, account)
-      print((await tryDirectory(connection, signal, jobDependencies(dependencies))).join('\n'))
+      const { groups, report } = await prepare(account, false, dependencies)
+      const counts = [...groups.values()].map(({ members }) => members?.member_count ?? 0)
+      const members = counts.reduce((sum, count) => sum + count, 0)
+      const lines = [`groups: ${counts.length}`, `with members: ${counts.filter(Boolean).length}`]
+      dependencies.print([...lines, `memberships: ${members}`, ...report.warnings].join('\n'))
     }),
 })
 
@@ -116,15 +116,11 @@ const sync = command({
   },
   prepare: (values) =>
     forAccount('sync', values, async (account, dependencies) => {
-      const { store, signal, note, print } = dependencies
+      const { store, signal, print } = dependencies
+      const { 'dry-run': isDry, 'allow-deletions': allowDeletions = false } = values
+      if (isDry) return showPlan(await prepare(account, allowDeletions, dependencies), dependencies)
       const { account_id } = await connectionOf(store, account)
-      const allowDeletions = values['allow-deletions'] === true
-      const options = { signal, allowDeletions }
-      if (values['dry-run'] === true) {
-        showPlan(await prepareSync(account_id, options, jobDependencies(dependencies)), dependencies)
-        return
-      }
-      const job = await syncNow(account_id, options, { ...jobDependencies(dependencies), note })
+      const job = await syncNow(account_id, { signal, allowDeletions }, jobDependencies(dependencies))
       print(JSON.stringify(showJob(job)))
       if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
     }),
@@ -178,29 +174,22 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
 async function connect(
   account: string,
   given: ReturnType<typeof readOptions>,
-  { store, environment, note }: Dependencies,
+  { store, note }: Dependencies,
 ): Promise<void> {
   const former = await findConnectionByName(store, account)
   const connection = combineSettings(given, former)
-  if (!(await putConnection(store, account, connection, new Date()))) {
+  if (!(await putConnection(store, account, connection, new Date())))
     throw new OperatorError(
       `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
     )
-  }
   const { url, members, schedule, gate_groups, gate_members, gate_percent } = connection
   note(
     `Connected account "${account}" to ${url}. Members: ${members}. Schedule: ${schedule ?? 'none'}. ` +
       `Deletion gate: ${gate_groups} groups, ${gate_members} members, ${gate_percent} %.`,
   )
   if (former !== undefined && new URL(former.url).origin !== new URL(url).origin) {
-    const { total_count } = await listGroups(store, former.account_id, { limit: 1, offset: 0 })
+    const { total_count } = await listGroups(store, former.account_id, FIRST)
     if (total_count > 0) note(ANOTHER_ORIGIN(total_count))
-  }
-  try {
-    readSecret(connection, environment)
-  } catch (error) {
-    if (!(error instanceof SyncFailure)) throw error
-    note(`The token cannot be read here, but the service needs it. ${error.message}.`)
   }
 }
 
@@ -208,10 +197,17 @@ const ANOTHER_ORIGIN = (groups: number) =>
   `Warning: this is another server, but ${groups} groups of the former one are stored. A group there with the same id ` +
   '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
 
+/** Reads the directory of the account, and plans the changes of a sync; writes nothing. */
+async function prepare(account: string, allowDeletions: boolean, dependencies: Dependencies) {
+  const { store, signal } = dependencies
+  const { account_id } = await connectionOf(store, account)
+  return await prepareSync(account_id, { signal, allowDeletions }, jobDependencies(dependencies))
+}
+
 /** Prints the changes of a sync that was not made: a line per kind with its number, and the names below. */
 function showPlan(
   { report, fault }: Awaited<ReturnType<typeof prepareSync>>,
-  { print, note }: Pick<Dependencies, 'print' | 'note'>,
+  { print, note }: Dependencies,
 ): void {
   const { warnings, ...parts } = report
   for (const [kind, { count, names }] of Object.entries(parts)) {
@@ -235,7 +231,7 @@ function jobDependencies({ store, settings, environment }: Dependencies): JobDep
   }
 }
 
-async function connectionOf(store: Store, account: string): Promise<Connection> {
+async function connectionOf(store: Store, account: string) {
   const connection = await findConnectionByName(store, account)
   if (connection === undefined) throw notConnected(account)
   return connection

@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import { validate } from 'node-cron'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
-import { isRefusedAddress, type Reach } from '../scim/addresses.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
 
 type Settings = Partial<ConnectionSettings>
@@ -63,7 +62,7 @@ type Given = Readonly<Record<string, string | boolean | undefined>>
  * @throws {OperatorError} that names the option and its allowed values.
  */
 export function readSettings(given: Given): Settings {
-  refuseCombination(new Set(Object.keys(given).filter((name) => given[name] !== undefined)))
+  refuseCombination(given)
   const settings: Settings = {}
   for (const [name, { read }] of Object.entries<Option>(SET_OPTIONS)) {
     if (given[name] !== undefined) Object.assign(settings, read(String(given[name]), `--${name}`))
@@ -73,7 +72,7 @@ export function readSettings(given: Given): Settings {
 
 /**
  * The connection with these settings; what is not given stays as it is.
- * @throws {OperatorError} if something is missing, or no sync could reach the address.
+ * @throws {OperatorError} if something is missing.
  */
 export function combineSettings(given: Settings, former: ConnectionSettings | undefined): ConnectionSettings {
   const { url, token_kind, token_source, ...rest } = { ...NEW_CONNECTION, ...former, ...given }
@@ -82,24 +81,26 @@ export function combineSettings(given: Settings, former: ConnectionSettings | un
     throw new OperatorError(
       'The token is missing: use --token-env VARIABLE, --token-file PATH or --token-url URL',
     )
-  for (const address of [url, rest.token_url ?? url]) refuseUnreachable(new URL(address), rest)
   return { ...rest, url, token_kind, token_source }
 }
 
-const TOKENS = new Set(['token-env', 'token-file', 'token-url'])
-const SECRETS = new Set(['client-secret-env', 'client-secret-file'])
+/** The options that name a token, and how they go together. */
+const TOKEN = /^(?:token|client)-/
+const TOGETHER = [
+  '',
+  'token-env',
+  'token-file',
+  'token-url client-id client-secret-env',
+  'token-url client-id client-secret-file',
+]
 
-function refuseCombination(given: ReadonlySet<string>): void {
-  const secrets = SECRETS.intersection(given).size
-  const isWhole = given.has('client-id') && secrets === 1
-  if (TOKENS.intersection(given).size > 1)
-    throw new OperatorError('Use either --token-env VARIABLE, --token-file PATH or --token-url URL')
-  if (given.has('token-url') && !isWhole)
-    throw new OperatorError(
-      '--token-url needs --client-id ID and either --client-secret-env VARIABLE or --client-secret-file PATH',
-    )
-  if (!given.has('token-url') && (given.has('client-id') || secrets > 0))
-    throw new OperatorError('The OAuth client needs --token-url URL, where its token is requested')
+function refuseCombination(given: Given): void {
+  const names = Object.keys(SET_OPTIONS).filter((name) => TOKEN.test(name) && given[name] !== undefined)
+  if (TOGETHER.includes(names.join(' '))) return
+  throw new OperatorError(
+    'Use either --token-env VARIABLE, or --token-file PATH, or --token-url URL with --client-id ID and either ' +
+      '--client-secret-env VARIABLE or --client-secret-file PATH',
+  )
 }
 
 function readUrl(address: string, option: string): string {
@@ -148,21 +149,5 @@ function readSchedule(expression: string): Settings {
   if (first !== undefined) return { schedule: expression, next_sync_at: first.toISOString() }
   throw new OperatorError(
     `The schedule is "${expression}": use a cron expression in UTC, such as --schedule "0 * * * *", or off`,
-  )
-}
-
-/** Rejects an address that every sync would reject, while the operator is present. */
-function refuseUnreachable({ protocol, hostname }: URL, reach: Reach): void {
-  if (protocol === 'http:' && reach.allow_loopback + reach.allow_private === 0)
-    throw new OperatorError(
-      'The address begins with http://: use https://, or http:// to this machine with --allow-loopback',
-    )
-  // This name is always this machine (RFC 6761, 6.3).
-  const host = /^(?:.+\.)?localhost\.?$/.test(hostname) ? '127.0.0.1' : hostname
-  if (!isRefusedAddress(host, protocol, reach)) return
-  throw new OperatorError(
-    `No sync may connect to ${hostname}: use another --url, or --allow-private for an address of a private network ` +
-      '(by https) or of this machine, or --allow-loopback for one of this machine alone; link-local and reserved ' +
-      'addresses are never allowed',
   )
 }

@@ -45,18 +45,15 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
   return isIn(PRIVATE) ? reach.allow_private > 0 : isIn(PUBLIC)
 }
 
-/** Whether a host is an IP address that may not be connected to. No lookup sees these. */
-export function isRefusedAddress(hostname: string, protocol: string, reach: Reach): boolean {
-  const address = hostname.replace(/^\[(.*)\]$/, '$1')
-  return isIP(address) !== 0 && !isWithinReach(address, protocol, reach)
-}
-
 /** An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. */
 export function guardedAgent(reach: Reach): Agent {
   return new Agent({
     connect(options, callback) {
       const { hostname, protocol } = options
-      if (isRefusedAddress(hostname, protocol, reach)) return callback(refusal(hostname), null)
+      // No lookup sees a host that is an address.
+      const address = hostname.replace(/^\[(.*)\]$/, '$1')
+      if (isIP(address) !== 0 && !isWithinReach(address, protocol, reach))
+        return callback(refusal(hostname), null)
       buildConnector({ lookup: guardedLookup(protocol, reach), timeout: CONNECT_MS })(options, callback)
     },
   })

@@ -10,11 +10,7 @@ export const MEMBER_MODES = ['inline', 'per_group', 'off'] as const
 const optional = z.string().nullable().default(null)
 const flag = z.number().default(0)
 /** A number that may be missing in a row too. */
-const orDefault = (value: number) =>
-  z
-    .number()
-    .nullish()
-    .transform((stored) => stored ?? value)
+const orDefault = (value: number) => z.preprocess((stored) => stored ?? value, z.number())
 
 const settingsSchema = z.object({
   url: z.string(),

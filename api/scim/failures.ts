@@ -36,24 +36,15 @@ export class SyncFailure extends Error {
   }
 }
 
-const OF_REPLY: ReadonlySet<Failure> = new Set([
-  'directory_unauthorized',
-  'directory_failing',
-  'directory_invalid_response',
-  'directory_unreachable',
-  'directory_rate_limited',
-  'directory_too_large',
-])
-
 /**
- * The result, or its failure if that concerns one reply alone: other requests may still succeed.
+ * The result of a request, or its failure if the directory caused it: other requests may still succeed.
  * @throws if the whole sync cannot go on, for example since it takes too long.
  */
 export async function orFailure<Result>(work: Promise<Result>): Promise<Result | SyncFailure> {
   try {
     return await work
   } catch (error) {
-    if (error instanceof SyncFailure && OF_REPLY.has(error.failure)) return error
+    if (error instanceof SyncFailure && error.failure.startsWith('directory_')) return error
     throw error
   }
 }

@@ -5,11 +5,13 @@
 import { hash, randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import type { Queries, Row, Store, Value } from '../store/store.ts'
-import type { Member } from './messages.ts'
+import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
+import type { Member, ReceivedGroup } from './messages.ts'
 import {
   addTo,
+  byExternalId,
   emptyPart,
+  isLiving,
   storedGroupSchema,
   type Change,
   type MemberList,
@@ -48,7 +50,7 @@ const ROWS_AT_ONCE = 1000
 const SHOWN =
   'id, account_id AS organization_id, scim_id AS external_id, display_name, member_count, created_at, updated_at'
 const LIVING = 'scim_groups WHERE account_id = $1 AND deleted_at IS NULL'
-const MEMBERS = `
+const SHOWN_MEMBERS = `
   SELECT m.member_id AS id, m.type, m.display_name
   FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list
   WHERE g.id = $1 ORDER BY m.member_id LIMIT $2 OFFSET $3`
@@ -90,7 +92,7 @@ export async function listMembers(
 ) {
   const group = await findGroup(queries, accountId, id)
   if (group === undefined) return undefined
-  const rows = await queries.query(MEMBERS, [id, limit, offset])
+  const rows = await queries.query(SHOWN_MEMBERS, [id, limit, offset])
   return { data: z.array(memberRowSchema).parse(rows), total_count: group.member_count }
 }
 
@@ -125,39 +127,41 @@ async function* pagesOf(queries: Queries, sql: string, value: string): AsyncGene
 /** Members between two turns of the event loop, and in one transaction. */
 const MEMBERS_AT_ONCE = 2000
 
-const ADD_LISTS = 'INSERT INTO scim_member_lists (id, account_id, job_id) VALUES'
-const ADD_MEMBERS = 'INSERT INTO scim_members (list_id, member_id, type, display_name) VALUES'
+const LISTS = { table: 'scim_member_lists', columns: ['id', 'account_id', 'job_id'] }
+const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type', 'display_name'] }
 
 const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
 /** The job whose lists are staged. */
-interface Owner {
-  readonly id: string
-  readonly account_id: string
-}
+type Owner = { readonly id: string; readonly account_id: string }
 
 /** Compares lists of members with the stored ones, and stages those that differ; without a job (a dry run) none. */
 export class MemberStage {
   readonly #store: Store
   readonly #job: Owner | undefined
+  readonly #byScimId: ReadonlyMap<string, StoredGroup>
+  readonly #byExternalId: ReadonlyMap<string, StoredGroup | undefined>
   #lists: Value[][] = []
   #rows: Value[][] = []
 
-  constructor(store: Store, job: Owner | undefined) {
+  constructor(store: Store, stored: readonly StoredGroup[], job: Owner | undefined) {
     this.#store = store
     this.#job = job
+    this.#byScimId = new Map(stored.map((group) => [group.scim_id, group]))
+    this.#byExternalId = byExternalId(stored.filter(isLiving))
   }
 
-  /** Takes a group's members; a staged list is written after `flush`. */
-  async take(received: readonly Member[], former: StoredGroup | undefined): Promise<MemberList> {
-    const members = sortUnique(received)
+  /** Takes the members of a group; a staged list is written after `flush`. */
+  async take(received: readonly Member[], { scim_id, external_id }: ReceivedGroup): Promise<MemberList> {
+    const former = this.#byScimId.get(scim_id) ?? this.#byExternalId.get(external_id ?? '')
+    // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
+    const unique = new Map(received.map((member) => [member.id, member]))
+    const members = [...unique.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const member_count = members.length
     const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
     const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
-    if (member_digest === former?.member_digest) {
-      const { member_list } = former
-      return { member_digest, member_count, member_list, joined: emptyPart(), left: emptyPart() }
-    }
+    if (member_digest === former?.member_digest)
+      return { member_digest, member_count, member_list: former.member_list }
     await endOfTurn()
     const differences = await this.#compare(members, former?.member_list)
     return { member_digest, member_count, member_list: await this.#add(members), ...differences }
@@ -197,21 +201,17 @@ export class MemberStage {
     this.#lists = []
     this.#rows = []
     await this.#store.transaction(async (queries) => {
-      await insert(queries, ADD_LISTS, lists)
-      await insert(queries, ADD_MEMBERS, rows)
+      await insertRows(queries, LISTS, lists)
+      await insertRows(queries, MEMBERS, rows)
     })
   }
 }
 
-/** Sorted by code units, which give the same order on every machine. Of repeated members the last one counts. */
-function sortUnique(members: readonly Member[]): readonly Member[] {
-  const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
-  return sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
+const GROUPS = {
+  table: 'scim_groups',
+  columns: ['account_id', ...COLUMNS],
+  after: `ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`,
 }
-
-const WRITE_GROUPS = `INSERT INTO scim_groups (account_id, ${COLUMNS.join(', ')}) VALUES`
-const REPLACING = `
-  ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`
 
 /** Writes what a plan changes. */
 export async function applyPlan(
@@ -223,27 +223,7 @@ export async function applyPlan(
   const sorted = changes.toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1))
   await endOfTurn()
   const rows = sorted.map(({ row }) => [accountId, ...COLUMNS.map((column) => row[column])])
-  await insert(queries, WRITE_GROUPS, rows, REPLACING)
-}
-
-/** Rows of one INSERT. */
-const INSERTED_AT_ONCE = 100
-
-/** Inserts rows: `before`, their placeholders, `after`. The event loop gets its turn between statements. */
-async function insert(
-  queries: Queries,
-  before: string,
-  rows: readonly (readonly Value[])[],
-  after = '',
-): Promise<void> {
-  for (let done = 0; done < rows.length; done += INSERTED_AT_ONCE) {
-    const batch = rows.slice(done, done + INSERTED_AT_ONCE)
-    const places = batch.map(
-      (row, at) => `(${row.map((_value, column) => `$${at * row.length + column + 1}`).join(', ')})`,
-    )
-    await queries.query(`${before} ${places.join(', ')} ${after}`, batch.flat())
-    await endOfTurn()
-  }
+  await insertRows(queries, GROUPS, rows)
 }
 
 // The lists of an open job are not switched yet.

@@ -138,8 +138,8 @@ export function createRunner(store: Store, clock: Clock, leaseMs: number) {
     /** The queued jobs, oldest first. */
     queued: async () => jobsIn(await store.query(QUEUED)),
     /** Takes a queued job; undefined if another process was faster. */
-    async take({ id }: Pick<Job, 'id'>) {
-      return jobsIn(await store.query(TAKE, [id, runner, ...times()]))[0]
+    async take({ id }: Pick<Job, 'id'>, queries: Queries = store) {
+      return jobsIn(await queries.query(TAKE, [id, runner, ...times()]))[0]
     },
     /** Renews the lease of a job; false if the job belongs to another process, or is over. */
     async renew({ id }: Job) {

@@ -2,10 +2,8 @@
  * Runs sync jobs: the queued and scheduled ones of a service, and one of a command. All state is in the store, so that
  * processes share the work and a restart loses nothing.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
-import type { Log } from '../process/log.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Notify } from '../process/webhook.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
@@ -13,7 +11,7 @@ import { SyncFailure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
 import { createRunner, findJob, requestJob, showJob, type Job, type Runner } from './job-store.ts'
 import type { SyncMetrics } from './metrics.ts'
-import { lostJob, sync, type SyncDependencies, type SyncOptions } from './sync.ts'
+import { lostJob, runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
 
 /** A process that has not renewed the lease of its job for this long is dead. */
 export const LEASE_MS = 20_000
@@ -23,7 +21,6 @@ const RENEWALS_PER_LEASE = 5
 const POLLS_PER_LEASE = 10
 
 export interface JobDependencies extends SyncDependencies {
-  readonly log: Log
   readonly leaseMs: number
   /** Maximum milliseconds of a sync. */
   readonly syncMs: number
@@ -35,10 +32,7 @@ export interface JobDependencies extends SyncDependencies {
 export type SyncJobs = ReturnType<typeof createSyncJobs>
 
 /** Runs up to `concurrent` syncs of different accounts at the same time. */
-export function createSyncJobs(
-  dependencies: JobDependencies,
-  { concurrent }: { readonly concurrent: number },
-) {
+export function createSyncJobs(dependencies: JobDependencies, concurrent: number) {
   const { store, clock, log, leaseMs } = dependencies
   const runner = createRunner(store, clock, leaseMs)
   const stopping = new AbortController()
@@ -51,17 +45,17 @@ export function createSyncJobs(
     isWaiting = false
     await interruptExpired(runner, dependencies)
     for (const queued of await runner.queued()) {
-      if (running.size >= concurrent || stopping.signal.aborted) break
-      const job = await runner.take(queued)
-      if (job !== undefined) start(job)
+      if (running.size < concurrent && !stopping.signal.aborted) await start(queued)
     }
     // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
     for (const connection of await dueConnections(store, clock())) await startDue(connection, dependencies)
   }
 
-  function start(job: Job): void {
-    const options = { allowDeletions: false, signal: stopping.signal }
-    const work = runJob(job, runner, options, dependencies).finally(() => {
+  async function start(queued: Job): Promise<void> {
+    const job = await runner.take(queued)
+    if (job === undefined) return
+    const { signal } = stopping
+    const work = runJob(job, runner, { signal, allowDeletions: false }, dependencies).finally(() => {
       running.delete(work)
       wake()
     })
@@ -96,29 +90,26 @@ export function createSyncJobs(
   }
 }
 
-/** Runs a sync of the account in this process, after any open one; resolves to its finished job. */
+/**
+ * Runs a sync of the account in this process; resolves to its finished job.
+ * @throws {OperatorError} if another process is syncing the account.
+ */
 export async function syncNow(
   accountId: string,
   options: SyncOptions,
-  dependencies: JobDependencies & { readonly note: (line: string) => void },
+  dependencies: JobDependencies,
 ): Promise<Job> {
-  const { store, clock, note, leaseMs } = dependencies
+  const { store, clock, leaseMs } = dependencies
   const runner = createRunner(store, clock, leaseMs)
-  let waitedFor: string | undefined
-  for (;;) {
-    options.signal.throwIfAborted()
-    const open = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
-    if (open === undefined) throw new OperatorError('The connection was removed a moment ago')
-    const job = await runner.take(open)
-    if (job !== undefined) {
-      await runJob(job, runner, options, dependencies)
-      return (await findJob(store, accountId, job.id)) ?? job
-    }
-    if (open.id !== waitedFor) note(`Job ${open.id} is running in another process; waiting for its end.`)
-    waitedFor = open.id
-    await interruptExpired(runner, dependencies)
-    await sleep(leaseMs / RENEWALS_PER_LEASE)
-  }
+  await interruptExpired(runner, dependencies)
+  const job = await store.transaction(async (queries) => {
+    const open = await requestJob(queries, accountId, { now: clock() })
+    return open && (await runner.take(open, queries))
+  })
+  if (job === undefined)
+    throw new OperatorError('Another process is syncing the account: sync again once that has ended')
+  await runJob(job, runner, options, dependencies)
+  return (await findJob(store, accountId, job.id)) ?? job
 }
 
 /** Requests a due job. Of several processes one does; several missed times give one job. */
@@ -162,7 +153,7 @@ async function runJob(
     renew().catch(failed('the lease of a directory sync could not be renewed'))
   }, leaseMs / RENEWALS_PER_LEASE)
   try {
-    const ended = await runToEnd(job, runner, { ...options, signal }, dependencies)
+    const ended = await runSync(job, runner, { ...options, signal }, dependencies)
     // A job that another process ended as interrupted was counted there.
     if (ended !== undefined) await reportEnd(ended, runner, dependencies, performance.now() - start)
   } catch (error) {
@@ -171,33 +162,6 @@ async function runJob(
     clearTimeout(deadline)
     clearInterval(lease)
     await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
-  }
-}
-
-/** Runs a job; resolves to its end, unless it belongs to another process. */
-async function runToEnd(
-  job: Job,
-  runner: Runner,
-  options: SyncOptions,
-  dependencies: JobDependencies,
-): Promise<Job | undefined> {
-  const { log, metrics } = dependencies
-  const about = { job_id: job.id, account_id: job.account_id }
-  try {
-    const { ended, changed, warnings } = await sync(job, runner, options, dependencies)
-    const { synced_groups: synced, deleted_groups: deleted } = ended
-    log[warnings.length > 0 ? 'warn' : 'info'](
-      { ...about, synced, deleted, changed, ...(warnings.length > 0 && { warnings }) },
-      'directory sync succeeded',
-    )
-    metrics?.groupsChanged({ changed, deleted: deleted ?? 0 })
-    return ended
-  } catch (error) {
-    const fault =
-      error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
-    const { failure } = fault
-    log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
-    return await runner.end(job, { failure })
   }
 }
 

@@ -12,8 +12,6 @@ export interface ListOptions {
   readonly offer: ListOffer
   /** Whether to request members with the groups. */
   readonly withMembers: boolean
-  /** Whether to end after the first page. */
-  readonly isTrial: boolean
   /** Receives each page, some groups several times. */
   readonly take: (page: Page) => Promise<void>
 }
@@ -36,7 +34,7 @@ const NEEDS_COUNT: Failures = ['directory_incomplete', 'directory_too_large']
 export async function readList(options: ListOptions): Promise<Walk> {
   const first = await walkGroups(options, {})
   let last = first
-  if (!options.isTrial && isDoubtful(first)) {
+  if (isDoubtful(first)) {
     last = await walkGroups(options, options.offer.sort ? { sortBy: 'id' } : {})
     refuseIncomplete(first, last)
   }
@@ -72,17 +70,20 @@ async function walkGroups(options: ListOptions, more: Query): Promise<Walk> {
   let failed: SyncFailure | undefined
   let unpaged: Walk | undefined
   for (const way of waysToList(options)) {
-    const mayHelp = 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
-    if (unpaged === undefined ? !mayHelp : !('cursor' in way)) continue
+    if (!mayHelp(way, failed, unpaged)) continue
     const walk = new Walk({ ...way, ...more })
-    const fault = (await follow(walk, options, failed)) ?? walk.repetition(failed)
-    if (failed === undefined || fault?.failure === 'directory_incomplete') failed = fault
-    if (fault !== undefined) continue
-    if (!walk.isRepeating) return walk
-    unpaged = walk
+    const fault = await follow(walk, options, failed)
+    if (fault === undefined && !walk.isRepeating) return walk
+    if (fault === undefined) unpaged = walk
+    else if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
   }
   if (unpaged !== undefined) return unpaged
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
+}
+
+function mayHelp(way: Query, failed: SyncFailure | undefined, unpaged: Walk | undefined): boolean {
+  if (unpaged !== undefined) return 'cursor' in way
+  return 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
 }
 
 /** The queries of a first page, the best first. */
@@ -102,7 +103,7 @@ async function follow(
   options: ListOptions,
   failed: SyncFailure | undefined,
 ): Promise<SyncFailure | undefined> {
-  const { client, limits, isTrial, take } = options
+  const { client, limits, take } = options
   // Once a way has failed in spite of retries, every other one is tried once.
   const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : limits
   for (let asked = 0; asked < limits.pages; asked += 1) {
@@ -118,7 +119,7 @@ async function follow(
     }
     const isLast = walk.add(page)
     await take(page)
-    if (isLast || isTrial) return undefined
+    if (isLast) return walk.repetition(failed)
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
 }
@@ -194,13 +195,14 @@ export class Walk {
     return Number(this.query['count'] ?? 0)
   }
 
-  /** Takes a page; false if another one follows. */
-  add({ groups, rows, unusable, total, nextCursor }: Page): boolean {
+  /** Takes a page, and goes on to the next one; true if there is none. */
+  add(page: Page): boolean {
+    const { groups, rows, unusable, total = this.total } = page
     const known = this.groups.size
     for (const { scim_id } of groups) this.groups.add(scim_id)
     const hasNew = this.groups.size > known
-    this.isUnsteady ||= this.total !== undefined && total !== undefined && this.total !== total
-    this.total = total ?? this.total
+    this.isUnsteady ||= this.total !== undefined && this.total !== total
+    this.total = total
     if (hasNew || this.pages === 0) {
       this.pages += 1
       this.rows += rows
@@ -208,23 +210,24 @@ export class Walk {
     } else {
       this.isRepeating = this.pages === 1 && rows > 0 && !this.isEndStated
     }
-    if (nextCursor !== undefined) return this.#goTo({ cursor: nextCursor })
-    // By index it goes on until a page has nothing new, even past the total, since in some directories the total is the
-    // page size. A short page that reaches the total ends it, since some directories fail on a page past the end.
-    const isShort = rows < this.#count
-    if (!('startIndex' in this.query) || !hasNew || (isShort && this.isTotalReached)) return true
-    // The next page starts after the rows received, whatever the directory calls them.
-    return this.#goTo({ startIndex: String(this.rows + 1) })
+    const next = this.#next(page, hasNew)
+    const { startIndex: _former, ...rest } = this.query
+    if (next !== undefined) this.query = { ...rest, ...next }
+    return next === undefined
   }
 
-  #goTo(position: Query): false {
-    const { startIndex: _former, ...rest } = this.query
-    this.query = { ...rest, ...position }
-    const { cursor } = position
-    if (cursor !== undefined && this.#cursors.has(cursor))
+  /** The position of the next page. By index it is after the rows received, whatever the directory calls them. */
+  #next({ rows, nextCursor }: Page, hasNew: boolean): Query | undefined {
+    if (nextCursor !== undefined && this.#cursors.has(nextCursor))
       throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
-    this.#cursors.add(cursor ?? '')
-    return false
+    if (nextCursor !== undefined) {
+      this.#cursors.add(nextCursor)
+      return { cursor: nextCursor }
+    }
+    // By index it goes on until a page has nothing new, even past the total, since in some directories the total is the
+    // page size. A short page that reaches the total ends it, since some directories fail on a page past the end.
+    const isEnd = rows < this.#count && this.isTotalReached
+    return 'startIndex' in this.query && hasNew && !isEnd ? { startIndex: String(this.rows + 1) } : undefined
   }
 
   /**

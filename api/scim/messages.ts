@@ -2,6 +2,7 @@
  * Reads SCIM messages (RFC 7643, 7644): leniently where directories differ, since one odd entry must not stop a directory
  * of thousands, and strictly where errors would delete groups.
  */
+import { unescape } from 'node:querystring'
 import { isObject } from '../untrusted/json.ts'
 import { SyncFailure } from './failures.ts'
 
@@ -43,12 +44,14 @@ export function readPage(body: unknown): Page {
   const total = readCount(attribute(body, 'totalResults'))
   const resources = attribute(body, 'Resources')
   const cursor = attribute(body, 'nextCursor') || undefined
-  // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
-  const isEmpty = resources === undefined && total !== undefined
-  if (!isEmpty && typeof resources !== 'object') throw malformed('no list of Resources')
-  // An invalid cursor must not count as none: the first page would pass for the whole list.
   const nextCursor = readId(cursor)
-  if (nextCursor === undefined && cursor !== undefined) throw malformed('nextCursor is not text')
+  // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
+  const isList = typeof resources === 'object' || (resources === undefined && total !== undefined)
+  // An invalid cursor must not count as none: the first page would pass for the whole list.
+  if (!isList || (cursor !== undefined && nextCursor === undefined)) {
+    const detail = isList ? 'nextCursor is not text' : 'no list of Resources'
+    throw new SyncFailure('directory_invalid_response', `a list of groups is malformed: ${detail}`)
+  }
   const rows = asList(resources)
   const groups = rows.map(readGroup)
   const nameless = rows.filter((_row, index) => groups[index] === undefined)
@@ -86,21 +89,13 @@ const REFERENCE = /(?:(?:^|\/)(user|group)s\/)?([^/]+)\/?$/i
 function readMember(entry: unknown): Member | undefined {
   const reference = attribute(entry, '$ref')
   const [, kind = '', last = ''] = REFERENCE.exec(typeof reference === 'string' ? reference : '') ?? []
-  const id = readId(isObject(entry) ? attribute(entry, 'value') : entry) ?? readId(decode(last))
+  const id = readId(isObject(entry) ? attribute(entry, 'value') : entry) ?? readId(unescape(last))
   if (id === undefined) return undefined
-  const type = kind && kind.charAt(0).toUpperCase() + kind.slice(1).toLowerCase()
+  const type = { user: 'User', group: 'Group' }[kind.toLowerCase()] ?? null
   return {
     id,
-    type: readText(attribute(entry, 'type')) ?? (type || null),
+    type: readText(attribute(entry, 'type')) ?? type,
     displayName: readText(attribute(entry, 'display')) ?? null,
-  }
-}
-
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
   }
 }
 
@@ -167,8 +162,4 @@ function readText(value: unknown): string | undefined {
 function readCount(value: unknown): number | undefined {
   const count = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined
-}
-
-function malformed(detail: string): SyncFailure {
-  return new SyncFailure('directory_invalid_response', `a list of groups is malformed: ${detail}`)
 }

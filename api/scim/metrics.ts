@@ -9,26 +9,22 @@ export type SyncMetrics = ReturnType<typeof createScimMetrics>
 
 /** The metrics of directory sync, in `registry`. */
 export function createScimMetrics(registry: Registry) {
-  const counter = (name: string, help: string, label: string) =>
-    new Counter({ name, help, labelNames: [label], registers: [registry] })
-  const jobs = counter('scim_jobs_total', 'Sync jobs: succeeded, or the cause of the failure.', 'outcome')
-  const groups = counter('scim_groups_changed_total', 'Groups that syncs wrote or deleted.', 'change')
+  const jobs = new Counter({
+    name: 'scim_jobs_total',
+    help: 'Sync jobs: succeeded, or the cause of the failure.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  })
   const duration = new Histogram({
     name: 'scim_job_duration_seconds',
     help: 'Time from the start of a sync job to its end.',
     buckets: SECONDS,
     registers: [registry],
   })
-  return {
-    /** A job is over; `ms` is its time in this process, if it ran here. */
-    jobFinished(outcome: 'succeeded' | Failure, ms?: number): void {
-      jobs.inc({ outcome })
-      if (ms !== undefined) duration.observe(ms / 1000)
-    },
-    /** A sync wrote new, changed or restored groups, and marked others as deleted. */
-    groupsChanged({ changed, deleted }: { readonly changed: number; readonly deleted: number }): void {
-      groups.inc({ change: 'written' }, changed)
-      groups.inc({ change: 'deleted' }, deleted)
-    },
+  /** A job is over; `ms` is its time in this process, if it ran here. */
+  const jobFinished = (outcome: 'succeeded' | Failure, ms?: number) => {
+    jobs.inc({ outcome })
+    if (ms !== undefined) duration.observe(ms / 1000)
   }
+  return { jobFinished }
 }

@@ -46,8 +46,8 @@ export type StoredGroup = Readonly<z.infer<typeof storedGroupSchema>>
 /** Members from the directory: the columns of their group, and the differences from the stored list. */
 export interface MemberList extends Pick<StoredGroup, 'member_digest' | 'member_list'> {
   readonly member_count: number
-  readonly joined: Part
-  readonly left: Part
+  readonly joined?: Part
+  readonly left?: Part
 }
 
 /** A group of the directory; its members are null if they were not read. */
@@ -56,7 +56,7 @@ export interface RemoteGroup extends Pick<ReceivedGroup, 'scim_id' | 'external_i
 }
 
 /** One group to write: its row before, if any, and after. */
-export interface Change extends Partial<Pick<MemberList, 'joined' | 'left'>> {
+export interface Change extends Pick<MemberList, 'joined' | 'left'> {
   readonly former: StoredGroup | undefined
   readonly row: StoredGroup
 }
@@ -147,28 +147,23 @@ interface Gate {
  * Added members do not offset removed ones.
  */
 export function deletionFault(
-  stored: readonly StoredGroup[],
-  remote: ReadonlyMap<string, RemoteGroup>,
+  living: readonly StoredGroup[],
   changes: readonly Change[],
+  { groups_deleted: { count: deleted }, members_left: { count: left } }: Report,
   gate: Gate,
 ): SyncFailure | undefined {
-  const groups = stored.filter(isLiving).length
-  if (remote.size === 0 && groups > 0)
-    return new SyncFailure('directory_empty', `the directory has no groups, but ${groups} are stored`)
-  const deleted = changes.filter(({ row }) => isDeleted(row)).map(({ former }) => former)
-  // Of the groups that stay.
-  const members = sum(stored, (group) => group.member_count) - sum(deleted, (group) => group?.member_count)
-  const left = sum(changes, (change) => change.left?.count)
+  const gone = new Set(changes.filter(({ row }) => isDeleted(row)).map(({ row }) => row.id))
+  const members = living.reduce(
+    (sum, { id, member_count }) => sum + (gone.has(id) ? 0 : (member_count ?? 0)),
+    0,
+  )
+  const groups = living.length
   const isTooMuch =
-    exceedsGate(deleted.length, groups, gate.gate_groups, gate) ||
+    exceedsGate(deleted, groups, gate.gate_groups, gate) ||
     exceedsGate(left, members, gate.gate_members, gate)
   if (!isTooMuch) return undefined
-  const detail = `${deleted.length} of ${groups} groups and ${left} of ${members} memberships would be removed`
+  const detail = `${deleted} of ${groups} groups and ${left} of ${members} memberships would be removed`
   return new SyncFailure('deletion_threshold_exceeded', detail)
-}
-
-function sum<Item>(items: readonly Item[], of: (item: Item) => number | null | undefined): number {
-  return items.reduce((total, item) => total + (of(item) ?? 0), 0)
 }
 
 /** Whether this share of all exceeds a gate; in integers, so that exactly the percentage is allowed. */

@@ -6,7 +6,7 @@ import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
 import { ON_REQUEST, readList, type Walk } from './list.ts'
 import { readGroup, readListOffer, type ReceivedGroup } from './messages.ts'
-import { exceedsGate, type RemoteGroup, type StoredGroup } from './plan.ts'
+import { exceedsGate, type RemoteGroup } from './plan.ts'
 
 /** What a sync interprets, leaves out or keeps: the first two of the whole directory, the others of some groups. */
 const WARNINGS = {
@@ -26,11 +26,7 @@ export interface ReadOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
   readonly connection: Connection
-  /** Whether to read the first page of the list alone. */
-  readonly isTrial: boolean
-  /** Takes the members of each group, beside the stored group that is the same, if any. */
   readonly stage: MemberStage
-  readonly findFormer: (group: ReceivedGroup) => StoredGroup | undefined
 }
 
 /** Absent groups of a complete list that are requested one by one; above it, a second reading confirms them. */
@@ -54,7 +50,7 @@ export class Directory {
    * @throws {SyncFailure} if they are unreadable or provably incomplete.
    */
   async read(): Promise<Walk> {
-    const { client, limits, connection, isTrial, stage } = this.#options
+    const { client, limits, connection, stage } = this.#options
     const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
     const offer = readListOffer(config instanceof SyncFailure ? undefined : config.body)
     const withMembers = connection.members === 'inline'
@@ -63,7 +59,6 @@ export class Directory {
       limits,
       offer,
       withMembers,
-      isTrial,
       take: async ({ groups, unusable }) => {
         if (unusable.length > 0) this.#warn('group_without_id', unusable)
         for (const group of groups) {
@@ -114,9 +109,9 @@ export class Directory {
     const group = this.groups.get(scimId)
     if (members === null || group === undefined) return
     this.#memberships += members.length
-    const { limits, stage, findFormer } = this.#options
+    const { limits, stage } = this.#options
     if (this.#memberships > limits.members) throw tooLarge('memberships')
-    this.groups.set(scimId, { ...group, members: await stage.take(members, findFormer(received)) })
+    this.groups.set(scimId, { ...group, members: await stage.take(members, received) })
   }
 
   /**

@@ -5,7 +5,7 @@ import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
 import { readParameters, wholeNumber, type ParameterTable, type Values } from '../http/query-parameters.ts'
 import { queryString, sendJson } from '../http/respond.ts'
-import { fault, type Operation, type ReplyDescription } from '../openapi/operation.ts'
+import { fault, type Operation } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Store } from '../store/store.ts'
 import {
@@ -32,15 +32,11 @@ const POLL_AFTER_SECONDS = 2
 const idSchema = z.uuid().toLowerCase()
 
 const total = z.int().nonnegative()
-const jobReplySchema = z.strictObject({ data: jobSchema }).meta({ id: 'ScimSyncJobReply' })
-const jobsSchema = z
-  .strictObject({ data: z.array(jobSchema), total_count: total })
-  .meta({ id: 'ScimSyncJobList' })
-const reportReplySchema = z.strictObject({ data: reportSchema })
-const groupReplySchema = z.strictObject({ data: groupRowSchema })
-const groupsSchema = z.strictObject({ data: z.array(groupRowSchema), total_count: total })
-const membersSchema = z.object({
-  data: z.array(memberRowSchema),
+const one = <Data extends z.ZodType>(data: Data) => z.strictObject({ data })
+const list = <Row extends z.ZodType>(row: Row) => z.strictObject({ data: z.array(row), total_count: total })
+const jobReplySchema = one(jobSchema).meta({ id: 'ScimSyncJobReply' })
+const jobsSchema = list(jobSchema).meta({ id: 'ScimSyncJobList' })
+const membersSchema = list(memberRowSchema).extend({
   total_count: total.nullable().describe('Null if the directory never supplied members of the group.'),
 })
 
@@ -73,44 +69,33 @@ export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
         if (job === undefined)
           throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
         response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
-        sendJson(response, 202, jobReply(job, response))
+        sendJson(response, 202, { data: pollable(job, response) })
       },
     },
     read(
       SYNC_JOBS_PATH,
-      { id: 'listScimSyncJobs', summary: 'The sync jobs of the account, newest first', schema: jobsSchema },
+      ['listScimSyncJobs', 'The sync jobs of the account, newest first', jobsSchema],
       ({ account, page }) => listJobs(store, account, page),
     ),
     read(
       `${SYNC_JOBS_PATH}/:id`,
-      { id: 'getScimSyncJob', summary: 'A sync job', schema: jobReplySchema, headers: ['Retry-After'] },
-      async ({ account, id, response }) => {
-        const job = await findJob(store, account, id)
-        return job && jobReply(job, response)
-      },
+      ['getScimSyncJob', 'A sync job', jobReplySchema],
+      async ({ account, id, response }) => pollable(await findJob(store, account, id), response),
     ),
     read(
       `${SYNC_JOBS_PATH}/:id/changes`,
-      {
-        id: 'getScimSyncJobChanges',
-        summary: 'What a successful sync job changed',
-        schema: reportReplySchema,
-      },
-      ({ account, id }) => dataOf(readReport(store, account, id)),
+      ['getScimSyncJobChanges', 'What a successful sync job changed', one(reportSchema)],
+      ({ account, id }) => readReport(store, account, id),
     ),
-    read(
-      GROUPS_PATH,
-      { id: 'listScimGroups', summary: 'The synced groups', schema: groupsSchema },
-      ({ account, page }) => listGroups(store, account, page),
+    read(GROUPS_PATH, ['listScimGroups', 'The synced groups', list(groupRowSchema)], ({ account, page }) =>
+      listGroups(store, account, page),
     ),
-    read(
-      `${GROUPS_PATH}/:id`,
-      { id: 'getScimGroup', summary: 'A synced group', schema: groupReplySchema },
-      ({ account, id }) => dataOf(findGroup(store, account, id)),
+    read(`${GROUPS_PATH}/:id`, ['getScimGroup', 'A synced group', one(groupRowSchema)], ({ account, id }) =>
+      findGroup(store, account, id),
     ),
     read(
       `${GROUPS_PATH}/:id/members`,
-      { id: 'listScimGroupMembers', summary: 'The members of a synced group', schema: membersSchema },
+      ['listScimGroupMembers', 'The members of a synced group', membersSchema],
       ({ account, id, page }) => listMembers(store, account, id, page),
     ),
   ]
@@ -124,51 +109,45 @@ interface Wanted {
   readonly response: Reply
 }
 
-/** A GET; `find` resolves to the body, or undefined for a 404. A reply with a total is a page of a list. */
+/** A GET of a page of a list, which has a total, or of the data with the id in the path; undefined is a 404. */
 function read(
   path: string,
-  {
-    schema,
-    headers = [],
-    ...about
-  }: Pick<Operation, 'id' | 'summary'> & Pick<ReplyDescription, 'headers'> & { schema: z.ZodObject },
+  [id, summary, schema]: readonly [id: string, summary: string, schema: z.ZodObject],
   find: (wanted: Wanted) => Promise<unknown>,
 ): Route {
   const isPaged = 'total_count' in schema.shape
-  const what = path.includes(':id') && (path.startsWith(GROUPS_PATH) ? 'group' : 'sync job')
-  const success = { description: `${about.summary}.`, headers, content: { 'application/json': schema } }
+  const what = path.startsWith(GROUPS_PATH) ? 'group' : 'sync job'
+  const hasId = path.includes(':id')
+  const headers = schema === jobReplySchema ? (['Retry-After'] as const) : []
   const operation: Operation = {
-    ...about,
+    id,
     tag: TAG,
+    summary,
     ...(isPaged && { query: PAGE }),
-    ...(what && { path: { id: z.string().describe(`Identifier of the ${what}.`) } }),
+    ...(hasId && { path: { id: z.string().describe(`Identifier of the ${what}.`) } }),
     replies: {
-      '200': success,
+      '200': { description: `${summary}.`, headers, content: { 'application/json': schema } },
       ...(isPaged && { '400': fault('Invalid parameters; the message names each.') }),
-      ...(what && { '404': fault("Unknown, or another account's.") }),
+      ...(hasId && { '404': fault("Unknown, or another account's.") }),
     },
   }
   const handle: Handler = async (request, response) => {
     const wanted: Values<typeof PAGE> = isPaged ? readParameters(PAGE, queryString(request)) : {}
     const page = { limit: wanted.limit ?? PAGE.limit.default, offset: wanted.offset ?? 0 }
     // An invalid id never reaches the store: PostgreSQL rejects texts with a NUL.
-    const id = what ? idSchema.safeParse(request.params['id']).data : ''
+    const known = hasId ? idSchema.safeParse(request.params['id']).data : ''
     const account = accountOf(response)
-    const found = id === undefined ? undefined : await find({ account, id, page, response })
+    const found = known === undefined ? undefined : await find({ account, id: known, page, response })
     if (found === undefined) throw new ApiError(404, `No such ${what}`)
-    sendJson(response, 200, found)
+    sendJson(response, 200, isPaged ? found : { data: found })
   }
   return { method: 'GET', path, access: 'management', operation, handle }
 }
 
-function jobReply(job: Job, response: Reply) {
-  if (job.finished_at === null) response.set('Retry-After', String(POLL_AFTER_SECONDS))
-  return { data: showJob(job) }
-}
-
-async function dataOf<Data>(found: Promise<Data | undefined>) {
-  const data = await found
-  return data && { data }
+/** A job to show; an open one with the time to poll again. */
+function pollable(job: Job | undefined, response: Reply) {
+  if (job?.finished_at === null) response.set('Retry-After', String(POLL_AFTER_SECONDS))
+  return job && showJob(job)
 }
 
 function accountOf(response: Reply): string {

@@ -1,17 +1,19 @@
 /** One sync of one account: reads the directory, plans and checks the change, and switches to it in one transaction. */
 import type { Clock } from '../http/call.ts'
-import type { Store } from '../store/store.ts'
+import type { Log } from '../process/log.ts'
+import type { Queries, Store } from '../store/store.ts'
 import { DirectoryClient, type ClientDependencies } from './client.ts'
-import { findConnection, holdConnection, type Connection } from './connections.ts'
+import { findConnection, holdConnection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { applyPlan, MemberStage, readStoredGroups } from './groups.ts'
 import type { Job, Runner } from './job-store.ts'
-import { byExternalId, deletionFault, isLiving, planSync, reportOf } from './plan.ts'
+import { deletionFault, isLiving, planSync, reportOf } from './plan.ts'
 import { Directory } from './read.ts'
 
 export interface SyncDependencies extends ClientDependencies {
   readonly store: Store
   readonly clock: Clock
+  readonly log: Log
 }
 
 export interface SyncOptions {
@@ -37,79 +39,71 @@ export async function prepareSync(
   if (connection === undefined) throw connectionChanged()
   const stored = await readStoredGroups(store, accountId)
   const living = stored.filter(isLiving)
-  const byId = new Map(stored.map((group) => [group.scim_id, group]))
-  const byOtherId = byExternalId(living)
   await using client = new DirectoryClient(connection, signal, dependencies)
-  const directory = new Directory({
-    client,
-    limits,
-    connection,
-    isTrial: false,
-    stage: new MemberStage(store, job),
-    findFormer: ({ scim_id, external_id }) => byId.get(scim_id) ?? byOtherId.get(external_id ?? ''),
-  })
+  const stage = new MemberStage(store, stored, job)
+  const directory = new Directory({ client, limits, connection, stage })
   const { groups } = directory
   const walk = await directory.read()
   const absent = living.map(({ scim_id }) => scim_id).filter((id) => !groups.has(id))
+  const isEmpty = groups.size === 0 && living.length > 0
   // An empty directory alone stops the sync, so absent groups are not confirmed.
-  const mayConfirm = groups.size > 0 || allowDeletions
-  const staying = await directory.findStaying(walk, mayConfirm ? absent : [])
+  const staying = await directory.findStaying(walk, isEmpty && !allowDeletions ? [] : absent)
   const changes = await planSync(stored, groups, staying, clock())
   const report = reportOf(changes, directory.warnings())
-  const fault = allowDeletions ? undefined : deletionFault(stored, groups, changes, connection)
+  const fault = isEmpty
+    ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)
+    : deletionFault(living, changes, report, connection)
   // Groups present after the sync: also unlisted ones that stay.
   const present = living.length + report.groups_added.count - report.groups_deleted.count
-  return { connection, changes, report, fault, present }
+  return { connection, groups, changes, report, present, ...(fault && !allowDeletions && { fault }) }
 }
 
 /**
- * Reads the first groups as a sync would, and describes them in lines. Writes nothing.
- * @throws {SyncFailure} if the directory returns no list of groups.
+ * Runs a sync and marks its job as succeeded, in one transaction with its last writes, or as failed. Resolves to the job,
+ * unless another process has ended it.
  */
-export async function tryDirectory(
-  connection: Connection,
-  signal: AbortSignal,
+export async function runSync(
+  job: Job,
+  runner: Runner,
+  options: SyncOptions,
   dependencies: SyncDependencies,
-): Promise<string[]> {
-  const { store, limits } = dependencies
-  await using client = new DirectoryClient(connection, signal, dependencies)
-  const stage = new MemberStage(store, undefined)
-  const findFormer = () => undefined
-  const directory = new Directory({ client, limits, connection, isTrial: true, stage, findFormer })
-  const { query, total, isEndStated } = await directory.read()
-  const groups = [...directory.groups.values()]
-  const withMembers = groups.filter(({ members }) => Number(members?.member_count) > 0)
-  const byIndex = 'startIndex' in query ? 'index' : 'nothing, all groups come at once'
-  const lines = [
-    `address: ${connection.url}`,
-    `pages by: ${isEndStated ? 'cursor' : byIndex}`,
-    `groups in all: ${total ?? (isEndStated ? 'not stated' : 'not stated, so a sync deletes nothing')}`,
-    `groups on the first page: ${groups.length}`,
-  ]
-  if (connection.members !== 'off') lines.push(`of these with members: ${withMembers.length}`)
-  return [...lines, ...directory.warnings()]
+): Promise<Job | undefined> {
+  const { store, log } = dependencies
+  const about = { job_id: job.id, account_id: job.account_id }
+  try {
+    const { fault, ...prepared } = await prepareSync(job.account_id, options, dependencies, job)
+    if (fault !== undefined) throw fault
+    const ended = await store.transaction(async (queries) => {
+      options.signal.throwIfAborted()
+      return await switchTo(prepared, job, runner, queries)
+    })
+    const { warnings } = prepared.report
+    const { synced_groups: synced, deleted_groups: deleted } = ended
+    const details = { ...about, synced, deleted, ...(warnings.length > 0 && { warnings }) }
+    log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
+    return ended
+  } catch (error) {
+    const fault =
+      error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
+    const { failure } = fault
+    log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
+    return await runner.end(job, { failure })
+  }
 }
 
-/**
- * Runs a sync and marks its job as succeeded, in one transaction with its last writes. Resolves to the job, the number of
- * groups written, and the warnings.
- * @throws {SyncFailure} if the sync fails.
- */
-export async function sync(job: Job, runner: Runner, options: SyncOptions, dependencies: SyncDependencies) {
-  const { store } = dependencies
-  const prepared = await prepareSync(job.account_id, options, dependencies, job)
-  const { connection, changes, report, fault, present } = prepared
-  if (fault !== undefined) throw fault
-  const deleted_groups = report.groups_deleted.count
-  return await store.transaction(async (queries) => {
-    options.signal.throwIfAborted()
-    await applyPlan(queries, job.account_id, changes)
-    // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
-    if (!(await holdConnection(queries, connection))) throw connectionChanged()
-    const ended = await runner.end(job, { synced_groups: present, deleted_groups, report }, queries)
-    if (ended === undefined) throw lostJob()
-    return { ended, changed: changes.length - deleted_groups, warnings: report.warnings }
-  })
+async function switchTo(
+  { connection, changes, report, present }: Omit<Awaited<ReturnType<typeof prepareSync>>, 'fault'>,
+  job: Job,
+  runner: Runner,
+  queries: Queries,
+): Promise<Job> {
+  await applyPlan(queries, job.account_id, changes)
+  // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
+  if (!(await holdConnection(queries, connection))) throw connectionChanged()
+  const success = { synced_groups: present, deleted_groups: report.groups_deleted.count, report }
+  const ended = await runner.end(job, success, queries)
+  if (ended === undefined) throw lostJob()
+  return ended
 }
 
 /** The failure of a job that another process ended. */

@@ -64,11 +64,8 @@ export async function requestToken(client_id: string, client_secret: string, pos
 // A shorter token is no secret: it may occur in any text.
 const SHORTEST_SECRET = 8
 
-/** Whether JSON has the secret, in any spelling: some writers escape HTML characters, such as the = of Base64. */
-export function repeats(json: string, secret: string): boolean {
-  if (secret.length < SHORTEST_SECRET) return false
-  const plain = json.replaceAll(/\\(?:u([\da-f]{4}))?/gi, (_escape, code?: string) =>
-    code === undefined ? '' : String.fromCharCode(Number.parseInt(code, 16)),
-  )
-  return plain.includes(secret)
+/** Whether a text has the longest part of the secret that no writer of JSON escapes, as some do the = of Base64. */
+export function repeats(text: string, secret: string): boolean {
+  const [longest = ''] = secret.split(/[^\w.~-]+/).toSorted((a, b) => b.length - a.length)
+  return longest.length >= SHORTEST_SECRET && text.includes(longest)
 }

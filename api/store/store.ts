@@ -3,6 +3,7 @@
  * (sqlite-store.ts) or a PostgreSQL database (postgres-store.ts), which several processes may share. Both have the
  * tables of migrations/ and run the same queries, with `$1`, `$2` … and common SQL.
  */
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 
 /** How long a request waits for the store, in ms. */
 export const REQUEST_WAIT_MS = 2000
@@ -32,4 +33,27 @@ export interface Store extends Queries {
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /** Waits for pending queries, but not for a silent database, and closes the connections. */
   close(): Promise<void>
+}
+
+/** Rows of one INSERT. */
+const ROWS_PER_STATEMENT = 100
+
+/** Inserts rows of values into `table`, then `after`, such as ON CONFLICT. Other work gets its turn between statements. */
+export async function insertRows(
+  queries: Queries,
+  { table, columns, after = '' }: { readonly table: string; columns: readonly string[]; after?: string },
+  rows: readonly (readonly Value[])[],
+): Promise<void> {
+  for (let first = 0; first < rows.length; first += ROWS_PER_STATEMENT) {
+    const batch = rows.slice(first, first + ROWS_PER_STATEMENT)
+    const places = batch.map((_row, at) =>
+      columns.map((_name, column) => `$${at * columns.length + column + 1}`),
+    )
+    const values = places.map((row) => `(${row.join(', ')})`).join(', ')
+    await queries.query(
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${values} ${after}`,
+      batch.flat(),
+    )
+    await endOfTurn()
+  }
 }

@@ -121,7 +121,6 @@ interface CommandOptions {
   readonly token?: string
   readonly signal?: AbortSignal
   readonly allowDeletions?: boolean
-  readonly note?: (line: string) => void
 }
 
 /** Runs the operator's sync command in this process; resolves to its job. */
@@ -132,7 +131,6 @@ export async function syncByCommand(
     token = DIRECTORY_TOKEN,
     signal = new AbortController().signal,
     allowDeletions = false,
-    note = () => undefined,
   }: CommandOptions = {},
 ) {
   return await syncNow(
@@ -145,7 +143,6 @@ export async function syncByCommand(
       log: memoryLog().log,
       environment: { [TOKEN_VARIABLE]: token },
       syncMs: 60_000,
-      note,
     },
   )
 }
