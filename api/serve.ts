@@ -9,7 +9,6 @@ import type { Settings } from './config.ts'
 import { RANKINGS } from './datasets/rankings.ts'
 import { Bodies } from './datasets/reply.ts'
 import { datasetRoutes } from './datasets/routes.ts'
-import { Catalogue } from './datasets/snapshots/catalogue.ts'
 import { openSnapshots } from './datasets/snapshots/current.ts'
 import { measureDataset } from './datasets/status.ts'
 import { createApp } from './http/app.ts'
@@ -165,20 +164,14 @@ async function openDataset(
   { log, clock }: PartDependencies,
   opened: AsyncDisposableStack,
 ) {
+  const snapshots = await openSnapshots(dataDir, memory, log)
+  opened.defer(() => snapshots.close())
   const bodies = new Bodies()
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
-  const catalogue = new Catalogue(dataDir, log)
-  const views = createViews({ catalogue, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })
-  const snapshots = await openSnapshots({
-    dataDir,
-    memory,
-    catalogue,
-    log,
-    async prepare(snapshot) {
-      await bodies.warm(snapshot, RANKINGS, USUAL)
-      for (const query of USUAL) await views.warm(snapshot, listView('apps'), PAGES.apps, query)
-    },
+  const views = createViews({ snapshots, schedule, clock, origin: publicUrl ?? localUrl(String(port)) })
+  await snapshots.follow(async (snapshot) => {
+    await bodies.warm(snapshot, RANKINGS, USUAL)
+    for (const query of USUAL) await views.warm(listView('apps'), snapshot, PAGES.apps, query)
   })
-  opened.defer(() => snapshots.close())
   return { bodies, schedule, views, snapshots }
 }

@@ -146,25 +146,32 @@ export const RANKINGS = {
 /** The measure that orders each ranking. */
 const MEASURES = { popular: 'total_tokens', trending: 'excess_tokens' } as const
 
+/** Where a page is read: from all apps, or from the candidates. */
+type Source = 'main' | 'fast'
+
+/** The most tokens that an app outside the source may have in the window; null if there is no such app. */
+const UPPER_BOUND: Readonly<Record<Source, string>> = {
+  main: 'NULL',
+  fast: '(SELECT tokens FROM fast.upper_bound($start, $end, $category, $subcategory))',
+}
+
 // Totals are text, since they may exceed 2^63. The count is taken before the page is cut.
-const PAGE = (sort: Sort, schema: 'main' | 'fast') => `
+const PAGE = (sort: Sort, source: Source) => `
   SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
-    CAST(${MEASURES[sort]} AS VARCHAR) AS measure, apps
+    CAST(${MEASURES[sort]} AS VARCHAR) AS measure, apps, CAST(${UPPER_BOUND[source]} AS VARCHAR) AS bound
   FROM (
     SELECT *, count(*) OVER () AS apps
-    FROM ${schema}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+    FROM ${source}.${sort}($start, $end, category := $category, subcategory := $subcategory)
   )
   WHERE rank > $offset AND rank <= $offset + $limit
   ORDER BY rank`
 
-const UPPER_BOUND =
-  'SELECT CAST(tokens AS VARCHAR) AS tokens FROM fast.upper_bound($start, $end, $category, $subcategory)'
-
 const digits = z.string().regex(/^\d+$/)
-const pageSchema = z.array(rankingRowSchema.extend({ measure: digits, apps: z.bigint() }))
-const boundSchema = z.tuple([z.object({ tokens: digits.nullable() })])
+const pageSchema = z.array(
+  rankingRowSchema.extend({ measure: digits, apps: z.bigint(), bound: digits.nullable() }),
+)
 
-/** Rows of a page, each with its measure, tokens or excess tokens, and the number of ranks. */
+/** Rows of a page, each with its measure, tokens or excess tokens, the number of ranks, and the upper bound. */
 type Page = z.infer<typeof pageSchema>
 
 /** Reads one page of a ranking by the macros of the snapshot; `total` is the number of reachable ranks. */
@@ -178,10 +185,16 @@ export async function readRanking(
   const isBeyond = page.length === 0 && query.offset > 0
   const [first] = isBeyond ? await readPage(snapshot, { ...query, limit: 1, offset: 0 }, 'main') : page
   return {
-    rows: page.map(({ measure: _measure, apps: _apps, ...row }) => row),
+    rows: page.map(({ measure: _measure, apps: _apps, bound: _bound, ...row }) => row),
     total: Math.min(Number(first?.apps ?? 0), REACHABLE_RANKS),
   }
 }
+
+/**
+ * Windows of up to this many rows of app_daily are read from all apps at once. Growth over few days is small, so the
+ * candidates often cannot prove the page, and a useless query should cost little in comparison.
+ */
+const FEW_ROWS: Readonly<Record<Sort, number>> = { popular: 25_000, trending: 150_000 }
 
 /**
  * Reads the page from the candidates alone; undefined if that does not prove it. No other app has more tokens than the
@@ -193,38 +206,21 @@ export async function readCandidates(
   query: RankingsQuery,
   ranks: number,
 ): Promise<Page | undefined> {
-  if (!snapshot.hasCandidates || isSmall(snapshot, query)) return undefined
-  const bound = await readUpperBound(snapshot, query)
+  const isSmall = snapshot.rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
+  if (!snapshot.hasCandidates || isSmall) return undefined
   const page = await readPage(snapshot, query, 'fast')
-  if (bound === undefined) return page
+  // An empty page does not show the bound.
+  if (page[0]?.bound === null) return page
   const last = page[query.limit - 1]
-  return last !== undefined && last.apps >= ranks && BigInt(last.measure) > bound ? page : undefined
+  if (last === undefined || last.bound === null || last.apps < ranks) return undefined
+  return BigInt(last.measure) > BigInt(last.bound) ? page : undefined
 }
 
-/**
- * Windows of up to this many rows of app_daily are read from all apps at once. Growth over few days is small, so the
- * candidates often cannot prove the page, and a useless query should cost little in comparison.
- */
-const FEW_ROWS: Readonly<Record<Sort, number>> = { popular: 25_000, trending: 150_000 }
-
-function isSmall({ rowsPerDay }: Snapshot, query: RankingsQuery): boolean {
-  return rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
-}
-
-/** Reads the page from all apps (`main`) or from the candidates (`fast`). */
+/** Reads the page from all apps or from the candidates. */
 export async function readPage(
   { query }: Snapshot,
   { sort, ...values }: RankingsQuery,
-  schema: 'main' | 'fast',
+  source: Source,
 ): Promise<Page> {
-  return pageSchema.parse(await query(PAGE(sort, schema), values))
-}
-
-/** The most tokens that an app outside the candidates may have in the window; undefined if there is no such app. */
-export async function readUpperBound(
-  { query }: Snapshot,
-  { start, end, category, subcategory }: RankingsQuery,
-): Promise<bigint | undefined> {
-  const [{ tokens }] = boundSchema.parse(await query(UPPER_BOUND, { start, end, category, subcategory }))
-  return tokens === null ? undefined : BigInt(tokens)
+  return pageSchema.parse(await query(PAGE(sort, source), values))
 }

@@ -1,6 +1,5 @@
 /** Answers requests for rows of the dataset (CONTRACT 4): limits, 304, HEAD, formats, `as_of`, links, cache. */
 import { createHash } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/rate-limiter.ts'
@@ -62,6 +61,8 @@ interface Representation {
   readonly encoding: Encoding
   /** A descriptive file name, unique over operations, parameters, snapshots and formats. */
   readonly name: string
+  readonly etag: string
+  readonly lastModified: Date
 }
 
 /** The bytes of a representation, and the headers that depend on the rows. */
@@ -72,9 +73,6 @@ interface Made {
 
 /** Bytes of all cached bodies together. */
 const CACHE_BYTES = 64 * 1024 * 1024
-
-/** Query strings whose values are cached: programs repeat the same request. */
-const CACHED_QUERIES = 500
 
 // A pinned reply never changes, but its snapshot may be retracted: caches must revalidate.
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
@@ -110,16 +108,12 @@ export function replyRows(
   { snapshots, bodies, applyLimits }: ReplyDependencies,
   operation: RowsOperation,
 ): Handler {
-  const queries = new LRUCache<string, Given>({
-    max: CACHED_QUERIES,
-    memoMethod: (query) => readParameters(operation.parameters, query),
-  })
   return async (request, reply) => {
     using held = new DisposableStack()
     let found: Representation | undefined
     let refusal: unknown
     try {
-      const given = queries.memo(queryString(request))
+      const given = readParameters(operation.parameters, queryString(request))
       const { as_of, format: named }: { as_of?: string; format?: Format } = given
       const snapshot = held.use(await snapshots.take(as_of, 'clients'))
       const rows = operation.resolve(given, snapshot)
@@ -130,7 +124,7 @@ export function replyRows(
       refusal = error
     }
     const isHead = request.method === 'HEAD'
-    const isUnchanged = found !== undefined && isNotModified(request.headers, validatorsOf(found))
+    const isUnchanged = found !== undefined && isNotModified(request.headers, found)
     // A 304, a HEAD and a request before the first snapshot do not count (CONTRACT 4.5). A 503 from overload does: it
     // is counted before the query.
     const isFree = isHead || isUnchanged || (refusal instanceof ApiError && refusal.status === 503)
@@ -151,23 +145,20 @@ export function replyRows(
 const LONGEST_VALUES = 80
 const HASH_CHARACTERS = 22
 
-function represent(chosen: Omit<Representation, 'name'>): Representation {
-  const { snapshot, operation, rows, format } = chosen
+function represent(
+  chosen: Pick<Representation, 'snapshot' | 'operation' | 'rows' | 'format' | 'encoding'>,
+): Representation {
+  const { snapshot, operation, rows, format, encoding } = chosen
   const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
   const values = Object.values(rows.parameters).join('.').replaceAll(',', '-')
   const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
   const short = values.length > LONGEST_VALUES ? hash() : values
-  return { ...chosen, name: [dataset, short, snapshot.id, format].join('.') }
-}
-
-function validatorsOf({ snapshot, name, encoding }: Representation) {
-  return { etag: encodedTag(name, encoding), lastModified: new Date(snapshot.asOf) }
+  const name = [dataset, short, snapshot.id, format].join('.')
+  return { ...chosen, name, etag: encodedTag(name, encoding), lastModified: new Date(snapshot.asOf) }
 }
 
 /** The headers of a representation, whether sent, unchanged or for HEAD. */
-function headersOf(representation: Representation): Headers {
-  const { etag, lastModified } = validatorsOf(representation)
-  const { name, format, encoding } = representation
+function headersOf({ etag, lastModified, name, format, encoding }: Representation): Headers {
   return {
     ETag: etag,
     'Last-Modified': lastModified.toUTCString(),
@@ -181,11 +172,10 @@ function headersOf(representation: Representation): Headers {
 async function makeBody(representation: Representation): Promise<Made> {
   const { snapshot, operation, rows: requested, format } = representation
   const { rows, total } = await requested.read(snapshot)
-  const { parameters } = requested
-  const { start_date, end_date } = parameters
+  const { start_date, end_date } = requested.parameters
   const meta = { as_of: snapshot.asOf, start_date, end_date, version: DATASET_VERSION }
   const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
-  const metadata = { ...meta, ...parameters, ...licence }
+  const metadata = { ...meta, ...requested.parameters, ...licence }
   return {
     body: FORMATS[format].encode({ columns: operation.columns, rows, meta, metadata }),
     headers: {

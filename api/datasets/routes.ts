@@ -11,68 +11,50 @@ import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts
 import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import type { Clock, Handler } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
-import { BINARY, fault, type Operation, type ReplyDescription } from '../openapi/operation.ts'
+import { BINARY, fault, type Operation } from '../openapi/operation.ts'
 import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { FORMATS } from './formats.ts'
-import { MODELS } from './models.ts'
 import { RANKINGS } from './rankings.ts'
 import { replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
-import { SERIES } from './series.ts'
+import { MODELS, SERIES } from './series.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import { LIST_PARAMETERS, listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
 import { datasetStatus, statusSchema } from './status.ts'
 
-const META = rankingMetaSchema.meta({ id: 'RankingMeta' })
-const SNAPSHOT = snapshotEntrySchema.meta({ id: 'Snapshot' })
-const LIST = z
-  .strictObject({
-    data: z.array(SNAPSHOT),
-    total_count: z.int().nonnegative(),
-    retracted: z.array(retractionSchema.meta({ id: 'Retraction' })),
-  })
-  .meta({ id: 'SnapshotList' })
-
-const json = (schema: z.ZodType) => ({ 'application/json': schema })
-
-const META_EXAMPLE = {
-  as_of: '2026-11-20T02:00:00Z',
-  start_date: '2026-10-21',
-  end_date: '2026-11-19',
-  version: 'v1',
+interface DatasetDependencies extends ReplyDependencies {
+  readonly clock: Clock
+  readonly schedule: CronSchedule
 }
 
-const INVALID = fault('Invalid parameters; `error.metadata.parameters` lists each with its allowed values.')
-const GONE = fault(
-  'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
-)
-const UNKNOWN = fault('There is no such snapshot, or no such file in it.')
-const NONE_YET = fault('No snapshot has been published yet, or the published one cannot be opened.', [
-  'Retry-After',
-])
-const TO_THE_NEWEST: ReplyDescription = {
-  description: 'From `latest` to the newest.',
-  headers: ['Location', 'Cache-Control'],
-}
-const UNCHANGED: ReplyDescription = {
-  description: 'Unchanged since the sent tag.',
-  headers: ['ETag', 'Cache-Control', 'Link'],
+export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDependencies): readonly Route[] {
+  const { snapshots } = dependencies
+  const file = snapshotFile(snapshots)
+  return [
+    ...ROWS.map((described) => rowsRoute(dependencies, described)),
+    openRoute(SNAPSHOTS_PATH, listSnapshots(snapshots), OPERATIONS.list),
+    openRoute(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), OPERATIONS.one),
+    openRoute(`${SNAPSHOTS_PATH}/:id/:file`, file, OPERATIONS.file),
+    openRoute(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, OPERATIONS.month),
+    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), OPERATIONS.status),
+  ]
 }
 
-const PARQUET = 'application/vnd.apache.parquet'
-const FILE_TYPES = [
-  'application/octet-stream',
-  PARQUET,
-  'text/csv',
-  'application/ld+json',
-  'text/markdown',
-  'text/plain',
-]
+function openRoute(path: string, handle: Handler, operation: Omit<Operation, 'tag'>): Route {
+  return { method: 'GET', access: 'open', path, handle, operation: { tag: 'dataset', ...operation } }
+}
 
-const id = z
-  .string()
-  .meta({ description: 'Identifier of a snapshot, or `latest`.', examples: ['20261120T020000Z', 'latest'] })
-const fileName = (...examples: string[]) => z.string().meta({ description: 'Name of the file.', examples })
+/** A route of rows: it needs a key of any kind, and all share the key's limits. */
+function rowsRoute(
+  dependencies: ReplyDependencies,
+  { rows, name, row, example, ...described }: RowsDescription,
+) {
+  const { path, parameters: query } = rows
+  const replies = rowsReplies(name, row, example)
+  const operation = { tag: 'dataset', ...described, query, replies } as const
+  const handle = replyRows(dependencies, rows)
+  return { method: 'GET', access: 'any', limited: true, path, handle, operation } as const
+}
 
 interface RowsDescription extends Pick<Operation, 'id' | 'summary' | 'description'> {
   readonly rows: RowsOperation
@@ -91,13 +73,7 @@ const ROWS: readonly RowsDescription[] = [
       'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
     name: 'AppRanking',
     row: rankingRowSchema,
-    example: {
-      app_id: 123,
-      app_name: 'Example',
-      rank: 1,
-      total_requests: 456,
-      total_tokens: '789',
-    },
+    example: { app_id: 123, app_name: 'Example', rank: 1, total_requests: 456, total_tokens: '789' },
   },
   {
     rows: SERIES,
@@ -129,104 +105,19 @@ const ROWS: readonly RowsDescription[] = [
   },
 ]
 
-/** The operations without rows. */
-const OPERATIONS = {
-  list: {
-    id: 'listSnapshots',
-    summary: 'The snapshots, newest first',
-    query: LIST_PARAMETERS,
-    replies: {
-      '200': {
-        description: 'Days, row counts and files of each; its monthly files are at its `url`.',
-        headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
-        content: json(LIST),
-      },
-      '304': UNCHANGED,
-      '400': INVALID,
-    },
-  },
-  one: {
-    id: 'getSnapshot',
-    summary: 'One snapshot',
-    path: { id },
-    replies: {
-      '200': {
-        description: 'Its days, row counts and files.',
-        headers: ['ETag', 'Cache-Control', 'Link'],
-        content: json(z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' })),
-      },
-      '302': TO_THE_NEWEST,
-      '304': UNCHANGED,
-      '404': UNKNOWN,
-      '410': GONE,
-      '503': NONE_YET,
-    },
-  },
-  file: {
-    id: 'getSnapshotFile',
-    summary: 'A file of a snapshot, whole or in ranges of bytes',
-    path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
-    replies: fileReplies(FILE_TYPES),
-  },
-  month: {
-    id: 'getSnapshotMonth',
-    summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
-    path: {
-      id,
-      table: z.enum(MONTHLY_TABLES).describe('Name of the table.'),
-      file: fileName('month=2026-08.parquet'),
-    },
-    replies: fileReplies([PARQUET]),
-  },
-  status: {
-    id: 'getStatus',
-    summary: 'How fresh the dataset is',
-    replies: {
-      '200': {
-        description: 'Times, days missing, next run.',
-        content: json(statusSchema.meta({ id: 'Status' })),
-      },
-    },
-  },
-} satisfies Readonly<Record<string, Omit<Operation, 'tag'>>>
-
-interface DatasetDependencies extends ReplyDependencies {
-  readonly clock: Clock
-  readonly schedule: CronSchedule
+const META = rankingMetaSchema.meta({ id: 'RankingMeta' })
+const EXAMPLE_META = {
+  as_of: '2026-11-20T02:00:00Z',
+  start_date: '2026-10-21',
+  end_date: '2026-11-19',
+  version: 'v1',
 }
 
-export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDependencies): readonly Route[] {
-  const { snapshots } = dependencies
-  const file = snapshotFile(snapshots)
-  return [
-    ...ROWS.map((described) => rowsRoute(dependencies, described)),
-    openRoute(SNAPSHOTS_PATH, listSnapshots(snapshots), OPERATIONS.list),
-    openRoute(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), OPERATIONS.one),
-    openRoute(`${SNAPSHOTS_PATH}/:id/:file`, file, OPERATIONS.file),
-    openRoute(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, OPERATIONS.month),
-    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), OPERATIONS.status),
-  ]
-}
-
-function openRoute(path: string, handle: Handler, operation: Omit<Operation, 'tag'>): Route {
-  return { method: 'GET', access: 'open', path, handle, operation: { tag: 'dataset', ...operation } }
-}
-
-/** A route of rows: it needs a key of any kind, and all share the key's limits. */
-function rowsRoute(
-  dependencies: ReplyDependencies,
-  { rows, name, row, example, ...described }: RowsDescription,
-): Route {
-  const { path, parameters: query } = rows
-  return {
-    method: 'GET',
-    access: 'any',
-    limited: true,
-    path,
-    handle: replyRows(dependencies, rows),
-    operation: { tag: 'dataset', ...described, query, replies: rowsReplies(name, row, example) },
-  }
-}
+const INVALID = fault('Invalid parameters; `error.metadata.parameters` lists each with its allowed values.')
+const GONE = fault(
+  'The snapshot was retracted or pruned; the message has the reason and the nearest retained one.',
+)
+const NONE_YET = 'No snapshot has been published yet, or the published one cannot be opened.'
 
 /** The replies of an operation that returns rows; `name` is that of a row. */
 function rowsReplies(name: string, row: z.ZodType, example: object): Operation['replies'] {
@@ -242,40 +133,111 @@ function rowsReplies(name: string, row: z.ZodType, example: object): Operation['
         [FORMATS.parquet.mediaType]: BINARY,
         [FORMATS.arrow.mediaType]: BINARY,
       },
-      example: { data: [example], meta: META_EXAMPLE },
+      example: { data: [example], meta: EXAMPLE_META },
     },
     '304': { description: 'Unchanged since the sent tag or time.', headers: cached },
     '400': INVALID,
     '406': fault('None of the types in `Accept` exists; `error.metadata.available` lists the types.'),
     '410': GONE,
-    '503': {
-      ...NONE_YET,
-      description: `${NONE_YET.description} Also while there are too many requests at once.`,
-    },
+    '503': fault(`${NONE_YET} Also while there are too many requests at once.`, ['Retry-After']),
   }
 }
 
+const SNAPSHOT = snapshotEntrySchema.meta({ id: 'Snapshot' })
+const LIST = z.strictObject({
+  data: z.array(SNAPSHOT),
+  total_count: z.int().nonnegative(),
+  retracted: z.array(retractionSchema.meta({ id: 'Retraction' })),
+})
+
+/** What addresses below one snapshot answer beside its content. */
+const OF_SNAPSHOT: Operation['replies'] = {
+  '302': { description: 'From `latest` to the newest.', headers: ['Location', 'Cache-Control'] },
+  '404': fault('There is no such snapshot, or no such file in it.'),
+  '410': GONE,
+  '503': fault(NONE_YET, ['Retry-After']),
+}
+const UNCHANGED: Operation['replies'] = {
+  '304': { description: 'Unchanged since the sent tag.', headers: ['ETag', 'Cache-Control', 'Link'] },
+}
+
+const json = (schema: z.ZodType) => ({ 'application/json': schema })
+const id = z
+  .string()
+  .meta({ description: 'Identifier of a snapshot, or `latest`.', examples: ['20261120T020000Z', 'latest'] })
+const fileName = (...examples: string[]) => z.string().meta({ description: 'Name of the file.', examples })
+const PARQUET = FORMATS.parquet.mediaType
+const TEXTS = ['text/csv', 'application/ld+json', 'text/markdown', 'text/plain']
+
+/** The operations without rows. */
+const OPERATIONS = {
+  list: {
+    id: 'listSnapshots',
+    summary: 'The snapshots, newest first',
+    query: LIST_PARAMETERS,
+    replies: {
+      '200': {
+        description: 'Days, row counts and files of each; its monthly files are at its `url`.',
+        headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
+        content: json(LIST.meta({ id: 'SnapshotList' })),
+      },
+      '400': INVALID,
+      ...UNCHANGED,
+    },
+  },
+  one: {
+    id: 'getSnapshot',
+    summary: 'One snapshot',
+    path: { id },
+    replies: {
+      '200': {
+        description: 'Its days, row counts and files.',
+        headers: ['ETag', 'Cache-Control', 'Link'],
+        content: json(z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' })),
+      },
+      ...UNCHANGED,
+      ...OF_SNAPSHOT,
+    },
+  },
+  file: {
+    id: 'getSnapshotFile',
+    summary: 'A file of a snapshot, whole or in ranges of bytes',
+    path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
+    replies: fileReplies('application/octet-stream', PARQUET, ...TEXTS),
+  },
+  month: {
+    id: 'getSnapshotMonth',
+    summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
+    path: {
+      id,
+      table: z.enum(MONTHLY_TABLES).describe('Name of the table.'),
+      file: fileName('month=2026-08.parquet'),
+    },
+    replies: fileReplies(PARQUET),
+  },
+  status: {
+    id: 'getStatus',
+    summary: 'How fresh the dataset is',
+    replies: {
+      '200': {
+        description: 'Times, days missing, next run.',
+        content: json(statusSchema.meta({ id: 'Status' })),
+      },
+    },
+  },
+} satisfies Readonly<Record<string, Omit<Operation, 'tag'>>>
+
 /** Replies for a file of these types, whole or in byte ranges: for clients every type is bytes. */
-function fileReplies(types: readonly string[]): Operation['replies'] {
+function fileReplies(...types: readonly string[]): Operation['replies'] {
   const headers = ['ETag', 'Last-Modified', 'Cache-Control', 'Repr-Digest', 'Link'] as const
   const content = Object.fromEntries(types.map((type) => [type, BINARY]))
+  const range = [...headers, 'Accept-Ranges', 'Content-Range'] as const
   return {
-    '200': {
-      description: 'The file, which never changes.',
-      headers: [...headers, 'Accept-Ranges'],
-      content,
-    },
-    '206': {
-      description: 'The requested range.',
-      headers: [...headers, 'Accept-Ranges', 'Content-Range'],
-      content,
-    },
-    '302': TO_THE_NEWEST,
+    '200': { description: 'The file, which never changes.', headers: [...headers, 'Accept-Ranges'], content },
+    '206': { description: 'The requested range.', headers: range, content },
     '304': { description: 'Unchanged.', headers },
-    '404': UNKNOWN,
-    '410': GONE,
     '412': fault('The file is not what `If-Match` or `If-Unmodified-Since` names.'),
     '416': fault('The range is outside the file.', ['Content-Range']),
-    '503': NONE_YET,
+    ...OF_SNAPSHOT,
   }
 }

@@ -1,7 +1,13 @@
-/** GET /datasets/app-rankings/daily (CONTRACT 4.6): the usage of some apps by day. */
+/** The series by day (CONTRACT 4.6): of some apps, app-rankings/daily, and of the models with the most tokens, rankings-daily. */
 import { z } from 'zod'
 import { addDays } from '../../pipeline/contract/calendar.ts'
-import { SERIES_COLUMNS, seriesRowSchema, type SeriesRow } from '../../pipeline/contract/dataset.ts'
+import {
+  MODEL_COLUMNS,
+  modelRowSchema,
+  SERIES_COLUMNS,
+  seriesRowSchema,
+  type SeriesRow,
+} from '../../pipeline/contract/dataset.ts'
 import {
   asInteger,
   invalidParameter,
@@ -9,7 +15,7 @@ import {
   type ParameterTable,
   type Values,
 } from '../http/query-parameters.ts'
-import { SERIES_PATH } from '../paths.ts'
+import { MODEL_RANKING_PATH, SERIES_PATH } from '../paths.ts'
 import { PARAMETERS } from './rankings.ts'
 import type { RowsOperation } from './reply.ts'
 import type { Snapshot } from './snapshots/facts.ts'
@@ -28,6 +34,8 @@ const idSchema = z
   .transform(BigInt)
   .refine((id) => id <= MAX_ID)
 
+const { start_date, end_date, as_of, format } = PARAMETERS
+
 /** Every parameter with its check; limit and offset count days. */
 const SERIES_PARAMETERS = {
   app_id: {
@@ -40,12 +48,12 @@ const SERIES_PARAMETERS = {
     most: MAX_APPS,
     required: true,
   },
-  start_date: PARAMETERS.start_date,
-  end_date: PARAMETERS.end_date,
+  start_date,
+  end_date,
   limit: wholeNumber(1, MAX_DAYS, MAX_DAYS, 'Days of the page.'),
   offset: wholeNumber(0, MAX_OFFSET, 0, 'Days of the window to skip.'),
-  as_of: PARAMETERS.as_of,
-  format: PARAMETERS.format,
+  as_of,
+  format,
 } as const satisfies ParameterTable
 
 export const SERIES = {
@@ -57,10 +65,8 @@ export const SERIES = {
     const { limit = SERIES_PARAMETERS.limit.default, offset = SERIES_PARAMETERS.offset.default } = sent
     const { start, end } = resolveWindow(sent, dataThrough)
     const total = daysOf({ start, end })
-    const page = {
-      start: addDays(start, offset),
-      end: addDays(start, Math.min(offset + limit, total) - 1),
-    }
+    const last = addDays(start, Math.min(offset + limit, total) - 1)
+    const page = { start: addDays(start, offset), end: last }
     // The same apps in another order are the same request.
     const apps = [...new Set(sent.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
     return {
@@ -113,3 +119,24 @@ async function readSeries(
   }
   return daysSchema.parse(await query(DAYS, { apps, start, end }))
 }
+
+// The order of the macro is that of the rule.
+const MODEL_DAYS = `
+  SELECT CAST(date AS VARCHAR) AS date, model_permaslug, CAST(total_tokens AS VARCHAR) AS total_tokens
+  FROM daily_models($start, $end)`
+
+const modelDaysSchema = z.array(modelRowSchema)
+
+/** A day has few rows, so there are no pages. */
+export const MODELS = {
+  path: MODEL_RANKING_PATH,
+  parameters: { start_date, end_date, as_of, format },
+  columns: MODEL_COLUMNS,
+  resolve(given, { dataThrough }) {
+    const { start, end } = resolveWindow(given, dataThrough)
+    const read = async ({ query }: Snapshot) => {
+      return { rows: modelDaysSchema.parse(await query(MODEL_DAYS, { start, end })) }
+    }
+    return { parameters: { start_date: start, end_date: end }, read }
+  },
+} satisfies RowsOperation

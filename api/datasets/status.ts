@@ -94,43 +94,33 @@ export function isStale(dataThrough: string | undefined, schedule: CronSchedule,
 
 const secondsOf = (time: string | undefined) => (time === undefined ? 0 : Date.parse(time) / 1000)
 
-/** The metrics with their values. */
-const GAUGES: readonly (readonly [name: string, help: string, value: (snapshots: Snapshots) => number])[] = [
-  [
-    'dataset_snapshot_timestamp_seconds',
-    'Time the served snapshot was computed (as_of), Unix time; 0 without a snapshot.',
-    (snapshots) => secondsOf(snapshots.current()?.asOf),
-  ],
-  [
-    'dataset_data_through_timestamp_seconds',
-    'Start of the last completed UTC day in the dataset, Unix time; 0 without a snapshot.',
-    (snapshots) => secondsOf(snapshots.current()?.dataThrough),
-  ],
-  [
-    'dataset_days_missing',
-    'Days inside the dataset without delivered usage.',
-    (snapshots) => snapshots.current()?.daysMissing.length ?? 0,
-  ],
-  [
-    'dataset_degraded',
-    '1 while the newest snapshot cannot be served, else 0.',
-    (snapshots) => Number(snapshots.fault() !== undefined),
-  ],
-  [
-    'dataset_faults',
-    'Damaged published files and unreadable records; /status lists them.',
-    ({ catalogue }) => catalogue.read().faults.length,
-  ],
-]
-
 /** Keeps the metrics of the dataset in `registry`. */
 export function measureDataset(registry: Registry, snapshots: Snapshots): void {
-  for (const [name, help, value] of GAUGES) {
-    const gauge: Gauge = new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect: () => gauge.set(value(snapshots)),
-    })
+  const measure = (name: string, help: string, value: () => number) => {
+    const registers = [registry]
+    const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(value()) })
   }
+  measure(
+    'dataset_snapshot_timestamp_seconds',
+    'Time the served snapshot was computed (as_of), Unix time; 0 without a snapshot.',
+    () => secondsOf(snapshots.current()?.asOf),
+  )
+  measure(
+    'dataset_data_through_timestamp_seconds',
+    'Start of the last completed UTC day in the dataset, Unix time; 0 without a snapshot.',
+    () => secondsOf(snapshots.current()?.dataThrough),
+  )
+  measure(
+    'dataset_days_missing',
+    'Days inside the dataset without delivered usage.',
+    () => snapshots.current()?.daysMissing.length ?? 0,
+  )
+  measure('dataset_degraded', '1 while the newest snapshot cannot be served, else 0.', () =>
+    Number(snapshots.fault() !== undefined),
+  )
+  measure(
+    'dataset_faults',
+    'Damaged published files and unreadable records; /status lists them.',
+    () => snapshots.catalogue.read().faults.length,
+  )
 }

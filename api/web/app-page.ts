@@ -10,7 +10,7 @@ import { ApiError } from '../http/errors.ts'
 import { APPS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import { chartFigure, figure, renderDocument } from './document.ts'
-import { address, HTML, html, type Html } from './html.ts'
+import { address, HTML, markup, table, type Html } from './html.ts'
 import type { View } from './views.ts'
 
 const daysSchema = z.array(seriesRowSchema.omit({ app_id: true, app_name: true }))
@@ -65,7 +65,7 @@ async function readApp(snapshot: Snapshot, id: string, weeks: readonly DateWindo
 export const historyFile: View = {
   contentType: FORMATS.csv.contentType,
   parameters: { as_of: PARAMETERS.as_of },
-  async make({ snapshot }, _given, id) {
+  async make({ snapshot, id }) {
     const { app_id: _id, app_name: _name, ...columns } = SERIES_COLUMNS
     const { days } = await readApp(snapshot, id)
     return csvText({ columns, rows: days ?? [] })
@@ -78,8 +78,8 @@ const WEEK_DAYS = 7
 export const appView: View = {
   contentType: HTML,
   parameters: { as_of: PARAMETERS.as_of },
-  async make(context, given, id) {
-    const { snapshot } = context
+  async make(context, given) {
+    const { snapshot, id } = context
     const { as_of }: { as_of?: string } = given
     const weeks = Array.from({ length: WEEKS }, (_, index) =>
       windowUpTo(addDays(snapshot.dataThrough, -WEEK_DAYS * index), WEEK_DAYS),
@@ -91,10 +91,10 @@ export const appView: View = {
       description: `Tokens and requests of ${app.name} by day, and its ranks by week. ${snapshot.attribution}`,
       source: history,
       context,
-      main: html`${chartFigure(history, `Tokens per day of ${app.name}`)}
+      main: markup`${chartFigure(history, `Tokens per day of ${app.name}`)}
         <section>
           <p>
-            ${app.tags.map((tag) => html`<a href="${address('/', { category: tag, as_of })}">${tag}</a> · `)}
+            ${app.tags.map((tag) => markup`<a href="${address('/', { category: tag, as_of })}">${tag}</a> · `)}
             ${totals(app)}
           </p>
           ${weeksTable(app)}
@@ -109,31 +109,20 @@ export const appView: View = {
 
 function totals({ days }: App): Html {
   const [first] = days ?? []
-  if (days === null || first === undefined) return html`no usage of this app is part of the data`
+  if (days === null || first === undefined) return markup`no usage of this app is part of the data`
   const tokens = days.reduce((sum, { total_tokens }) => sum + BigInt(total_tokens), 0n)
   const requests = days.reduce((sum, day) => sum + day.requests, 0n)
-  return html`first day ${first.day} · ${figure(tokens, 'tokens')} tokens and ${figure(requests, 'requests')}
+  return markup`first day ${first.day} · ${figure(tokens, 'tokens')} tokens and ${figure(requests, 'requests')}
   requests`
 }
 
 function weeksTable({ weeks }: App): Html {
-  return html`<table>
-    <thead>
-      <tr>
-        <th scope="col">Week</th>
-        <th scope="col" class="n">Popular</th>
-        <th scope="col" class="n">Trending</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${weeks?.map(
-        ({ start, end, popular, trending }) =>
-          html`<tr>
-            <th scope="row">${describeRange({ from: start, to: end })}</th>
-            <td class="n">${popular ?? '–'}</td>
-            <td class="n">${trending ?? '–'}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`
+  return table(
+    [
+      { head: 'Week', isName: true, show: ({ start, end }) => describeRange({ from: start, to: end }) },
+      { head: 'Popular', kind: 'n', show: ({ popular }) => popular ?? '–' },
+      { head: 'Trending', kind: 'n', show: ({ trending }) => trending ?? '–' },
+    ],
+    weeks ?? [],
+  )
 }

@@ -9,7 +9,7 @@ import type { ApiError } from '../http/errors.ts'
 import { beginError, sendBody } from '../http/respond.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { assetAddress } from './assets.ts'
-import { address, DOCUMENT_HEADERS, html, HTML, raw, type Html } from './html.ts'
+import { address, DOCUMENT_HEADERS, HTML, markup, raw, type Html } from './html.ts'
 import type { View, ViewContext } from './views.ts'
 
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
@@ -18,7 +18,7 @@ const SHORT = new Intl.NumberFormat('en', { notation: 'compact', ...THREE })
 /** Three digits and a unit, `48.3T`, with every digit on hover; below 1000 every digit. */
 export function figure(value: bigint, unit: string): Html {
   const short = value < 1000n ? grouped(value) : SHORT.format(value)
-  return html`<span title="${grouped(value)} ${unit}">${short}</span>`
+  return markup`<span title="${grouped(value)} ${unit}">${short}</span>`
 }
 
 interface PageDocument {
@@ -44,36 +44,36 @@ interface PageDocument {
 /** The whole document, complete without a script except for the chart. */
 export function renderDocument(page: PageDocument): string {
   const { title, heading = title, context, controls, main, foot } = page
-  return `<!doctype html>\n${
-    html`<html lang="en">
-      ${head(page)}
-      <body>
-        <header>
-          <h1><bdi>${heading}</bdi></h1>
-          ${context === undefined ? null : firstLine(context, page)}
-        </header>
-        ${controls}
-        <main>${main}</main>
-        <footer>
-          ${foot}
-          <p>
-            <a href="/">Rankings</a> · <a href="${SNAPSHOTS_PATH}">All files</a> ·
-            <a href="${METHOD_PATH}">Method</a> · <a href="${REFERENCE_PATH}">API</a> ·
-            <a href="${STATUS_PATH}">Status</a> · <a href="${FEED_PATH}">Feed</a> ·
-            <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>
-          </p>
-          <p>
-            ${context && `${context.snapshot.attribution}.`} ${context?.snapshot.sources}
-            ${COMPARABILITY_NOTE}
-          </p>
-        </footer>
-      </body>
-    </html>`.html
-  }`
+  const document = markup`<!doctype html>
+<html lang="en">
+  ${head(page)}
+  <body>
+    <header>
+      <h1><bdi>${heading}</bdi></h1>
+      ${context && firstLine(context, page)}
+    </header>
+    ${controls}
+    <main>${main}</main>
+    <footer>
+      ${foot}
+      <p>
+        <a href="/">Rankings</a> · <a href="${SNAPSHOTS_PATH}">All files</a> · <a href="${METHOD_PATH}">Method</a> ·
+        <a href="${REFERENCE_PATH}">API</a> · <a href="${STATUS_PATH}">Status</a> · <a href="${FEED_PATH}">Feed</a> ·
+        <a rel="license" href="${LICENCE.url}">CC BY 4.0</a>
+      </p>
+      <p>
+        ${context && `${context.snapshot.attribution}.`} ${context?.snapshot.sources} ${COMPARABILITY_NOTE}
+      </p>
+    </footer>
+  </body>
+</html>`
+  return document.html
 }
 
 function head({ title, description, source, context }: PageDocument): Html {
-  return html`<head>
+  const chart = markup`<link rel="preload" as="fetch" crossorigin href="${source}" />
+    <script defer src="${assetAddress('/assets/chart.js')}"></script>`
+  return markup`<head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${title} · App rankings</title>
@@ -83,14 +83,9 @@ function head({ title, description, source, context }: PageDocument): Html {
     <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
-    ${
-      source === undefined
-        ? null
-        : html`<link rel="preload" as="fetch" crossorigin href="${source}" />
-            <script defer src="${assetAddress('/assets/chart.js')}"></script>`
-    }
+    ${source !== undefined && chart}
     <script defer src="${assetAddress('/assets/page.js')}"></script>
-    ${context === undefined ? null : structuredData(context)}
+    ${context && structuredData(context)}
   </head>`
 }
 
@@ -104,20 +99,21 @@ function firstLine(context: ViewContext, { controls, path = '/', kept, q }: Page
   const home = address('/', { as_of: isCurrent ? null : asOf })
   const badge = isCurrent ? (isStale ? `ends ${dataThrough}` : '') : 'an earlier snapshot'
   const isSample = sources?.includes(SAMPLE) === true
-  return html`<p>
-      ${controls === undefined ? html`<a href="${home}">Rankings</a> · ` : null} Data through
+  return markup`<p>
+      ${controls === undefined && markup`<a href="${home}">Rankings</a> · `} Data through
       <time>${dataThrough}</time>, snapshot
       <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time>
-      <strong>${isSample ? 'sample data' : null} ${badge}</strong>
+      <strong>${isSample && 'sample data'} ${badge}</strong>
     </p>
     <form id="search" action="${path}" role="search">
-      ${kept} ${isCurrent ? null : html`<input type="hidden" name="as_of" value="${asOf}" />`}
+      ${kept} ${!isCurrent && markup`<input type="hidden" name="as_of" value="${asOf}" />`}
       <input type="search" name="q" value="${q}" placeholder="Find by name ( / )" aria-label="Find by name" />
     </form>`
 }
 
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
-function structuredData({ snapshot, publisher, origin }: ViewContext): Html {
+function structuredData({ snapshot, entries, origin }: ViewContext): Html {
+  const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
   const url = `${origin}${SNAPSHOTS_PATH}/${snapshot.id}`
   const dataset = {
     '@context': 'https://schema.org',
@@ -140,9 +136,7 @@ function structuredData({ snapshot, publisher, origin }: ViewContext): Html {
   }
   // `<` could end the script early.
   const text = JSON.stringify(dataset).replaceAll('<', String.raw`\u003c`)
-  return html`<script type="application/ld+json">
-    ${raw(text)}
-  </script>`
+  return markup`<script type="application/ld+json">${raw(text)}</script>`
 }
 
 const METHOD = raw(readFileSync(new URL('assets/method.html', import.meta.url), 'utf8'))
@@ -159,7 +153,7 @@ export const methodView: View = {
 
 /** The canvas of a chart, which the script draws from `source`, and where it is read out. */
 export function chartFigure(source: string, label: string): Html {
-  return html`<figure data-source="${source}">
+  return markup`<figure data-source="${source}">
     <div><canvas tabindex="0" role="img" aria-label="${label}"></canvas></div>
     <figcaption aria-live="polite"></figcaption>
     <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
@@ -172,10 +166,10 @@ const TITLES: Readonly<Record<number, string>> = {
   410: 'This snapshot is gone',
   503: 'Not available yet',
 }
-const RANKINGS = html`<a href="/">The rankings</a> have every choice.`
+const RANKINGS = markup`<a href="/">The rankings</a> have every choice.`
 const REMEDIES: Readonly<Record<number, Html>> = {
-  410: html`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
-  503: html`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
+  410: markup`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
+  503: markup`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
 }
 
 /** Whether the request prefers HTML, as browsers do; programs get the envelope of CONTRACT 3. */
@@ -186,7 +180,7 @@ export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
 /** Ends the reply with a page that shows the error and links onward. */
 export function sendErrorPage(reply: Reply, fault: ApiError): void {
   const title = TITLES[fault.status] ?? 'Something is wrong'
-  const main = html`<p>${fault.message.replace(/\.?$/, '.')}</p>
+  const main = markup`<p>${fault.message.replace(/\.?$/, '.')}</p>
     <p>${REMEDIES[fault.status] ?? RANKINGS}</p>`
   beginError(reply, fault)
   reply.set(DOCUMENT_HEADERS)

@@ -16,12 +16,12 @@ export const DOCUMENT_HEADERS = {
 /** Control characters except white space: HTML and XML forbid them, literally and as references. */
 const FORBIDDEN = /(?![\t\n])\p{Cc}/gu
 
-/** A piece of HTML; only `html` and `raw` create it. */
+/** A piece of HTML; only `markup` and `raw` create it. */
 export interface Html {
   readonly html: string
 }
 
-type Piece = Html | string | number | bigint | null | undefined | readonly Piece[]
+export type Piece = Html | string | number | bigint | boolean | null | undefined | readonly Piece[]
 
 const ESCAPES: Record<string, string> = {
   '&': '&amp;',
@@ -31,8 +31,8 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** Builds HTML; null and undefined are omitted, lists are joined. */
-export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
+/** Builds HTML; null, undefined and false are omitted, lists are joined. */
+export function markup(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
   return raw(strings.reduce((built, part, index) => built + render(pieces[index - 1]) + part))
 }
 
@@ -42,7 +42,7 @@ export function raw(text: string): Html {
 }
 
 function render(piece: Piece): string {
-  if (piece === null || piece === undefined) return ''
+  if (piece === null || piece === undefined || piece === false) return ''
   if (typeof piece === 'object') return 'html' in piece ? piece.html : piece.map(render).join('')
   return String(piece)
     .replaceAll(FORBIDDEN, '\u{fffd}')
@@ -55,4 +55,34 @@ type Given = Readonly<Record<string, string | number | null | undefined>>
 export function address(path: string, parameters: Given): string {
   const given = Object.entries(parameters).flatMap(([name, value]) => (value ? [[name, String(value)]] : []))
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`
+}
+
+/** A column of a table. */
+export interface Column<Row> {
+  readonly head: string
+  readonly show: (row: Row) => Piece
+  /** Classes: `n` aligns numbers, `soft` is paler, `wide` is left out on narrow windows, `tags` is cut. */
+  readonly kind?: string
+  /** The whole text of a cell that may be cut. */
+  readonly title?: (row: Row) => string
+  /** Whether its cells name their rows. */
+  readonly isName?: boolean
+}
+
+/** A table; `subject` is what its rows are, for the script. */
+export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], subject?: string): Html {
+  const cell = ({ show, kind = '', title, isName = false }: Column<Row>, row: Row) => {
+    const attributes = markup`class="${kind}" ${title && markup`title="${title(row)}"`}`
+    return isName
+      ? markup`<th scope="row" ${attributes}>${show(row)}</th>`
+      : markup`<td ${attributes}>${show(row)}</td>`
+  }
+  return markup`<table ${subject && markup`data-subject="${subject}"`}>
+    <thead>
+      <tr>${columns.map(({ head, kind = '' }) => markup`<th scope="col" class="${kind}">${head}</th>`)}</tr>
+    </thead>
+    <tbody>
+      ${rows.map((row) => markup`<tr>${columns.map((column) => cell(column, row))}</tr>\n`)}
+    </tbody>
+  </table>`
 }

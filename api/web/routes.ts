@@ -43,7 +43,7 @@ export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies
       publicUrl ?? localUrl(String(port)),
       (request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`,
     ),
-    ...Object.fromEntries(Object.entries(pages).map(([path, view]) => [path, views.serve(snapshots, view)])),
+    ...Object.fromEntries(Object.entries(pages).map(([path, view]) => [path, views.serve(view)])),
   }
   const routes = Object.entries(handlers).map(([path, handle]): Route => {
     return { method: 'GET', access: 'open', path, cors: path === FEED_PATH, handle }

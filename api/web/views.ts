@@ -1,8 +1,9 @@
 /** Views of a snapshot for people, as bytes: rendered once for concurrent requests, then cached (CONTRACT 4.6). */
 import { createHash } from 'node:crypto'
-import type { Catalogue, SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
+import { SOON_STALE } from '../datasets/snapshots/files.ts'
 import { isStale } from '../datasets/status.ts'
 import { clientDisconnected, type Clock, type Handler } from '../http/call.ts'
 import {
@@ -19,6 +20,9 @@ import { queryString, sendBody } from '../http/respond.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { DOCUMENT_HEADERS, HTML } from './html.ts'
 
+/** Values of parameters by name, without defaults. */
+type Given = Readonly<Record<string, unknown>>
+
 /** The inputs of a view beside its parameters. */
 export interface ViewContext {
   readonly snapshot: Snapshot
@@ -27,93 +31,82 @@ export interface ViewContext {
   readonly isStale: boolean
   /** All retained snapshots, newest first. */
   readonly entries: readonly SnapshotEntry[]
-  readonly publisher: string
   /** Public origin of the service, as far as it is known. */
   readonly origin: string
+  /** The last part of the path, for views with one. */
+  readonly id: string
 }
-
-/** Values of parameters by name, without defaults. */
-type Given = Readonly<Record<string, unknown>>
 
 /** A page or a file. */
 export interface View {
   readonly contentType: string
   /** Its parameters; `as_of` chooses the snapshot. */
   readonly parameters: ParameterTable
-  /**
-   * @param id the last part of its path, for views with one.
-   * @throws {ApiError} for an invalid request, or if the snapshot lacks the requested thing.
-   */
-  readonly make: (context: ViewContext, given: Given, id: string) => Promise<string> | string
-}
-
-export interface Views {
-  /** The handler that answers with a view. */
-  serve(snapshots: Snapshots, view: View): Handler
-  /** Renders a view before its snapshot is served. */
-  warm(snapshot: Snapshot, view: View, path: string, given: Given): Promise<void>
+  /** @throws {ApiError} for an invalid request, or if the snapshot lacks the requested thing. */
+  readonly make: (context: ViewContext, given: Given) => Promise<string> | string
 }
 
 interface ViewDependencies {
-  readonly catalogue: Catalogue
+  readonly snapshots: Snapshots
   readonly schedule: CronSchedule
   readonly clock: Clock
   readonly origin: string
 }
 
-interface Address extends Pick<ViewContext, 'snapshot' | 'isCurrent'> {
+/** What is shown of a view, before its defaults. */
+interface Chosen extends Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> {
   readonly path: string
   readonly given: Given
-  readonly id?: string
 }
+
+export type Views = ReturnType<typeof createViews>
 
 /** Bytes of all cached views together. */
 const CACHE_BYTES = 32 * 1024 * 1024
 
-export function createViews({ catalogue, schedule, clock, origin }: ViewDependencies): Views {
+export function createViews({ snapshots, schedule, clock, origin }: ViewDependencies) {
   const keep = createBodyCache<{ readonly body: Buffer; readonly checksum: string }>(CACHE_BYTES)
 
-  async function get(view: View, address: Address, encoding: Encoding, signal?: AbortSignal) {
-    const { snapshot, isCurrent, path, given, id = '' } = address
-    const entries = catalogue.read().entries.filter(({ state }) => state === 'retained')
+  async function get(view: View, chosen: Chosen, encoding: Encoding, signal?: AbortSignal) {
+    const { path, given, ...shown } = chosen
+    const { snapshot, isCurrent } = shown
+    const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
     const stale = isStale(snapshot.dataThrough, schedule, clock())
     // The newest snapshot and their number stand for the list of snapshots.
     const key = [path, snapshot.id, given, isCurrent, stale, entries[0]?.id, entries.length]
     const make = async () => {
-      const publisher = entries.find((entry) => entry.id === snapshot.id)?.publisher ?? 'App Rankings'
-      const context = { snapshot, isCurrent, isStale: stale, entries, publisher, origin }
-      const body = Buffer.from(await view.make(context, given, id))
-      return { body, checksum: createHash('sha256').update(body).digest('hex') }
+      const text = await view.make({ ...shown, isStale: stale, entries, origin }, given)
+      return { body: Buffer.from(text), checksum: createHash('sha256').update(text).digest('hex') }
     }
     return await keep(JSON.stringify(key), encoding, make, signal)
   }
 
   return {
-    serve: (snapshots, view) => async (request, reply) => {
-      const given = readFilled(view.parameters, queryString(request))
-      const signal = clientDisconnected(reply)
-      const { as_of }: { as_of?: string } = given
-      using snapshot = await snapshots.take(as_of, 'pages', signal)
-      const isCurrent = snapshots.current()?.id === snapshot.id
-      const encoding = preferredEncoding(request)
-      const address = {
-        snapshot,
-        isCurrent,
-        path: request.path,
-        given,
-        id: String(request.params['id'] ?? ''),
+    /** The handler that answers with a view. */
+    serve: (view: View): Handler => {
+      return async (request, reply) => {
+        const { path } = request
+        const given = readFilled(view.parameters, queryString(request))
+        const { as_of }: { as_of?: string } = given
+        const signal = clientDisconnected(reply)
+        using snapshot = await snapshots.take(as_of, 'pages', signal)
+        const isCurrent = snapshots.current()?.id === snapshot.id
+        const id = String(request.params['id'] ?? '')
+        const encoding = preferredEncoding(request)
+        const chosen = { snapshot, isCurrent, path, given, id }
+        const { body, checksum } = await get(view, chosen, encoding, signal)
+        const etag = encodedTag(checksum, encoding)
+        reply.set({ 'Cache-Control': SOON_STALE, Vary: 'Accept-Encoding', ETag: etag })
+        if (view.contentType === HTML) reply.set(DOCUMENT_HEADERS)
+        if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+        sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
       }
-      const { body, checksum } = await get(view, address, encoding, signal)
-      const etag = encodedTag(checksum, encoding)
-      const cacheControl = 'public, max-age=60, must-revalidate'
-      reply.set({ 'Cache-Control': cacheControl, Vary: 'Accept-Encoding', ETag: etag })
-      if (view.contentType === HTML) reply.set(DOCUMENT_HEADERS)
-      if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
-      sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
     },
-    async warm(snapshot, view, path, given) {
-      const address = { snapshot, isCurrent: true, path, given }
-      for (const encoding of ENCODINGS) await get(view, address, encoding)
+    /** Renders a view before its snapshot is served. */
+    async warm(view: View, snapshot: Snapshot, path: string, given: Given): Promise<void> {
+      for (const encoding of ENCODINGS) {
+        await get(view, { snapshot, isCurrent: true, path, given, id: '' }, encoding)
+      }
     },
   }
 }

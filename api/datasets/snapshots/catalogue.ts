@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { asOfFromId } from '../../../pipeline/contract/calendar.ts'
+import { asOfFromId, snapshotId } from '../../../pipeline/contract/calendar.ts'
 import {
   CROISSANT_FILE,
   RECORDS_FOLDER,
@@ -12,12 +12,13 @@ import {
 import {
   readRecord,
   recordPath,
-  sizeFault,
+  retractionIn,
   snapshotRecordSchema,
-  type PublishedFile,
   type Retraction,
   type SnapshotRecord,
 } from '../../../pipeline/contract/snapshot-record.ts'
+import { ApiError } from '../../http/errors.ts'
+import { invalidParameter } from '../../http/query-parameters.ts'
 import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
 
@@ -32,27 +33,27 @@ export interface Fault {
   readonly message: string
 }
 
-const fileSchema = z.object({
-  name: z.string(),
-  media_type: z.string(),
-  bytes: z.int().nonnegative(),
-  sha256: z.string(),
-  url: z.string().describe('Path at the origin.'),
-})
-export type SnapshotFile = z.infer<typeof fileSchema>
-
 /** A snapshot with its files; in the list without the monthly ones. Only a retained one still has them. */
 export const snapshotEntrySchema = snapshotRecordSchema
   .omit({ retracted: true, input_fingerprint: true })
   .extend({
     url: z.string().describe('Path at the origin: there are all files, also the monthly ones.'),
-    files: z.array(fileSchema),
+    files: z.array(
+      z.object({
+        name: z.string(),
+        media_type: z.string(),
+        bytes: z.int().nonnegative(),
+        sha256: z.string(),
+        url: z.string().describe('Path at the origin.'),
+      }),
+    ),
     state: z.enum(['retained', 'pruned', 'retracted']),
     retracted_at: z.iso.datetime({ precision: 0 }).optional(),
     reason: z.string().optional().describe('Why it was retracted.'),
     current: z.boolean().describe('Whether the rankings answer from it.'),
   })
 export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
+export type SnapshotFile = SnapshotEntry['files'][number]
 
 /** What the folders hold at one time; lists are newest first. */
 interface Contents {
@@ -68,25 +69,26 @@ interface Contents {
 /** A folder that changed this recently may change again without another time. */
 const RECENT_MS = 1000
 
+const PART_OF_A_SECOND = /\.\d*[1-9]/
+
 /** The catalogue of the snapshots under `dataDir`. */
 export class Catalogue {
   readonly #folder: string
-  readonly #records: string
-  readonly #summaryOf: (id: string) => SnapshotRecord | undefined
-  readonly #logFault: ReturnType<typeof faultLog>
+  readonly #log: Log
+  readonly #logged = new Set<string>()
+  /** The records without their monthly files, each as long as its file is not replaced. */
+  readonly #summaries = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
   #last: { readonly changedAt: number; readonly until: number; readonly contents: Contents } | undefined
 
   constructor(dataDir: string, log: Log) {
     this.#folder = join(dataDir, SNAPSHOTS_FOLDER)
-    this.#records = join(this.#folder, RECORDS_FOLDER)
-    this.#summaryOf = summaryReader(this.#folder)
-    this.#logFault = faultLog(log)
+    this.#log = log
   }
 
   /** What the folders hold; they are read again if they changed. */
   read(): Contents {
     const now = Date.now()
-    const changedAt = Math.max(changeOf(this.#folder), changeOf(this.#records))
+    const changedAt = Math.max(changeOf(this.#folder), changeOf(join(this.#folder, RECORDS_FOLDER)))
     if (this.#last?.changedAt === changedAt && now < this.#last.until) return this.#last.contents
     const contents = this.#readFolders()
     // A repaired file need not change its folder.
@@ -96,72 +98,94 @@ export class Catalogue {
   }
 
   /**
+   * The identifier of the retained snapshot computed at `asOf`, a time (ISO 8601) or an identifier.
+   * @throws {ApiError} 400 for an unknown one, 410 for a retracted or pruned one.
+   */
+  retainedAt(asOf: string): string {
+    // All snapshots were computed at whole seconds.
+    const isTime = asOfFromId(asOf) === undefined && !PART_OF_A_SECOND.test(asOf)
+    const id = isTime ? snapshotId(new Date(asOf)) : asOf
+    if (this.#isRetained(id)) return id
+    throw invalidParameter('as_of', asOf, `the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`)
+  }
+
+  /**
    * The retained snapshot with this identifier and all its files; undefined for any other text.
-   * @throws if its record cannot be read.
+   * @throws {ApiError} 410 for a retracted or pruned one.
    */
   describe(id: string): SnapshotEntry | undefined {
-    const record = this.read().ids.includes(id) ? readRecord(this.#folder, id) : undefined
+    const record = this.#isRetained(id) ? readRecord(this.#folder, id) : undefined
     return record && entryOf(record, true)
+  }
+
+  /** Logs a fault that is found at every look, once. */
+  logFault(id: string, error: unknown, message: string): void {
+    const words = `${id} ${message} ${String(error)}`
+    if (!this.#logged.has(words)) this.#log.error({ snapshot: id, err: error }, message)
+    this.#logged.add(words)
+  }
+
+  /**
+   * Whether a retained snapshot has this identifier.
+   * @throws {ApiError} 410 for a retracted or pruned one, with the reason and the nearest retained one.
+   */
+  #isRetained(id: string): boolean {
+    const { ids, entries } = this.read()
+    const entry = ids.includes(id) ? undefined : entries.find((each) => each.id === id)
+    if (entry === undefined) return ids.includes(id)
+    throw gone(entry, ids)
   }
 
   #readFolders(): Contents {
     const onDisk = new Set(identifiersIn(this.#folder))
-    const entries: SnapshotEntry[] = []
+    const recorded = identifiersIn(join(this.#folder, RECORDS_FOLDER))
+    const records: SnapshotRecord[] = []
     const faults: Fault[] = []
-    for (const id of newestFirst(onDisk.union(new Set(identifiersIn(this.#records))))) {
+    for (const id of newestFirst(onDisk.union(new Set(recorded)))) {
       try {
         const record = this.#summaryOf(id)
-        if (record !== undefined) entries.push(entryOf(record, onDisk.has(id)))
+        if (record !== undefined) records.push(record)
         else {
           const message = 'has no record and is left out of the list'
           faults.push({ thing: `${SNAPSHOTS_FOLDER}/${id}`, message })
         }
       } catch (error) {
-        this.#logFault(id, error, `record ${UNREADABLE}`)
+        this.logFault(id, error, `record ${UNREADABLE}`)
         faults.push({ thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE })
       }
     }
-    const retractions = entries.flatMap(({ id, as_of, reason, retracted_at }) =>
-      reason === undefined || retracted_at === undefined ? [] : [{ id, as_of, reason, retracted_at }],
-    )
+    const retractions = records.flatMap((record) => retractionIn(record) ?? [])
+    const entries = records.map((record) => entryOf(record, onDisk.has(record.id)))
     const retracted = new Set(retractions.map(({ id }) => id))
     return { ids: newestFirst(onDisk.difference(retracted)), entries, retractions, faults }
   }
-}
 
-/** Logs faults that return at every look, each once. */
-export function faultLog(log: Log): (id: string, error: unknown, message: string) => void {
-  const logged = new Set<string>()
-  return (id, error, message) => {
-    const words = `${id} ${message} ${String(error)}`
-    if (!logged.has(words)) log.error({ snapshot: id, err: error }, message)
-    logged.add(words)
-  }
-}
-
-/** @throws if a file of a snapshot is not the published one; the log has the remedy. */
-export function refuseDamaged(folder: string, id: string, file: PublishedFile): void {
-  const fault = sizeFault(join(folder, id), file)
-  if (fault === undefined) return
-  throw new Error(
-    `The published file ${id}/${file.name} ${fault}. Restore it from a backup; npm run nightly -- verify ${id} checks it`,
-  )
-}
-
-/** Reads records without their monthly files; again only if the file was replaced. */
-function summaryReader(folder: string): (id: string) => SnapshotRecord | undefined {
-  const known = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
-  return (id) => {
-    const found = statSync(recordPath(folder, id), { throwIfNoEntry: false })
+  #summaryOf(id: string): SnapshotRecord | undefined {
+    const found = statSync(recordPath(this.#folder, id), { throwIfNoEntry: false })
     const version = `${found?.ino} ${found?.mtimeMs} ${found?.size}`
-    const former = known.get(id)
+    const former = this.#summaries.get(id)
     if (former?.version === version) return former.record
-    const whole = readRecord(folder, id)
-    if (whole === undefined) return undefined
-    const record = { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
-    known.set(id, { version, record })
+    const whole = readRecord(this.#folder, id)
+    const record = whole && { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
+    if (record !== undefined) this.#summaries.set(id, { version, record })
     return record
   }
+}
+
+function gone(
+  { id, state, reason, retracted_at, pruned_at }: SnapshotEntry,
+  ids: readonly string[],
+): ApiError {
+  const pruned = pruned_at === undefined ? 'is not retained' : `was pruned on ${pruned_at}`
+  const ending = reason === undefined ? pruned : `was retracted: ${reason}`
+  const timeOf = (each: string) => asOfFromId(each)?.getTime() ?? Number.NaN
+  const distance = (each: string) => Math.abs(timeOf(each) - timeOf(id))
+  // Of two equally near ones the newer, which comes first.
+  const [nearest] = ids.toSorted((one, other) => distance(one) - distance(other))
+  const instead = nearest === undefined ? 'None is retained' : `The nearest retained snapshot is ${nearest}`
+  const dates = reason === undefined ? { pruned_at } : { reason, retracted_at }
+  const metadata = { snapshot: id, state, ...dates, nearest_retained: nearest ?? null }
+  return new ApiError(410, `Snapshot ${id} ${ending}. ${instead}`, { metadata })
 }
 
 function newestFirst(ids: Iterable<string>): readonly string[] {
@@ -189,13 +213,9 @@ function entryOf(
   return {
     ...record,
     url,
-    files: files.map(({ name, bytes, sha256 }) => ({
-      name,
-      bytes,
-      sha256,
-      media_type: mediaTypeOf(name),
-      url: `${url}/${name}`,
-    })),
+    files: files.map(({ name, bytes, sha256 }) => {
+      return { name, bytes, sha256, media_type: mediaTypeOf(name), url: `${url}/${name}` }
+    }),
     state,
     // An interrupted prune has recorded its day, but the snapshot is still here.
     ...(state !== 'retained' && pruned_at !== undefined && { pruned_at }),

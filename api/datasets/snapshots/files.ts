@@ -6,10 +6,10 @@ import type { Request } from 'express'
 import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
-import type { Handler, Headers, Reply } from '../../http/call.ts'
+import type { Handler, Reply } from '../../http/call.ts'
 import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
-import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/headers.ts'
+import { isMismatch, isNotModified, isRangeOf } from '../../http/headers.ts'
 import {
   oneOf,
   readParameters,
@@ -21,16 +21,16 @@ import { jsonText, queryString, sendBody } from '../../http/respond.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { shorten } from '../../untrusted/shorten.ts'
 import { attachmentHeader } from '../formats.ts'
-import { CROISSANT_TYPE, isMonth, refuseDamaged, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
-import { noSnapshot, refuseGone } from './choose.ts'
-import type { Snapshots } from './current.ts'
+import { CROISSANT_TYPE, isMonth, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
+import { refuseDamaged, type Snapshots } from './current.ts'
 
 /** The alias of the newest snapshot in addresses, for scripts that download it each night. */
 const LATEST = 'latest'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 const LICENCE_LINK = `<${LICENCE.url}>; rel="license"`
-const SOON_STALE = 'public, max-age=60, must-revalidate'
+/** The caching of open replies that the next run may change. */
+export const SOON_STALE = 'public, max-age=60, must-revalidate'
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
 
@@ -113,7 +113,15 @@ export function snapshotFile(snapshots: Snapshots): Handler {
     }
     refuseDamaged(folder, entry.id, file)
     const validators = { etag: `"${file.sha256}"`, lastModified: modificationTime(entry, snapshots) }
-    reply.set(headersOf(entry, file, validators))
+    reply.set({
+      'Content-Type': file.media_type,
+      'Cache-Control': FOR_GOOD,
+      ETag: validators.etag,
+      'Last-Modified': validators.lastModified.toUTCString(),
+      'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+      Link: `${LICENCE_LINK}, <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
+      ...(isMonth(file) && attachmentHeader(name.replace('/month=', '-'))),
+    })
     if (isMismatch(request.headers, validators)) {
       throw new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
     }
@@ -133,34 +141,15 @@ function ofSnapshot(
 ): Handler {
   return async (request, reply) => {
     const id = String(request.params['id'])
-    if (id !== LATEST) {
-      refuseGone(snapshots.catalogue, id)
-      const entry = snapshots.catalogue.describe(id)
-      if (entry !== undefined) return await answer(entry, request, reply)
-      throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists all`)
+    if (id === LATEST) {
+      // The rest of the path stays encoded. Without Express's text body, which would depend on Accept.
+      const rest = request.path.slice(`${SNAPSHOTS_PATH}/${LATEST}`.length)
+      const Location = `${SNAPSHOTS_PATH}/${snapshots.currentId()}${rest}`
+      return void reply.status(302).set({ 'Cache-Control': SOON_STALE, Location }).end()
     }
-    const newest = snapshots.current()?.id
-    if (newest === undefined) throw noSnapshot(snapshots.fault())
-    // The rest of the path stays encoded. Without Express's text body, which would depend on Accept.
-    const rest = request.path.slice(`${SNAPSHOTS_PATH}/${LATEST}`.length)
-    reply.set({ 'Cache-Control': SOON_STALE, Location: `${SNAPSHOTS_PATH}/${newest}${rest}` })
-    reply.status(302).end()
-  }
-}
-
-function headersOf(
-  entry: SnapshotEntry,
-  file: SnapshotFile,
-  { etag, lastModified }: Required<Validators>,
-): Headers {
-  return {
-    'Content-Type': file.media_type,
-    'Cache-Control': FOR_GOOD,
-    ETag: etag,
-    'Last-Modified': lastModified.toUTCString(),
-    'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
-    Link: `${LICENCE_LINK}, <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
-    ...(isMonth(file) ? attachmentHeader(file.name.replace('/month=', '-')) : {}),
+    const entry = snapshots.catalogue.describe(id)
+    if (entry !== undefined) return await answer(entry, request, reply)
+    throw new ApiError(404, `No such snapshot: "${shorten(id)}"; ${SNAPSHOTS_PATH} lists all`)
   }
 }
 
@@ -185,7 +174,7 @@ function leaveToExpress(request: Request, isOfThis: boolean, { bytes }: Snapshot
   request.headers = range === undefined || !isOfThis ? {} : { range: isWhole ? 'bytes=0-' : range }
 }
 
-// Express handles ranges and HEAD; headers are set before.
+/** Express handles ranges and HEAD; the headers are set before. */
 async function sendBytes(reply: Reply, root: string, { name, bytes }: SnapshotFile): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const options = { root, cacheControl: false, etag: false, lastModified: false }

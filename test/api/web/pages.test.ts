@@ -1,5 +1,6 @@
 /** CONTRACT 4.6: the pages at the origin and their files, as a browser without a script gets them. */
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import * as fc from 'fast-check'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -109,6 +110,19 @@ describe('the ranking', () => {
     expect(text).not.toContain('\u0007')
   })
 
+  it('shows any text of a request as text', async () => {
+    const texts = fc.string({ unit: 'binary', minLength: 1, maxLength: 50 })
+    await fc.assert(
+      fc.asyncProperty(texts, async (text) => {
+        const query = new URLSearchParams({ q: text }).toString()
+        const [, shown = ''] =
+          /<q>([^]*?)<\/q>/.exec(await (await fetch(`${api.origin}/?${query}`)).text()) ?? []
+        expect(shown.length).toBeGreaterThan(0)
+        expect(shown).not.toMatch(/[<>"']|(?![\t\n])\p{Cc}/u)
+      }),
+    )
+  })
+
   it('ticks the first seven, or what the address names, which also gets a row', async () => {
     const ticked = (text: string) =>
       [...text.matchAll(/value="(\d+)" aria-label="Draw [^"]*" checked/g)].map(([, id]) => id)
@@ -190,11 +204,11 @@ describe('the ranking', () => {
   })
 
   it('shows an earlier snapshot, marked as such, from the foot of the page', async () => {
-    expect(await page('/')).toMatch(/<option value="2026-01-07T02:00:00Z" > 2026-01-07T02:00:00Z </)
+    expect(await page('/')).toMatch(/<option value="2026-01-07T02:00:00Z" ?>2026-01-07T02:00:00Z</)
     const text = await page('/?as_of=2026-01-07T02:00:00Z')
     expect(text).toContain('an earlier snapshot')
     expect(text).toContain('Data through <time>2026-01-06</time>')
-    expect(await page('/')).toMatch(/<option value="" selected ?> 2026-01-08T02:00:00Z </)
+    expect(await page('/')).toMatch(/<option value="" selected ?>2026-01-08T02:00:00Z</)
     expect(text).toContain('href="/apps/60?as_of=2026-01-07T02%3A00%3A00Z"')
   })
 
