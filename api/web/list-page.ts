@@ -179,21 +179,17 @@ function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
     const text = markup`<bdi>${name}</bdi>`
     return isApps ? markup`<a href="${address(`${APPS_PATH}/${id}`, { as_of })}">${text}</a>` : text
   }
-  const figureOf = (of: 'tokens' | 'requests', kind: string): Column<Item> => {
-    return { head: of === 'tokens' ? 'Tokens' : 'Requests', kind, show: (item) => figure(item[of], of) }
-  }
-  const tagsOf = ({ tags }: Item) => tags.join(', ')
   const columns: readonly (Column<Item> | false)[] = [
     { head: 'Draw', show: box },
     { head: '#', kind: 'n soft', show: ({ rank }) => rank ?? '–' },
     data.isCompared && { head: '±', kind: 'wide', show: changeOf },
     { head: isApps ? 'App' : 'Model', title: ({ name }) => name, show: nameOf, isName: true },
     isApps && { head: 'Subcategory', kind: 'tags wide soft', title: tagsOf, show: tagsOf },
-    figureOf(measure, 'n'),
+    { ...FIGURES[measure], kind: 'n' },
     isTrending
       ? { head: 'Growth', kind: 'n', show: growthOf }
       : { head: 'Share', kind: 'n', show: (item) => shareOf(item[measure], total, most) },
-    figureOf(second, 'n wide'),
+    { ...FIGURES[second], kind: 'n wide' },
     {
       head: `${RECENT_DAYS} days`,
       kind: 'wide soft',
@@ -206,6 +202,13 @@ function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
     subject,
   )
 }
+
+const FIGURES = {
+  tokens: { head: 'Tokens', show: ({ tokens }: Item) => figure(tokens, 'tokens') },
+  requests: { head: 'Requests', show: ({ requests }: Item) => figure(requests, 'requests') },
+} as const
+
+const tagsOf = ({ tags }: Item) => tags.join(', ')
 
 function changeOf({ rank, earlier }: Item): Html | null {
   if (rank === null) return null

@@ -178,8 +178,7 @@ function gone(
 ): ApiError {
   const pruned = pruned_at === undefined ? 'is not retained' : `was pruned on ${pruned_at}`
   const ending = reason === undefined ? pruned : `was retracted: ${reason}`
-  const timeOf = (each: string) => asOfFromId(each)?.getTime() ?? Number.NaN
-  const distance = (each: string) => Math.abs(timeOf(each) - timeOf(id))
+  const distance = (each: string) => Math.abs(Number(asOfFromId(each)) - Number(asOfFromId(id)))
   // Of two equally near ones the newer, which comes first.
   const [nearest] = ids.toSorted((one, other) => distance(one) - distance(other))
   const instead = nearest === undefined ? 'None is retained' : `The nearest retained snapshot is ${nearest}`

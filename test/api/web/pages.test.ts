@@ -120,6 +120,7 @@ describe('the ranking', () => {
         expect(shown.length).toBeGreaterThan(0)
         expect(shown).not.toMatch(/[<>"']|(?![\t\n])\p{Cc}/u)
       }),
+      { numRuns: 30 },
     )
   })
 
