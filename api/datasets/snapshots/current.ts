@@ -15,9 +15,11 @@ import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 interface Attached {
   readonly opened: Promise<{ readonly facts: SnapshotFacts; readonly file: AttachedFile }>
   users: number
+  /** Whether a request named it: its next page should be fast. */
+  isNamed: boolean
 }
 
-/** Snapshots beside the current one that stay attached without users, so that the next page of one is fast. */
+/** Named snapshots that stay attached without users. */
 const KEPT_ATTACHED = 4
 
 // A look is cheap, and a new snapshot should be visible soon.
@@ -87,7 +89,10 @@ export class Snapshots {
    */
   async take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
     const id = asOf === undefined ? this.currentId() : this.catalogue.retainedAt(asOf)
-    return await this.#take(id, pool, signal)
+    const snapshot = await this.#take(id, pool, signal)
+    const attached = this.#attached.get(id)
+    if (asOf !== undefined && attached !== undefined) attached.isNamed = true
+    return snapshot
   }
 
   /**
@@ -159,7 +164,8 @@ export class Snapshots {
 
   /** @throws if the file is missing, damaged, not a snapshot, or was written after it was published. */
   async #take(id: string, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
-    const attached = this.#attached.get(id) ?? { opened: this.#inTurn(() => this.#attach(id)), users: 0 }
+    const open = () => ({ opened: this.#inTurn(() => this.#attach(id)), users: 0, isNamed: false })
+    const attached = this.#attached.get(id) ?? open()
     this.#attached.delete(id)
     this.#attached.set(id, attached)
     attached.users += 1
@@ -175,13 +181,13 @@ export class Snapshots {
     return { ...facts, query: file.queryOf(pool, signal), [Symbol.dispose]: release }
   }
 
-  /** Detaches what has no users, except the current snapshot and a few retained ones that were used last. */
+  /** Detaches what has no users, except the current snapshot and a few retained ones that were named last. */
   #detachUnused(): void {
     const unused = [...this.#attached].filter(([id, { users }]) => users === 0 && id !== this.#current?.id)
     if (unused.length === 0) return
     const { ids } = this.catalogue.read()
     // Removed files take space on the disk until they are detached.
-    const kept = unused.filter(([id]) => ids.includes(id)).slice(-KEPT_ATTACHED)
+    const kept = unused.filter(([id, { isNamed }]) => isNamed && ids.includes(id)).slice(-KEPT_ATTACHED)
     for (const [id, { opened }] of new Set(unused).difference(new Set(kept))) {
       this.#attached.delete(id)
       // All its replies were read, so a file that cannot be closed is harmless.
