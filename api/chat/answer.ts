@@ -1,14 +1,19 @@
 /** Answers a valid chat request, whole or as a stream, from the first provider that serves it. */
 import { ApiError } from '../http/errors.ts'
+import type { Reply } from '../http/call.ts'
 import { sendBody } from '../http/respond.ts'
 import type { Log } from '../process/log.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
-import type { Attempt } from './attempt.ts'
-import type { ChatCall, Ending } from './call.ts'
-import { ClientStream } from './client-stream.ts'
-import { failedChunk, silentChunk } from './completion.ts'
+import type { Attempt, ChatCall, Outcome, ReplyIdentity } from './call.ts'
 import { AttemptFailure, redacted } from './failures.ts'
-import { notServed, type FailedAttempt, type Routing } from './fallback.ts'
+import {
+  noteBegin,
+  noteFailure,
+  noteSuccess,
+  notServed,
+  type FailedAttempt,
+  type Routing,
+} from './fallback.ts'
 import type { ChatMetrics } from './metrics.ts'
 import { asCut, asFailure, type ProviderClient } from './provider.ts'
 import type { AttemptRecord } from './records.ts'
@@ -19,7 +24,7 @@ interface AnswerOptions {
   readonly metrics: ChatMetrics
   readonly log: Log
   /** Writes the usage record of a request, before the last byte of its reply. */
-  readonly finish: (call: ChatCall, ending: Ending) => Promise<void>
+  readonly finish: (call: ChatCall, outcome: Outcome, status: number, served?: Attempt) => Promise<void>
   /** Milliseconds of silence after which a waiting client gets a chunk without content. */
   readonly silenceMs: number
 }
@@ -48,41 +53,42 @@ export class Answers {
   async #whole(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
     const { attempt, chunks } = await this.#firstServing(call, request, routing)
     this.#ended(call, attempt)
-    await this.#options.finish(call, { outcome: 'completed', status: 200, served: attempt })
+    await this.#options.finish(call, 'completed', 200, attempt)
+    const { completion } = attempt
+    const identity = { ...identityOf(call, attempt), ...completion.sentIdentity }
     // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
-    const body = JSON.stringify({ ...attempt.completion.whole(chunks), ...routerMetadata(call) })
+    const body = JSON.stringify({ ...identity, ...completion.whole(chunks), ...routerMetadata(call) })
     sendBody(call.reply, 200, 'application/json; charset=utf-8', body)
   }
 
   async #stream(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
     const { finish, silenceMs } = this.#options
     const [model = ''] = request.models
-    let identity = call.identity({ model, provider: { name: 'none' } })
-    const stream = new ClientStream(call.reply, silenceMs, () => silentChunk(identity))
+    const stream = new ClientStream(call.reply, silenceMs, call.identity(model, 'none'))
     const serving = await this.#firstServing(call, request, routing).catch(async (error: unknown) => {
       stream.stop()
       // As long as nothing was sent, the error can have its own status.
       if (!stream.hasBegun || !(error instanceof ApiError)) throw error
       const { status: code, message, metadata } = error
-      await finish(call, { outcome: 'failed', status: code })
-      stream.fail(failedChunk(identity, { code, message, ...(metadata && { metadata }) }))
+      await finish(call, 'failed', code)
+      stream.fail({ code, message, ...(metadata && { metadata }) })
     })
     if (serving === undefined) return
     const { attempt } = serving
-    const { candidate, completion } = attempt
-    call.reachedFirstToken()
+    const { completion } = attempt
+    call.firstTokenMs = call.elapsedMs
     // A chunk in silence was sent before any provider gave the reply an id.
-    identity = completion.fixIdentity(stream.hasBegun ? call.identity(candidate) : undefined)
+    stream.identity = { ...identityOf(call, attempt), ...(!stream.hasBegun && completion.sentIdentity) }
     await relay(serving, stream)
     const { failure } = completion
     this.#ended(call, attempt, failure)
-    await finish(call, { outcome: failure === undefined ? 'completed' : 'cut', status: 200, served: attempt })
-    if (failure !== undefined) return stream.fail(failedChunk(identity, cutError(attempt, failure)))
+    await finish(call, failure === undefined ? 'completed' : 'cut', 200, attempt)
+    if (failure !== undefined) return stream.fail(cutError(attempt, failure))
     // As OpenAI's API: usage in a chunk of its own only on request.
     const { stream_options: options } = request.body
     const last = completion.ending(isObject(options) && options['include_usage'] === true)
     Object.assign(last.at(-1) ?? {}, routerMetadata(call))
-    stream.end(last.map((chunk) => completion.identified(chunk)))
+    stream.end(last)
   }
 
   /**
@@ -100,7 +106,7 @@ export class Answers {
       if (!call.goesOn || call.elapsedMs >= totalMs) break
       const previous = failed.at(-1)
       if (previous !== undefined) this.#options.metrics.fellBack(previous.record)
-      provider.breaker.began(performance.now())
+      noteBegin(provider)
       const attempt = call.begin(candidate, totalMs - call.elapsedMs)
       try {
         const body = providerBody(request, provider)
@@ -108,7 +114,7 @@ export class Answers {
         // Another model may be less strict.
         const isLastModel = model === candidates.at(-1)?.model
         if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
-        provider.breaker.succeeded()
+        noteSuccess(provider)
         return { attempt, chunks }
       } catch (error) {
         const failure = asFailure(error, attempt.signal)
@@ -123,25 +129,24 @@ export class Answers {
     const record = call.ended(attempt, failure)
     this.#options.metrics.attemptFinished(record)
     if (failure === undefined || failure.kind === 'cancelled') return record
-    const { breaker, headers } = attempt.candidate.provider
     const { code, detail, cause, retryAfterSeconds } = failure.facts
-    if (failure.rule.harmless !== true) breaker.failed(performance.now(), retryAfterSeconds)
+    if (failure.rule.harmless !== true) noteFailure(attempt.candidate.provider, retryAfterSeconds)
     const { model, provider, status, duration_ms: ms } = record
-    const facts = { request_id: call.facts.requestId, model, provider, kind: failure.kind, status, code, ms }
-    const shown = detail !== undefined && { detail: redacted(detail, headers) }
-    this.#options.log.warn({ ...facts, ...shown, ...(cause !== undefined && { err: cause }) }, NOT_SERVED)
+    const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
+    const shown = detail !== undefined && { detail: redacted(detail, attempt.candidate.provider.headers) }
+    this.#options.log.warn(
+      { ...facts, ...shown, ...(cause !== undefined && { err: cause }) },
+      'provider did not serve',
+    )
     return record
   }
 }
-
-const NOT_SERVED = 'provider did not serve'
 
 /** Passes a stream on to the client, to its end. */
 async function relay({ attempt, chunks }: Serving, client: ClientStream): Promise<void> {
   const { completion, signal } = attempt
   async function send(some: readonly JsonObject[]): Promise<void> {
-    const identified = some.map((chunk) => completion.identified(chunk))
-    const drained = client.send(identified, signal)
+    const drained = client.send(some, signal)
     if (drained === undefined) return
     // A client that reads slowly must not look like a provider that sends slowly.
     attempt.suspend()
@@ -157,6 +162,10 @@ async function relay({ attempt, chunks }: Serving, client: ClientStream): Promis
   }
 }
 
+function identityOf(call: ChatCall, { candidate }: Attempt): ReplyIdentity {
+  return call.identity(candidate.model, candidate.provider.name)
+}
+
 /** The attempts, if the caller requests them. */
 function routerMetadata({ reply }: ChatCall): JsonObject {
   const metadata = reply.locals.routerMetadata?.()
@@ -169,4 +178,95 @@ function cutError({ candidate }: Attempt, failure: AttemptFailure): JsonObject {
     message: `${candidate.provider.name} (${candidate.model}) ${failure.message}`,
     metadata: { error_type: failure.errorType, provider_name: candidate.provider.name },
   }
+}
+
+/** Time for a client to read the last chunk: some discard what they have not read of a connection that breaks. */
+const LAST_MS = 250
+
+/**
+ * The reply as a stream. Its head is sent with the first chunk, so that an earlier error can have its own status. In
+ * silence a chunk without content keeps clients and proxies connected: comments end the streams of some clients.
+ */
+class ClientStream {
+  /** Stands in every chunk. */
+  identity: ReplyIdentity
+  readonly #reply: Reply
+  readonly #timer: NodeJS.Timeout
+
+  /** After `silenceMs` without a chunk the client gets one without content. */
+  constructor(reply: Reply, silenceMs: number, identity: ReplyIdentity) {
+    this.identity = identity
+    this.#reply = reply
+    const silentChunk = { choices: [{ index: 0, delta: {}, finish_reason: null }] }
+    this.#timer = setInterval(() => {
+      if (!reply.writableNeedDrain) this.#write(this.#textOf([silentChunk]))
+    }, silenceMs).unref()
+    reply.once('close', () => this.stop())
+  }
+
+  /** Whether anything was sent: then the status is fixed. */
+  get hasBegun(): boolean {
+    return this.#reply.headersSent
+  }
+
+  /**
+   * Sends these chunks together. Returns a promise if the client reads slowly; it rejects with the reason of `signal`
+   * if that ends the wait.
+   */
+  send(chunks: readonly JsonObject[], signal: AbortSignal): Promise<void> | undefined {
+    const isTaken = chunks.length === 0 || this.#write(this.#textOf(chunks))
+    return isTaken ? undefined : untilDrained(this.#reply, signal)
+  }
+
+  /** Sends the last chunks and [DONE], and ends the reply. */
+  end(chunks: readonly JsonObject[]): void {
+    this.stop()
+    this.#write(`${this.#textOf(chunks)}data: [DONE]\n\n`)
+    this.#reply.end()
+  }
+
+  /** Sends a chunk with the error. The last HTTP chunk stays away, so that no client takes the stream for whole. */
+  fail(error: JsonObject): void {
+    this.stop()
+    if (this.#reply.writableNeedDrain) return void this.#reply.destroy()
+    // Some clients look for the error in the first key.
+    const chunk = { choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] }
+    const text = this.#textOf([chunk], { error })
+    this.#write(text, () => setTimeout(() => this.#reply.destroy(), LAST_MS).unref())
+  }
+
+  /** Sends nothing more by itself. */
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #textOf(chunks: readonly JsonObject[], first: JsonObject = {}): string {
+    const head = { ...first, ...this.identity, object: 'chat.completion.chunk' }
+    return chunks.map((chunk) => `data: ${JSON.stringify({ ...head, ...chunk })}\n\n`).join('')
+  }
+
+  /** Returns whether the client reads fast enough. */
+  #write(text: string, onWritten?: () => void): boolean {
+    const reply = this.#reply
+    if (reply.destroyed) return true
+    if (!reply.headersSent) {
+      reply.status(200).set({
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'X-Accel-Buffering': 'no',
+      })
+    }
+    this.#timer.refresh()
+    return reply.write(text, onWritten)
+  }
+}
+
+async function untilDrained(reply: Reply, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const goOn = () => resolve()
+  reply.once('drain', goOn).once('close', goOn)
+  signal.addEventListener('abort', goOn)
+  if (!signal.aborted) await promise
+  reply.off('drain', goOn).off('close', goOn)
+  signal.removeEventListener('abort', goOn)
+  signal.throwIfAborted()
 }

@@ -1,49 +1,67 @@
-/** One chat request from its arrival to its usage record. */
+/** One chat request from its arrival to its usage record, and its attempts at providers. */
+import type { Readable } from 'node:stream'
+import type { Request } from 'express'
 import type { Caller, Reply } from '../http/call.ts'
-import { Attempt, type Candidate } from './attempt.ts'
-import { Completion, type ReplyIdentity } from './completion.ts'
+import type { JsonObject } from '../untrusted/json.ts'
+import { Completion } from './completion.ts'
+import type { Provider } from './configuration.ts'
 import { AttemptFailure } from './failures.ts'
+import { asCut, readChunks, type ProviderClient } from './provider.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
-import type { ChatRequest, NamedApp } from './request.ts'
-import { tokenColumns } from './usage.ts'
+import { namedApp, type ChatRequest, type NamedApp } from './request.ts'
+import { NO_USAGE } from './usage.ts'
 
-interface CallFacts {
-  readonly requestId: string
-  readonly caller: Caller
-  readonly arrivedAt: Date
-  readonly app: NamedApp
-}
+/** How a request ends, unless its client disconnects. */
+export type Outcome = Exclude<UsageRecord['outcome'], 'left'>
 
-/** How a request ended. */
-export interface Ending {
-  readonly outcome: 'completed' | 'cut' | 'failed'
-  /** HTTP status for a caller that received none so far. */
-  readonly status: number
-  /** The attempt that served it, whole or in part. */
-  readonly served?: Attempt
+/** What identifies a reply and its model. */
+export interface ReplyIdentity {
+  readonly id: string
+  /** Unix time in seconds. */
+  readonly created: number
+  readonly model: string
+  readonly provider: string
 }
 
 /** The recorded status of a client that disconnected before it received one (nginx's 499). */
 const STATUS_DISCONNECTED = 499
 
+/** The request header that enables attempts and app in the response. */
+const METADATA_HEADER = 'x-router-metadata'
+
 export class ChatCall {
-  readonly facts: CallFacts
   readonly reply: Reply
+  readonly id: string
+  readonly caller: Caller
   readonly attempts: AttemptRecord[] = []
   /** Undefined until its body was read. */
   request: ChatRequest | undefined
   /** Whether the client disconnected: then no further attempt is made. */
-  isDisconnected = false
+  isDisconnected: boolean
+  firstTokenMs: number | null = null
+  readonly #app: NamedApp
+  readonly #arrivedAt: Date
   readonly #began = performance.now()
   /** Whether its attempt was ended; no other follows. */
   #isCancelled = false
   #current: Attempt | undefined
-  #firstTokenMs: number | null = null
   #isRecorded = false
 
-  constructor(facts: CallFacts, reply: Reply) {
-    this.facts = facts
+  /** Begins the call; its reply names the app. */
+  constructor({ headersDistinct: headers }: Request, reply: Reply, arrivedAt: Date) {
+    const { requestId, caller } = reply.locals
+    if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
     this.reply = reply
+    this.id = requestId
+    this.caller = caller
+    // A client that disconnected during the key look-up sends no further close event.
+    this.isDisconnected = reply.closed
+    this.#app = namedApp(headers)
+    this.#arrivedAt = arrivedAt
+    const app = { app_id: this.#app.id, found_by: this.#app.foundBy }
+    reply.set('X-App-Id', String(app.app_id))
+    if (headers[METADATA_HEADER]?.[0] === 'enabled')
+      reply.locals.routerMetadata = () => ({ attempts: this.attempts, app })
   }
 
   /** Whether another attempt may follow. */
@@ -68,27 +86,13 @@ export class ChatCall {
 
   /** Begins an attempt; `leftMs` is the remaining time. */
   begin(candidate: Candidate, leftMs: number): Attempt {
-    const completion = new Completion(this.identity(candidate), this.request?.body['n'])
-    this.#current = new Attempt(candidate, completion, leftMs)
+    this.#current = new Attempt(candidate, new Completion(this.request?.body['n']), leftMs)
     return this.#current
   }
 
-  /** The identity of its reply as long as the provider gives none. */
-  identity({
-    model,
-    provider,
-  }: {
-    readonly model: string
-    readonly provider: { name: string }
-  }): ReplyIdentity {
-    const { requestId, arrivedAt } = this.facts
-    const created = Math.floor(arrivedAt.getTime() / 1000)
-    return { id: `gen-${requestId}`, created, model, provider: provider.name }
-  }
-
-  /** The first meaningful token arrived. */
-  reachedFirstToken(): void {
-    this.#firstTokenMs = this.elapsedMs
+  /** What identifies its reply in every chunk, as long as the provider gives it no id. */
+  identity(model: string, provider: string): ReplyIdentity {
+    return { id: `gen-${this.id}`, created: Math.floor(this.#arrivedAt.getTime() / 1000), model, provider }
   }
 
   /** The attempt is over; returns its record. */
@@ -99,26 +103,30 @@ export class ChatCall {
     return record
   }
 
-  /** The one usage record of this request; undefined for a second call. */
-  finish({ outcome, status, served }: Ending): UsageRecord | undefined {
+  /**
+   * The one usage record of this request; undefined for a second call.
+   * @param status HTTP status for a caller that received none so far.
+   * @param served the attempt that served it, whole or in part.
+   */
+  finish(outcome: Outcome, status: number, served?: Attempt): UsageRecord | undefined {
     if (this.#isRecorded) return undefined
     this.#isRecorded = true
-    const { requestId, arrivedAt, caller, app } = this.facts
     const unsent = this.isDisconnected ? STATUS_DISCONNECTED : status
     return {
-      ts: arrivedAt.toISOString(),
-      request_id: requestId,
-      ...app.columns,
-      ...tokenColumns(served?.completion.usage),
+      ts: this.#arrivedAt.toISOString(),
+      request_id: this.id,
+      ...this.#app.columns,
+      ...(served?.completion.usage ?? NO_USAGE),
       requests: served === undefined ? 0 : 1,
-      model: served?.candidate.model ?? null,
-      provider: served?.candidate.provider.name ?? null,
-      account_id: caller.accountId,
+      model: null,
+      provider: null,
+      ...(served && { model: served.candidate.model, provider: served.candidate.provider.name }),
+      account_id: this.caller.accountId,
       stream: this.request?.stream === true,
       status: this.reply.headersSent ? 200 : unsent,
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
-      first_token_ms: this.#firstTokenMs,
+      first_token_ms: this.firstTokenMs,
       duration_ms: this.elapsedMs,
       attempts: this.attempts,
     }
@@ -132,5 +140,132 @@ export class ChatCall {
     if (failure.kind !== 'cancelled') return `the provider ${failure.message}`
     const end = this.isDisconnected ? 'the client disconnected' : 'the service stopped'
     return `${end}, and the reply was not read to its end`
+  }
+}
+
+/** A model, by its name in the configuration, and one of its providers. */
+export interface Candidate {
+  readonly model: string
+  readonly provider: Provider
+}
+
+/** Wait for the end of the body after [DONE], in milliseconds. */
+const ENDING_MS = 1000
+
+/** One try at one provider: its request, its deadlines, and its reply as far as it was read. */
+export class Attempt {
+  readonly candidate: Candidate
+  readonly completion: Completion
+  readonly #controller = new AbortController()
+  readonly #began = performance.now()
+  readonly #total: NodeJS.Timeout
+  #silence: NodeJS.Timeout | undefined
+  /** Until when keep-alives extend the deadline. */
+  #extendedUntil = Infinity
+  #isSuspended = false
+  /** HTTP status of the provider; null without a reply. */
+  #status: number | null = null
+  #body: Readable | undefined
+  #chunks: ReturnType<typeof readChunks> | undefined
+
+  /** Begins the attempt; `leftMs` is the remaining time of the request. */
+  constructor(candidate: Candidate, completion: Completion, leftMs: number) {
+    this.candidate = candidate
+    this.completion = completion
+    const { total_ms: totalMs } = candidate.provider.timeouts
+    const late = leftMs < totalMs ? 'outOfTime' : 'timeout'
+    const end = () => this.abort(new AttemptFailure(this.#isSuspended ? 'notRead' : late))
+    this.#total = setTimeout(end, Math.min(totalMs, leftMs))
+  }
+
+  /** Aborts the attempt; its reason is the failure. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(failure: AttemptFailure): void {
+    this.#controller.abort(failure)
+  }
+
+  /**
+   * Posts `body`, and reads the reply: to its end, or a stream up to its first token. Returns what was read.
+   * @throws {AttemptFailure} if it is no answer.
+   */
+  async serve(client: ProviderClient, body: string, isStream: boolean): Promise<readonly JsonObject[]> {
+    const { completion } = this
+    const { provider } = this.candidate
+    const { first_token_ms, keep_alive_ms } = provider.timeouts
+    if (isStream) this.#expectWithin(first_token_ms, keep_alive_ms)
+    const reply = await client.post(provider, body, this.signal)
+    this.#status = reply.status
+    this.#body = reply.body
+    this.#chunks = readChunks(reply.body, isStream)
+    const chunks: JsonObject[] = []
+    const isServing = () => completion.isOver || (isStream && completion.isMeaningful)
+    while (!isServing()) chunks.push(...(await this.read()))
+    if (completion.failure !== undefined) throw completion.failure
+    return chunks
+  }
+
+  /** Reads once; returns the chunks for the client, those before an error too. Afterwards the completion may be over. */
+  async read(): Promise<readonly JsonObject[]> {
+    const { completion } = this
+    const { restMs } = completion
+    let chunks: readonly JsonObject[] = []
+    try {
+      const next = await this.#chunks?.next()
+      chunks = completion.read(next?.value ?? [])
+      if (next?.done !== false) completion.end()
+    } catch (error) {
+      completion.end(asCut(error, this.signal))
+    }
+    if (completion.restMs !== restMs) this.expectMore()
+    // After the end of every choice a keep-alive extends nothing.
+    else if (restMs === undefined && performance.now() < this.#extendedUntil) this.#silence?.refresh()
+    return chunks
+  }
+
+  /** From here on the provider may be silent between two parts of a stream, or until its end. */
+  expectMore(): void {
+    this.#expectWithin(this.completion.restMs ?? this.candidate.provider.timeouts.idle_ms)
+  }
+
+  /** The stream is not being read, since the client is slow: silence is not the provider's. */
+  suspend(): void {
+    clearTimeout(this.#silence)
+    this.#isSuspended = true
+  }
+
+  /** Ends the attempt; returns its record. */
+  end(failure?: AttemptFailure): AttemptRecord {
+    clearTimeout(this.#total)
+    clearTimeout(this.#silence)
+    if (failure !== undefined) this.#body?.destroy()
+    else this.#drain()
+    const { model, provider } = this.candidate
+    return {
+      model,
+      provider: provider.name,
+      status: failure?.facts.status ?? this.#status,
+      error_type: failure?.errorType ?? null,
+      duration_ms: Math.round(performance.now() - this.#began),
+    }
+  }
+
+  /** The stream may be silent for `ms`. Keep-alives extend that, to `atMostMs` in all. */
+  #expectWithin(ms: number, atMostMs = Infinity): void {
+    clearTimeout(this.#silence)
+    this.#isSuspended = false
+    this.#extendedUntil = performance.now() + atMostMs - ms
+    this.#silence = setTimeout(() => this.abort(new AttemptFailure('timeout')), ms)
+  }
+
+  /** After [DONE] the rest of the body is read, so that the connection can be reused. */
+  #drain(): void {
+    const body = this.#body
+    if (body === undefined || body.readableEnded || body.closed) return
+    const timer = setTimeout(() => body.destroy(), ENDING_MS)
+    body.on('error', () => undefined).once('close', () => clearTimeout(timer))
+    void this.#chunks?.return().then(() => body.resume())
   }
 }

@@ -6,18 +6,9 @@ import { DONE } from './provider.ts'
 import { indexOf } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
-/** What identifies a reply and its model. */
-export interface ReplyIdentity {
-  readonly id: string
-  /** Unix time in seconds. */
-  readonly created: number
-  readonly model: string
-  readonly provider: string
-}
-
 const OK = 200
 /** Members that are written anew. */
-const REWRITTEN = ['id', 'object', 'created', 'model', 'choices', 'usage'] as const
+const REWRITTEN = ['id', 'object', 'created', 'model', 'provider', 'choices', 'usage'] as const
 /** Chunks without content that are passed on before the first token. */
 const SILENT_CHUNKS = 64
 
@@ -30,14 +21,13 @@ const USAGE_MS = 4000
  * - A token, a tool call or an empty end makes it an answer; a role or a keep-alive does not.
  * - It is whole once every choice has finished, or with [DONE] after content.
  * - Some providers set a finish in every chunk, so a finish beside content may not be the end.
- * - Id and time are those of the first chunk that has them (Azure's first has none), the same in every chunk.
  * - Usage and finishes are held back for the last chunk.
  */
 export class Completion {
   readonly #choices = new Map<number, Choice>()
   readonly #expected: number
-  #identity: ReplyIdentity
-  #isIdentityFixed = false
+  /** Id and time of the first chunk that has an id: Azure's first has none. */
+  #sentIdentity: ReturnType<typeof identityIn>
   /** Empty until a provider reports it. */
   #usage: JsonObject = {}
   /** Members of chunks without choices. */
@@ -50,8 +40,7 @@ export class Completion {
   #end: AttemptFailure | typeof DONE | undefined
 
   /** `expected`: the requested number of choices. */
-  constructor(identity: ReplyIdentity, expected: unknown) {
-    this.#identity = identity
+  constructor(expected: unknown) {
     this.#expected = typeof expected === 'number' ? expected : 1
   }
 
@@ -107,16 +96,9 @@ export class Completion {
     return readUsage(this.#usage)
   }
 
-  /** Fixes the identity of all chunks: that of chunks already `sent`, otherwise the provider's. Returns it. */
-  fixIdentity(sent?: ReplyIdentity): ReplyIdentity {
-    this.#identity = sent ?? this.#identity
-    this.#isIdentityFixed = true
-    return this.#identity
-  }
-
-  /** A chunk as it is sent. */
-  identified(chunk: JsonObject): JsonObject {
-    return identified(this.#identity, chunk)
+  /** The provider's id and time for it. */
+  get sentIdentity() {
+    return this.#sentIdentity
   }
 
   /** The last chunks: what is left of tool calls, the finishes, and the usage, in a chunk of its own if asked. */
@@ -124,17 +106,16 @@ export class Completion {
     const all = this.#all
     const calls = all.map((choice) => choice.lastCalls()).filter((part) => part !== undefined)
     const finish = { ...this.#more, choices: all.map((choice) => choice.ending()) }
-    const usage = usageReply(this.usage)
+    const usage = usageReply(this.#usage)
     const last = separateUsage ? [finish, { choices: [], usage }] : [{ ...finish, usage }]
     return calls.length === 0 ? last : [{ choices: calls }, ...last]
   }
 
-  /** The whole reply from its `chunks`. */
+  /** The whole reply from its `chunks`, without its identity. */
   whole(chunks: readonly JsonObject[]): JsonObject {
     const { choices, ...reply } = joined([...chunks, ...this.ending()])
     return {
       ...reply,
-      ...this.#identity,
       object: 'chat.completion',
       // Required, but nullable.
       system_fingerprint: reply['system_fingerprint'] ?? null,
@@ -148,7 +129,7 @@ export class Completion {
   }
 
   #readChunk(value: JsonObject): JsonObject | undefined {
-    if (!this.#isIdentityFixed) this.#identity = identityIn(value, this.#identity)
+    this.#sentIdentity ??= identityIn(value)
     this.#noteUsage(value)
     this.#endedWithContent = false
     const choices: JsonObject[] = []
@@ -203,13 +184,10 @@ function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
   return isError(value) ? failureOf(OK, value) : undefined
 }
 
-/** The provider's id and time of a reply; without them those of `otherwise`. */
-function identityIn({ id, created }: JsonObject, otherwise: ReplyIdentity): ReplyIdentity {
-  return {
-    ...otherwise,
-    ...(typeof id === 'string' && id !== '' && { id }),
-    ...(typeof created === 'number' && Number.isInteger(created) && created > 0 && { created }),
-  }
+function identityIn({ id, created }: JsonObject) {
+  if (typeof id !== 'string' || id === '') return undefined
+  const hasTime = typeof created === 'number' && Number.isInteger(created) && created > 0
+  return { id, ...(hasTime && { created }) }
 }
 
 /** All chunks as one value: texts and lists of a choice are appended, other members replaced. */
@@ -237,19 +215,4 @@ function appended(message: unknown, delta: unknown): JsonObject {
     else both[key] = added
   }
   return both
-}
-
-function identified(identity: ReplyIdentity, chunk: JsonObject): JsonObject {
-  return { ...identity, object: 'chat.completion.chunk', ...chunk }
-}
-
-/** A chunk that keeps a waiting client connected. */
-export function silentChunk(identity: ReplyIdentity): JsonObject {
-  return identified(identity, { choices: [{ index: 0, delta: {}, finish_reason: null }] })
-}
-
-/** The last chunk of a stream that failed. Some clients look for the error in its first key. */
-export function failedChunk(identity: ReplyIdentity, error: JsonObject): JsonObject {
-  const choices = [{ index: 0, delta: { content: '' }, finish_reason: 'error' }]
-  return { error, ...identified(identity, { choices }) }
 }

@@ -5,7 +5,6 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { OperatorError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
-import { Breaker } from './breaker.ts'
 
 /**
  * Hosts that stop generating, and billing, when the connection of a stream closes. Others bill the whole reply, so that
@@ -99,6 +98,14 @@ const fileSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
 })
 
+/** The circuit breaker of a provider, with its rules in fallback.ts. */
+interface Health {
+  /** Whether the last attempts failed, the newest last. */
+  failures: readonly boolean[]
+  /** Undefined while closed. After that time, one request at a time probes whether it may close. */
+  openUntil: number | undefined
+}
+
 /** One provider of one model. */
 export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
   /** Where completions are posted. */
@@ -106,7 +113,7 @@ export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env'
   /** Headers of each request, including the key: for this provider alone. */
   readonly headers: Readonly<Record<string, string>>
   readonly on_leave: 'cancel' | 'finish'
-  readonly breaker: Breaker
+  readonly health: Health
 }
 
 export interface Model extends Omit<z.infer<typeof modelSchema>, 'providers'> {
@@ -230,7 +237,10 @@ function readProvider(
   const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
   const cancels = CANCELLING.some((host) => `.${url.hostname}`.endsWith(`.${host}`))
   const onLeave = entry.on_leave ?? (cancels ? 'cancel' : 'finish')
-  return { provider: { ...entry, url, headers, on_leave: onLeave, breaker: new Breaker() }, missing }
+  return {
+    provider: { ...entry, url, headers, on_leave: onLeave, health: { failures: [], openUntil: undefined } },
+    missing,
+  }
 }
 
 /** The text of a file; empty if it cannot be read. */

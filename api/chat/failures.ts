@@ -4,20 +4,9 @@
  */
 import { isObject, objectsIn, type JsonObject } from '../untrusted/json.ts'
 
-/** Stable names of failures, for clients and records; the SDKs know these words. */
-export type ErrorType =
-  | 'content_policy_violation'
-  | 'context_length_exceeded'
-  | 'invalid_request'
-  | 'payload_too_large'
-  | 'provider_overloaded'
-  | 'provider_unavailable'
-  | 'rate_limit_exceeded'
-  | 'server'
-  | 'timeout'
-
 interface FailureRule {
-  readonly errorType: ErrorType
+  /** A stable name, for clients and records; the SDKs know these words. */
+  readonly errorType: string
   /** Follows the name of the provider. */
   readonly sentence: string
   /** Whether the provider rejects the request itself: 400 if every provider does. */
@@ -26,26 +15,23 @@ interface FailureRule {
   readonly harmless?: true
 }
 
-const refusal = (errorType: ErrorType, sentence: string) =>
+const unavailable = (sentence: string) => ({ errorType: 'provider_unavailable', sentence }) as const
+const timeout = (sentence: string) => ({ errorType: 'timeout', sentence }) as const
+const refusal = <Name extends string>(errorType: Name, sentence: string) =>
   ({ errorType, sentence: `refused the request: ${sentence}`, refusesRequest: true, harmless: true }) as const
 
-const OPERATOR_FAULT = {
-  errorType: 'provider_unavailable',
-  sentence: 'did not accept the request of this service',
-} as const
-
 const RULES = {
-  connection: { errorType: 'provider_unavailable', sentence: 'could not be reached' },
-  timeout: { errorType: 'timeout', sentence: 'did not answer in time' },
+  connection: unavailable('could not be reached'),
+  timeout: timeout('did not answer in time'),
   rateLimited: { errorType: 'rate_limit_exceeded', sentence: 'takes no more requests for now' },
   overloaded: { errorType: 'provider_overloaded', sentence: 'is overloaded' },
-  failed: { errorType: 'provider_unavailable', sentence: 'failed' },
+  failed: unavailable('failed'),
   // The provider rejects this service's key, credit or model name: never the caller's fault.
-  operator: OPERATOR_FAULT,
+  operator: unavailable('did not accept the request of this service'),
   // Not a rate limit: waiting does not restore the quota.
-  quota: OPERATOR_FAULT,
-  invalidReply: { errorType: 'provider_unavailable', sentence: 'sent a reply that cannot be used' },
-  cut: { errorType: 'provider_unavailable', sentence: 'ended its reply before it was whole' },
+  quota: unavailable('did not accept the request of this service'),
+  invalidReply: unavailable('sent a reply that cannot be used'),
+  cut: unavailable('ended its reply before it was whole'),
   malformed: refusal('invalid_request', 'it does not accept or support a part of it'),
   // Agents look for these words in the message, and shorten their context.
   tooLong: refusal(
@@ -54,33 +40,25 @@ const RULES = {
   ),
   tooLarge: refusal('payload_too_large', 'its body is too large'),
   filtered: refusal('content_policy_violation', 'its content is not allowed'),
-  outOfTime: {
-    errorType: 'timeout',
-    sentence: 'did not answer in the time that the request had left',
-    harmless: true,
-  },
+  outOfTime: { ...timeout('did not answer in the time that the request had left'), harmless: true },
   // Found once the reply has begun: no other provider is tried.
-  notRead: {
-    errorType: 'timeout',
-    sentence: 'was cut off, since the caller did not read its reply',
-    harmless: true,
-  },
+  notRead: { ...timeout('was cut off, since the caller did not read its reply'), harmless: true },
   // The client disconnected, or the service stops.
   cancelled: { errorType: 'server', sentence: 'was cancelled', harmless: true },
 } as const satisfies Readonly<Record<string, FailureRule>>
 
 type FailureKind = keyof typeof RULES
+export type ErrorType = (typeof RULES)[FailureKind]['errorType']
 
 interface FailureFacts {
   /** HTTP status of the provider, if there is one. */
   readonly status?: number | undefined
   /** The provider's Retry-After in seconds. */
   readonly retryAfterSeconds?: number | undefined
-  /** The provider's short code for it. */
+  /** The provider's short code for it, and the member of the request that it rejects. */
   readonly code?: string | undefined
-  /** The member of the request that the provider rejects. */
   readonly param?: string | undefined
-  /** The provider's message, for the log alone. */
+  /** What the provider said, for the log alone. */
   readonly detail?: string | undefined
   readonly cause?: unknown
 }
@@ -89,20 +67,16 @@ interface FailureFacts {
 export class AttemptFailure extends Error {
   override readonly name = 'AttemptFailure'
   readonly kind: FailureKind
+  readonly rule: FailureRule
+  readonly errorType: ErrorType
   readonly facts: FailureFacts
 
   constructor(kind: FailureKind, facts: FailureFacts = {}) {
     super(RULES[kind].sentence, { cause: facts.cause })
     this.kind = kind
+    this.rule = RULES[kind]
+    this.errorType = RULES[kind].errorType
     this.facts = facts
-  }
-
-  get rule(): FailureRule {
-    return RULES[this.kind]
-  }
-
-  get errorType(): ErrorType {
-    return this.rule.errorType
   }
 }
 

@@ -1,8 +1,11 @@
-/** Which providers are tried for a request, in which order, and the error if none serves it. */
+/**
+ * Which providers are tried for a request, in which order, and the error if none serves it. A provider that fails is
+ * tried after the others of its model, but never left out: a request is served even when all are failing.
+ */
 import { ApiError } from '../http/errors.ts'
 import { MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/shorten.ts'
-import type { Candidate } from './attempt.ts'
+import type { Candidate } from './call.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import type { AttemptFailure, ErrorType } from './failures.ts'
 import type { AttemptRecord } from './records.ts'
@@ -64,7 +67,7 @@ function preferred(
   const rest = allowed.filter((one) => !first.includes(one))
   if (allowsFallbacks === false) return order?.length ? first : rest.slice(0, 1)
   const now = performance.now()
-  return [...first, ...rest].toSorted((a, b) => Number(a.breaker.isLast(now)) - Number(b.breaker.isLast(now)))
+  return [...first, ...rest].toSorted((a, b) => Number(isLast(a, now)) - Number(isLast(b, now)))
 }
 
 function isIn(names: readonly string[] | null | undefined, { name }: Provider): boolean {
@@ -76,6 +79,41 @@ function unavailable(message: string): ApiError {
     metadata: { error_type: 'provider_unavailable' },
     headers: { 'Retry-After': String(OPERATOR_SECONDS) },
   })
+}
+
+/** The circuit breaker of a provider opens after so many failures in a row, or when half of its last attempts failed. */
+const IN_A_ROW = 3
+const REMEMBERED = 10
+/** How long it stays open by default, and at most if the provider names a time, in milliseconds. */
+const OPEN_MS = 30_000
+const OPEN_MS_AT_MOST = 300_000
+
+/** Whether it is tried last; `now` is in milliseconds of a monotonic clock. */
+function isLast({ health: { openUntil } }: Provider, now: number): boolean {
+  return openUntil !== undefined && now < openUntil
+}
+
+/** An attempt begins: if it probes an open breaker, other requests try the provider last meanwhile. */
+export function noteBegin({ health }: Provider, now = performance.now()): void {
+  if (health.openUntil !== undefined && now >= health.openUntil) health.openUntil = now + OPEN_MS
+}
+
+/** The provider serves: its first token arrived. */
+export function noteSuccess({ health }: Provider): void {
+  health.openUntil = undefined
+  health.failures = [...health.failures, false].slice(-REMEMBERED)
+}
+
+/** An attempt failed; `retryAfterSeconds` is the provider's own value. */
+export function noteFailure({ health }: Provider, retryAfterSeconds?: number, now = performance.now()): void {
+  const failures = [...health.failures, true].slice(-REMEMBERED)
+  const hasFailedInARow = failures.length >= IN_A_ROW && !failures.slice(-IN_A_ROW).includes(false)
+  const isFailing = hasFailedInARow || failures.filter(Boolean).length >= REMEMBERED / 2
+  health.failures = failures
+  if (!isFailing && health.openUntil === undefined && retryAfterSeconds === undefined) return
+  const ms = Math.min((retryAfterSeconds ?? 0) * 1000, OPEN_MS_AT_MOST) || OPEN_MS
+  health.openUntil = Math.max(health.openUntil ?? 0, now + ms)
+  health.failures = []
 }
 
 /** A provider that did not serve. */

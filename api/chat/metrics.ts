@@ -23,42 +23,29 @@ export type ChatMetrics = ReturnType<typeof createChatMetrics>
 /** Keeps the chat metrics in `registry`. */
 export function createChatMetrics(registry: Registry, observed: Observed) {
   showState(registry, observed)
-  const { requests, unattributed, tokens, usageMissing, attempts, fallbacks } = createCounters(registry)
-  const histogram = (name: string, help: string) =>
-    new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers: [registry] })
-  const firstToken = histogram(
-    'chat_first_token_seconds',
-    'Time from the arrival of a request to its first meaningful token.',
-  )
-  const duration = histogram(
-    'chat_request_duration_seconds',
-    'Time from the arrival of a request to its end.',
-  )
-  const attemptDuration = histogram(
-    'chat_attempt_duration_seconds',
-    'Time from the start of an attempt to its end.',
-  )
+  const count = createCounters(registry)
+  const { firstToken, request, attempt } = createHistograms(registry)
   return {
     /** A request is over. */
     requestFinished(record: UsageRecord): void {
       const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
       const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
-      requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
-      if (record.app === undefined) unattributed.inc()
-      tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
-      tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-      if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
-      duration.observe(candidate, record.duration_ms / 1000)
+      count.requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
+      if (record.app === undefined) count.unattributed.inc()
+      count.tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
+      count.tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
+      if (record.requests > 0 && prompt_tokens === null) count.usageMissing.inc(candidate)
+      request.observe(candidate, record.duration_ms / 1000)
       if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
     },
     /** An attempt is over. */
     attemptFinished({ model, provider, error_type, duration_ms }: AttemptRecord): void {
-      attempts.inc({ model, provider, outcome: error_type ?? 'served' })
-      attemptDuration.observe({ model, provider }, duration_ms / 1000)
+      count.attempts.inc({ model, provider, outcome: error_type ?? 'served' })
+      attempt.observe({ model, provider }, duration_ms / 1000)
     },
     /** A request moved on from this candidate to the next one. */
     fellBack({ model, provider }: AttemptRecord): void {
-      fallbacks.inc({ model, provider })
+      count.fallbacks.inc({ model, provider })
     },
   }
 }
@@ -66,32 +53,28 @@ export function createChatMetrics(registry: Registry, observed: Observed) {
 function createCounters(registry: Registry) {
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name, help, labelNames, registers: [registry] })
+  const ended = [...CANDIDATE, 'outcome'] as const
   return {
     requests: counter(
       'chat_requests_total',
       'Requests by provider, outcome and the status sent to the caller.',
-      [...CANDIDATE, 'outcome', 'status', 'stream'],
+      [...ended, 'status', 'stream'],
     ),
     unattributed: counter('chat_requests_unattributed_total', 'Requests without an app.', []),
-    tokens: counter('chat_tokens_total', 'Tokens as the serving provider counted them.', [
-      ...CANDIDATE,
-      'kind',
-    ]),
-    usageMissing: counter(
-      'chat_usage_missing_total',
-      'Served requests without tokens reported by the provider.',
-      CANDIDATE,
-    ),
-    attempts: counter(
-      'chat_attempts_total',
-      'Attempts at a provider, by outcome: served, or the error type.',
-      [...CANDIDATE, 'outcome'],
-    ),
-    fallbacks: counter(
-      'chat_fallbacks_total',
-      'How often a request left this provider of this model for the next candidate.',
-      CANDIDATE,
-    ),
+    tokens: counter('chat_tokens_total', 'Tokens by the count of the provider.', [...CANDIDATE, 'kind']),
+    usageMissing: counter('chat_usage_missing_total', 'Served requests of unknown tokens.', CANDIDATE),
+    attempts: counter('chat_attempts_total', 'Attempts by outcome: served, or the error type.', ended),
+    fallbacks: counter('chat_fallbacks_total', 'Requests that left it for the next candidate.', CANDIDATE),
+  }
+}
+
+function createHistograms(registry: Registry) {
+  const histogram = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers: [registry] })
+  return {
+    firstToken: histogram('chat_first_token_seconds', 'From arrival to the first meaningful token.'),
+    request: histogram('chat_request_duration_seconds', 'From the arrival of a request to its end.'),
+    attempt: histogram('chat_attempt_duration_seconds', 'From the start of an attempt to its end.'),
   }
 }
 
@@ -105,8 +88,8 @@ function showState(registry: Registry, { models, records }: Observed): void {
     collect() {
       breakers.reset()
       for (const [model, { providers }] of models.current()?.models ?? [])
-        for (const { name: provider, breaker } of providers)
-          breakers.set({ model, provider }, breaker.isOpen ? 1 : 0)
+        for (const { name: provider, health } of providers)
+          breakers.set({ model, provider }, health.openUntil === undefined ? 0 : 1)
     },
   })
   const waiting: Gauge = new Gauge({

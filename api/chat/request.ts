@@ -5,7 +5,6 @@ import { appNamed, cleanName, identityOfAddress, NAMED } from '../../pipeline/co
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 import { ApiError } from '../http/errors.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
-import { jsonSchema } from '../openapi/schema.ts'
 import { longList } from '../untrusted/long-lists.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import type { Provider } from './configuration.ts'
@@ -28,35 +27,25 @@ const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.stri
 })
 const toolCallSchema = z.looseObject({ id: z.string().nullish(), type: z.string().nullish() })
 
-/** Shapes of messages. A shape that no provider takes is rejected here; the rest is for the provider to decide. */
-const SHAPES = [
-  z.looseObject({ role: z.literal(['system', 'developer', 'user']), content: contentSchema }),
-  z.looseObject({
-    role: z.literal('assistant'),
-    content: contentSchema.nullish(),
-    tool_calls: longList(toolCallSchema).nullish(),
-  }),
-  z.looseObject({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
-  z.looseObject({ role: z.literal('function'), content: z.string().nullable(), name: z.string() }),
-]
-const SHAPE_BY_ROLE = new Map<string, z.ZodType>(
-  SHAPES.flatMap((shape) => [...shape.shape.role.values].map((role) => [role, shape] as const)),
-)
+/** Roles that need content; some providers know further ones, which decide for themselves. */
+const WITH_CONTENT = ['system', 'developer', 'user', 'tool']
 
-/** A message with a role that only some providers know. */
-const anyMessage = z.looseObject(
-  { role: z.string('Expected a role, such as system, user, assistant or tool').min(1) },
-  'Expected an object with a role and, mostly, content',
-)
-
-const messageSchema = anyMessage
-  .superRefine((message, context) => {
-    const shape = SHAPE_BY_ROLE.get(message.role)
-    for (const { path, message: fault } of shape?.safeParse(message).error?.issues ?? []) {
-      context.addIssue({ code: 'custom', path: [...path], message: fault, continue: false })
-    }
+const messageSchema = z
+  .looseObject(
+    {
+      role: z.string('Expected a role, such as system, user, assistant or tool').min(1),
+      content: contentSchema.nullish(),
+      tool_calls: longList(toolCallSchema).nullish(),
+      tool_call_id: z.string().nullish().describe('The call whose result this is; for the role tool.'),
+    },
+    'Expected an object with a role and, mostly, content',
+  )
+  .superRefine(({ role, content, tool_call_id: call }, context) => {
+    const needs = (member: string) =>
+      context.addIssue({ code: 'custom', path: [member], message: `Expected by ${role}` })
+    if (WITH_CONTENT.includes(role) && (content ?? undefined) === undefined) needs('content')
+    if (role === 'tool' && (call ?? undefined) === undefined) needs('tool_call_id')
   })
-  .meta({ anyOf: [...SHAPES, anyMessage].map((shape) => jsonSchema(shape)) })
 
 const functionSchema = z.looseObject({
   name: z.string().min(1),

@@ -2,17 +2,17 @@
 import type { Registry } from 'prom-client'
 import type { KeyLimits } from '../accounts/rate-limiter.ts'
 import type { Settings } from '../config.ts'
-import type { Clock, Handler, Reply } from '../http/call.ts'
+import type { Clock, Handler } from '../http/call.ts'
 import { jsonReader, unroundedBody } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
 import { Answers } from './answer.ts'
-import { ChatCall, type Ending } from './call.ts'
+import { ChatCall, type Attempt, type Outcome } from './call.ts'
 import { openModels } from './configuration.ts'
 import { candidatesFor } from './fallback.ts'
 import { createChatMetrics } from './metrics.ts'
 import { ProviderClient } from './provider.ts'
 import { UsageRecords } from './records.ts'
-import { namedApp, readChatRequest } from './request.ts'
+import { readChatRequest } from './request.ts'
 
 /** Limits of one request, in milliseconds but for `drains`. */
 export interface ChatLimits {
@@ -45,9 +45,6 @@ interface ChatOptions {
 
 const MEBIBYTE = 1024 * 1024
 
-/** The request header that enables attempts and app in the response. */
-const METADATA_HEADER = 'x-router-metadata'
-
 /**
  * Opens the chat service.
  * @throws {OperatorError} if the routing configuration is invalid.
@@ -63,11 +60,11 @@ export async function openChat(options: ChatOptions) {
   const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
   /** Writes the usage record of a call, counts its tokens, and ends it. */
-  async function finish(call: ChatCall, ending: Ending): Promise<void> {
-    const record = call.finish(ending)
+  async function finish(call: ChatCall, outcome: Outcome, status: number, served?: Attempt): Promise<void> {
+    const record = call.finish(outcome, status, served)
     if (record === undefined) return
     // Not awaited, since a silent store must not hold a reply.
-    void keyLimits.spend(call.facts.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
+    void keyLimits.spend(call.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
     await records.write(record)
     calls.ended(call)
     metrics.requestFinished(record)
@@ -77,16 +74,16 @@ export async function openChat(options: ChatOptions) {
     models,
     /** Answers a request, and writes its usage record. */
     complete: (async (request, reply) => {
-      const call = beginCall(request.headersDistinct, reply, clock())
+      const call = new ChatCall(request, reply, clock())
       calls.began(call)
       try {
-        await keyLimits.begin(call.facts.caller)
+        await keyLimits.begin(call.caller)
         // An unreadable body has a usage record too.
         const body = await readJson(request, reply)
         call.request = readChatRequest(body, unroundedBody(request))
         await answers.answer(call, call.request, candidatesFor(call.request, models.current()))
       } catch (error) {
-        await finish(call, { outcome: 'failed', status: statusOf(error) })
+        await finish(call, 'failed', statusOf(error))
         throw error
       }
     }) satisfies Handler,
@@ -101,20 +98,6 @@ export async function openChat(options: ChatOptions) {
       await records.close()
     },
   }
-}
-
-/** The call of a request; its reply names the app. */
-function beginCall(headers: NodeJS.Dict<string[]>, reply: Reply, arrivedAt: Date): ChatCall {
-  const app = namedApp(headers)
-  const { requestId, caller } = reply.locals
-  if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
-  const call = new ChatCall({ requestId, caller, arrivedAt, app }, reply)
-  reply.set('X-App-Id', String(app.id))
-  if (headers[METADATA_HEADER]?.[0] === 'enabled') {
-    const described = { app_id: app.id, found_by: app.foundBy }
-    reply.locals.routerMetadata = () => ({ attempts: call.attempts, app: described })
-  }
-  return call
 }
 
 function statusOf(error: unknown): number {
@@ -144,8 +127,6 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
     began(call: ChatCall): void {
       const { reply } = call
       calls.add(call)
-      // A client that disconnected during the key look-up sends no further close event.
-      call.isDisconnected = reply.closed
       reply.once('close', () => {
         if (!reply.writableFinished) disconnected(call)
       })

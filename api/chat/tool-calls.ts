@@ -2,44 +2,32 @@
 import { randomUUID } from 'node:crypto'
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
-/** What a part says of a call; texts are empty where it says nothing. */
-interface Said {
-  id: string | undefined
-  type: string
-  name: string
+/** A part of a call as the provider sent it; texts are empty where it says nothing. */
+interface Part {
+  readonly id: string
+  readonly index: number | undefined
+  readonly type: string
+  readonly name: string
   /** The arguments, byte for byte as the model wrote them. */
-  text: string
+  readonly text: string
   /** Further members, and further members of the function. */
-  more: JsonObject
-  moreOfFunction: JsonObject
+  readonly more: JsonObject
+  readonly moreOfFunction: JsonObject
 }
-
-/** One call, as far as it was read. */
-interface OpenCall extends Said {
-  readonly index: number
-  /** Whether its first part was sent. */
-  isSent: boolean
-}
-
-/** A part of a call as the provider sent it. */
-type Part = Readonly<Said> & { readonly index: number | undefined }
 
 function readPart(part: JsonObject): Part {
   const { id, index: _index, type, function: inner, ...more } = withoutNulls(part)
-  const { name, arguments: sent, ...moreOfFunction } = isObject(inner) ? withoutNulls(inner) : {}
+  const { name, arguments: sent = '', ...moreOfFunction } = isObject(inner) ? withoutNulls(inner) : {}
   return {
-    id: (typeof id === 'string' && id !== '') || typeof id === 'number' ? String(id) : undefined,
+    id: typeof id === 'string' || typeof id === 'number' ? String(id) : '',
     index: indexOf(part),
     type: typeof type === 'string' ? type : '',
     name: typeof name === 'string' ? name : '',
-    text: typeof sent === 'string' ? sent : sent === undefined ? '' : JSON.stringify(sent),
+    text: typeof sent === 'string' ? sent : JSON.stringify(sent),
     more,
     moreOfFunction,
   }
 }
-
-/** Some providers send `{}` before or after the arguments. */
-const PLACEHOLDER = /^\s*\{\s*\}\s*$/
 
 /**
  * The tool calls of one choice, whole or part by part. Each part gets the index of its call, counted from 0 without
@@ -54,9 +42,7 @@ const PLACEHOLDER = /^\s*\{\s*\}\s*$/
  * - A name may come late, in fragments, or repeated in every part; arguments may be missing, null, or parsed JSON.
  */
 export class ToolCalls {
-  readonly #calls: OpenCall[] = []
-  readonly #byId = new Map<string, OpenCall>()
-  readonly #bySentIndex = new Map<number, OpenCall>()
+  readonly #calls: ToolCall[] = []
 
   get isEmpty(): boolean {
     return this.#calls.length === 0
@@ -69,154 +55,170 @@ export class ToolCalls {
 
   /** The parts for the client that the calls of one delta make. */
   read(parts: unknown): JsonObject[] {
-    return objectsIn(parts).flatMap((part, position) => this.#readPart(part, position > 0))
+    return objectsIn(parts).flatMap((part, position) => this.#readPart(readPart(part), position > 0))
   }
 
   /** The rest once the choice is over: no more arguments follow. */
   finish(): JsonObject[] {
-    return this.#calls.flatMap((call) => {
-      const isMissing = call.text.trim() === '' && isFunction(call)
-      if (isMissing) call.text = '{}'
-      if (!call.isSent) return sendFirst(call)
-      return isMissing ? [{ index: call.index, function: { arguments: '{}' } }] : []
-    })
+    return this.#calls.flatMap((call) => call.finish())
   }
 
   /** All calls in the form of a whole message; no part may follow. */
   whole(): JsonObject[] {
     this.finish()
-    return this.#calls.map((call) => wholeCall(call))
+    return this.#calls.map((call) => call.whole())
   }
 
-  #readPart(sent: JsonObject, isBeside: boolean): JsonObject[] {
-    const part = readPart(sent)
+  #readPart(part: Part, isBeside: boolean): JsonObject[] {
     const found = this.#callOf(part, isBeside)
     const call = found ?? this.#begin(part)
-    const before = found === undefined ? this.#sendPrevious() : []
-    call.type ||= part.type
-    call.more = { ...call.more, ...part.more }
-    call.moreOfFunction = { ...call.moreOfFunction, ...part.moreOfFunction }
-    const name = part.name.startsWith(call.name) ? part.name.slice(call.name.length) : part.name
-    call.name += name
-    const { text, rest } = takeText(call, part.text)
-    if (call.isSent) before.push(...furtherPart(call, { ...part, name, text }))
-    else if (!isFunction(call) || (call.name !== '' && hasText(call))) before.push(...sendFirst(call))
-    if (rest === '') return before
+    // Clients see calls in order: the first part of the one before does not wait any longer.
+    const before = found === undefined ? (this.#calls.at(-2)?.sendFirst() ?? []) : []
+    const { sent, rest } = call.add(part)
+    if (rest === '') return [...before, ...sent]
     // What follows a whole value is the next call of the same function.
-    const next = { index: sent['index'], function: { name: call.name, arguments: rest } }
-    this.#begin({ id: undefined, index: part.index })
-    return [...before, ...this.#sendPrevious(), ...this.#readPart(next, false)]
+    const next = { ...part, id: '', name: call.name, text: rest, more: {}, moreOfFunction: {} }
+    this.#begin(next)
+    return [...before, ...sent, ...call.sendFirst(), ...this.#readPart(next, false)]
   }
 
   /** The call that a part belongs to; undefined if it begins one. */
-  #callOf(part: Part, isBeside: boolean): OpenCall | undefined {
-    const { id, index, name } = part
-    const open = index === undefined ? this.#calls.at(-1) : this.#bySentIndex.get(index)
-    const known = id === undefined ? open : this.#byId.get(id)
-    if (known === undefined) return open === undefined || name !== '' ? undefined : this.#adopt(open, id)
-    if (name === '' || known.name === '' || (name === known.name && !isElsewhere())) return known
-    return isElsewhere() || isWhole(known) ? undefined : known
-
-    function isElsewhere(): boolean {
-      return id === undefined ? isBeside && index === undefined : index !== undefined && open === undefined
-    }
+  #callOf({ id, index, name }: Part, isBeside: boolean): ToolCall | undefined {
+    const open = this.#calls.findLast((call) => index === undefined || call.sentIndex === index)
+    if (id === '') return open?.takes(name, isBeside && index === undefined) === true ? open : undefined
+    const known = this.#calls.findLast(({ ids }) => ids.has(id))
+    if (known !== undefined)
+      return known.takes(name, index !== undefined && open === undefined) ? known : undefined
+    return name === '' && open?.isWhole === false ? open.adopt(id) : undefined
   }
 
-  /** A part without a name, but with a new id, belongs to a call that has not ended. */
-  #adopt(open: OpenCall, id = ''): OpenCall | undefined {
-    if (isWhole(open)) return undefined
-    open.id ??= id
-    this.#byId.set(id, open)
-    return open
-  }
-
-  #begin({ id, index }: Pick<Part, 'id' | 'index'>): OpenCall {
-    const call: OpenCall = {
-      index: this.#calls.length,
-      id: id === undefined || this.#byId.has(id) ? undefined : id,
-      type: '',
-      name: '',
-      text: '',
-      isSent: false,
-      more: {},
-      moreOfFunction: {},
-    }
+  #begin({ id, index }: Part): ToolCall {
+    const isTaken = this.#calls.some(({ ids }) => ids.has(id))
+    const call = new ToolCall({ index: this.#calls.length, sentIndex: index, id: isTaken ? '' : id })
+    if (id !== '') call.ids.add(id)
     this.#calls.push(call)
-    if (id !== undefined) this.#byId.set(id, call)
-    if (index !== undefined) this.#bySentIndex.set(index, call)
     return call
   }
-
-  /** The first part of the call before the last one, so that clients see calls in order. */
-  #sendPrevious(): JsonObject[] {
-    const previous = this.#calls.at(-2)
-    return previous === undefined ? [] : sendFirst(previous)
-  }
 }
 
-/** Appends arguments; returns what was added, and the rest if another call begins within them. */
-function takeText(call: OpenCall, text: string): { readonly text: string; readonly rest: string } {
-  const end = endOfValue(call.text, text)
-  if (end === undefined) {
-    call.text += text
-    return { text, rest: '' }
-  }
-  const [own, rest] = [text.slice(0, end), text.slice(end)]
-  if (!call.isSent && PLACEHOLDER.test(call.text + own)) {
-    call.text = ''
-    return takeText(call, rest)
-  }
-  const isRepeated = PLACEHOLDER.test(rest) || rest.trim() === (call.text + own).trim()
-  call.text += own
-  return { text: own, rest: isRepeated ? '' : rest }
-}
-
-/** The part that follows; nothing if it adds nothing. */
-function furtherPart(call: OpenCall, { name, text, more, moreOfFunction }: Part): JsonObject[] {
-  const inner = { ...moreOfFunction, ...(name !== '' && { name }), ...(text !== '' && { arguments: text }) }
-  const added = { ...more, ...(Object.keys(inner).length > 0 && { function: inner }) }
-  return Object.keys(added).length > 0 ? [{ index: call.index, ...added }] : []
-}
-
-/** The first part of a call with all that is known of it; nothing if it was sent. */
-function sendFirst(call: OpenCall): JsonObject[] {
-  if (call.isSent) return []
-  call.isSent = true
-  return [{ index: call.index, ...wholeCall(call) }]
-}
-
-function wholeCall(call: OpenCall): JsonObject {
-  call.id ??= `call_${randomUUID().replaceAll('-', '')}`
-  const { id, type, name, text, more, moreOfFunction } = call
-  const inner = { ...moreOfFunction, name, arguments: text }
-  return { ...more, id, type: type || 'function', ...(isFunction(call) && { function: inner }) }
-}
-
-function isFunction({ type }: OpenCall): boolean {
-  return type === '' || type === 'function'
-}
-
-/** Whether its arguments have begun, beyond a placeholder. */
-function hasText({ text }: OpenCall): boolean {
-  return text.trim() !== '' && !PLACEHOLDER.test(text)
-}
-
-/** Whether its arguments are a whole value. */
-function isWhole(call: OpenCall): boolean {
-  return hasText(call) && parseJson(call.text) !== undefined
-}
+/** Some providers send `{}` before or after the arguments. */
+const PLACEHOLDER = /^\s*\{\s*\}\s*$/
 
 /** How many places within one part are examined: braces in a text of code look alike. */
 const PLACES = 100
 
-/** Where in `text`, which follows `known`, another value begins after a whole one; undefined if it does not. */
-function endOfValue(known: string, text: string): number | undefined {
-  const last = known.trimEnd().slice(-1)
-  for (const { index, 0: between } of `${last}${text}`.matchAll(/\}\s*(?=\{)/g).take(PLACES)) {
-    const end = index + between.length - last.length
-    if (parseJson(known + text.slice(0, end)) !== undefined) return end
+/** One call, as far as it was read. */
+class ToolCall {
+  readonly index: number
+  readonly sentIndex: number | undefined
+  /** All ids that the provider gave it. */
+  readonly ids = new Set<string>()
+  name = ''
+  text = ''
+  /** The id for the client; empty until it is known. */
+  #id: string
+  #type = ''
+  #more: JsonObject = {}
+  #moreOfFunction: JsonObject = {}
+  /** Whether its first part was sent. */
+  #isSent = false
+
+  constructor({ index, sentIndex, id }: Pick<ToolCall, 'index' | 'sentIndex'> & { readonly id: string }) {
+    this.index = index
+    this.sentIndex = sentIndex
+    this.#id = id
   }
-  return undefined
+
+  /** Whether its arguments are a whole value, beyond a placeholder. */
+  get isWhole(): boolean {
+    return this.#hasText && parseJson(this.text) !== undefined
+  }
+
+  get #hasText(): boolean {
+    return this.text.trim() !== '' && !PLACEHOLDER.test(this.text)
+  }
+
+  get #isFunction(): boolean {
+    return this.#type === '' || this.#type === 'function'
+  }
+
+  /** Whether a part with this name may belong to it; `isElsewhere`: its place speaks for another call. */
+  takes(name: string, isElsewhere: boolean): boolean {
+    if (name === '' || this.name === '') return true
+    return !isElsewhere && (name === this.name || !this.isWhole)
+  }
+
+  /** Takes a further id. */
+  adopt(id: string): this {
+    this.#id ||= id
+    this.ids.add(id)
+    return this
+  }
+
+  /** Adds a part; returns what is sent of it, and the rest of its arguments if another call begins within them. */
+  add(part: Part): { readonly sent: readonly JsonObject[]; readonly rest: string } {
+    this.#type ||= part.type
+    this.#more = { ...this.#more, ...part.more }
+    this.#moreOfFunction = { ...this.#moreOfFunction, ...part.moreOfFunction }
+    const name = part.name.startsWith(this.name) ? part.name.slice(this.name.length) : part.name
+    this.name += name
+    const { text, rest } = this.#take(part.text)
+    const begins = !this.#isFunction || (this.name !== '' && this.#hasText)
+    if (!this.#isSent) return { sent: begins ? this.sendFirst() : [], rest }
+    const inner = {
+      ...part.moreOfFunction,
+      ...(name !== '' && { name }),
+      ...(text !== '' && { arguments: text }),
+    }
+    const added = { ...part.more, ...(Object.keys(inner).length > 0 && { function: inner }) }
+    return { sent: Object.keys(added).length > 0 ? [{ index: this.index, ...added }] : [], rest }
+  }
+
+  /** The first part with all that is known of it; nothing if it was sent. */
+  sendFirst(): JsonObject[] {
+    if (this.#isSent) return []
+    this.#isSent = true
+    return [{ index: this.index, ...this.whole() }]
+  }
+
+  /** The rest, since no more arguments follow. */
+  finish(): JsonObject[] {
+    const isMissing = this.text.trim() === '' && this.#isFunction
+    if (isMissing) this.text = '{}'
+    if (!this.#isSent) return this.sendFirst()
+    return isMissing ? [{ index: this.index, function: { arguments: '{}' } }] : []
+  }
+
+  whole(): JsonObject {
+    this.#id ||= `call_${randomUUID().replaceAll('-', '')}`
+    const inner = { ...this.#moreOfFunction, name: this.name, arguments: this.text }
+    const type = this.#type || 'function'
+    return { ...this.#more, id: this.#id, type, ...(this.#isFunction && { function: inner }) }
+  }
+
+  /** Appends arguments; returns what was added, and the rest if another call begins within them. */
+  #take(text: string): { readonly text: string; readonly rest: string } {
+    const end = this.#endIn(text)
+    const own = text.slice(0, end)
+    const rest = text.slice(own.length)
+    if (rest !== '' && !this.#isSent && PLACEHOLDER.test(this.text + own)) {
+      this.text = ''
+      return this.#take(rest)
+    }
+    const isRepeated = PLACEHOLDER.test(rest) || rest.trim() === (this.text + own).trim()
+    this.text += own
+    return { text: own, rest: isRepeated ? '' : rest }
+  }
+
+  /** Where in `text`, which follows the known arguments, another value begins after a whole one. */
+  #endIn(text: string): number | undefined {
+    const last = this.text.trimEnd().slice(-1)
+    for (const { index, 0: between } of `${last}${text}`.matchAll(/\}\s*(?=\{)/g).take(PLACES)) {
+      const end = index + between.length - last.length
+      if (parseJson(this.text + text.slice(0, end)) !== undefined) return end
+    }
+    return undefined
+  }
 }
 
 /** The index of a choice or of a call; undefined if it has none. */

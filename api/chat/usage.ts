@@ -10,15 +10,22 @@ const NAMES = {
   cached: ['cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens', 'cachedContentTokenCount'],
 } as const
 
-/** The usage of a reply; `reported` holds what the provider reported beyond the totals. */
+/** The counts of a usage record. */
 export interface Usage {
-  readonly promptTokens: number
-  readonly completionTokens: number
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
   /** Parts of the two; null if the provider reported none. */
-  readonly reasoningTokens: number | null
-  readonly cachedTokens: number | null
-  readonly reported: JsonObject
+  readonly reasoning_tokens: number | null
+  readonly cached_tokens: number | null
 }
+
+/** The columns of a record if the provider reported no usage. */
+export const NO_USAGE = {
+  prompt_tokens: null,
+  completion_tokens: null,
+  reasoning_tokens: null,
+  cached_tokens: null,
+} as const
 
 /**
  * The usage in a reply or chunk; undefined if there is none.
@@ -68,35 +75,23 @@ export function readUsage(reported: JsonObject): Usage | undefined {
   const reasoning = partIn(reported, 'completion_tokens_details', 'reasoning')
   const isBeyond = reasoning !== null && difference(total, prompt + completion) === reasoning
   return {
-    promptTokens: prompt,
-    completionTokens: isBeyond ? completion + reasoning : completion,
-    reasoningTokens: reasoning,
-    cachedTokens: partIn(reported, 'prompt_tokens_details', 'cached'),
-    reported,
+    prompt_tokens: prompt,
+    completion_tokens: isBeyond ? completion + reasoning : completion,
+    reasoning_tokens: reasoning,
+    cached_tokens: partIn(reported, 'prompt_tokens_details', 'cached'),
   }
 }
 
-/** The counts of a usage record; null if the provider reported none. */
-export function tokenColumns(usage: Usage | undefined) {
-  return {
-    prompt_tokens: usage?.promptTokens ?? null,
-    completion_tokens: usage?.completionTokens ?? null,
-    reasoning_tokens: usage?.reasoningTokens ?? null,
-    cached_tokens: usage?.cachedTokens ?? null,
-  }
-}
-
-/** The usage for clients: always complete, zeros if the provider reported none (CONTRACT 6). */
-export function usageReply(usage: Usage | undefined): JsonObject {
+/** The usage for clients: what was reported, always complete, zeros if the provider reported none (CONTRACT 6). */
+export function usageReply(reported: JsonObject): JsonObject {
+  const usage = readUsage(reported)
   if (usage === undefined) return { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
-  const { promptTokens, completionTokens, reported } = usage
+  const { prompt_tokens, completion_tokens } = usage
   const reply = withoutNulls(reported)
   // Strict clients accept an absent detail, not a null.
   for (const key in reply) if (isObject(reply[key])) reply[key] = withoutNulls(reply[key])
-  reply['prompt_tokens'] = promptTokens
-  reply['completion_tokens'] = completionTokens
-  reply['total_tokens'] = Math.max(count(reported, 'total') ?? 0, promptTokens + completionTokens)
-  return reply
+  const total = Math.max(count(reported, 'total') ?? 0, prompt_tokens + completion_tokens)
+  return { ...reply, prompt_tokens, completion_tokens, total_tokens: total }
 }
 
 function inputIn(reported: JsonObject, total: number | undefined): number | undefined {
