@@ -350,7 +350,7 @@ const MEMBERS: Cases = {
   'members beside choices and usage': sends(
     whole(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
     [
-      part(HELLO, null, { citations: ['http://a.example'] }),
+      part(HELLO, null, { citations: ['http://a.example'], provider: 'of a router' }),
       part({}, 'stop'),
       { ...counted, service_tier: 'flex' },
     ],
