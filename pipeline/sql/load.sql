@@ -1,5 +1,5 @@
 -- The queries of the stage load, in the order of a run. count.ts makes the view `incoming`, the raw rows of the days being
--- counted, and from it the table `groups`: rows by validity, app, model, provider and account.
+-- counted, and from it the view `groups`: rows by validity, app, model, provider and account.
 
 -- name: counted-days
 -- The counted days with the fingerprint of their files. It is empty for a day with too many rejected rows, which are kept in
@@ -11,12 +11,17 @@ SELECT DISTINCT CAST(q.day AS VARCHAR), ''
 FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 
+-- name: plain-groups
+-- Whether the groups with few keys count every row: all are plain, no sum exceeds 2^63, and no two models have the same hash.
+SELECT
+  NOT EXISTS (FROM grouped AS g WHERE (g.app_id | g.prompt_tokens | g.completion_tokens) IS NULL)
+    AND count(*) = count(DISTINCT m.key) AS plain
+FROM models AS m;
+
 -- name: odd-groups
--- Whether some row is rejected, whether some row names no app or no tokens, and whether one of those was served: a key of it may
--- be missing.
+-- Whether some row is rejected, and whether a served row names no app or no tokens: a key of it may be missing.
 SELECT
   count(*) > count(g.has_tokens) AS rejected,
-  coalesce(bool_or(g.has_tokens IS NOT TRUE OR g.app = ''), false) AS unknown,
   coalesce(bool_or(NOT g.has_tokens AND g.requests > 0 OR g.app = ''), false) AS doubtful
 FROM groups AS g;
 
@@ -71,7 +76,9 @@ WHEN NOT MATCHED THEN INSERT (app_id, identity, app_name, named_at, account_id, 
   VALUES (f.app_id, f.identity, f.app_name, f.named_at, f.account_id, f.title, f.categories);
 
 -- name: rejected
--- The rejected rows, for the quarantine.
+-- The rejected rows, for the quarantine. Most days have none, and then no file is read.
+SET VARIABLE has_rejected = (SELECT count(*) > count(g.has_tokens) FROM groups AS g);
+
 CREATE OR REPLACE TEMP TABLE rejected AS
 WITH validated AS (
   SELECT
@@ -92,15 +99,9 @@ SELECT
   greatest(v.completion_tokens, 0) AS completion_tokens
 FROM validated AS v
 JOIN day_files AS f ON f.file = v.file
-WHERE v.reason IS NOT NULL;
+WHERE getvariable('has_rejected') AND v.reason IS NOT NULL;
 
--- name: nothing-rejected
-CREATE OR REPLACE TEMP TABLE rejected (
-  day DATE, file VARCHAR, row BIGINT, reason VARCHAR, payload VARCHAR, rows BIGINT, prompt_tokens BIGINT,
-  completion_tokens BIGINT
-);
-
--- name: collisions
+-- name: repeated-ids
 -- Rows that repeat a request_id of the same day: one counts, by its precedence; the others are subtracted from the counts of
 -- their app and model. Most days have none, and then only this step costs time: it reads no other column.
 CREATE OR REPLACE TEMP TABLE hash_collisions AS
@@ -110,7 +111,6 @@ WHERE i.request_id IS NOT NULL
 GROUP BY i.day, key
 HAVING count(*) > 1;
 
--- name: repeated-ids
 -- The ids among them that truly repeat.
 CREATE OR REPLACE TEMP TABLE repeated_ids AS
 SELECT i.day, i.request_id, sum(i.row_count) AS rows
@@ -170,18 +170,8 @@ FROM placed AS p
 JOIN placed AS w ON w.day = p.day AND w.request_id = p.request_id AND w.place = 1
 WHERE p.place > 1;
 
--- name: no-repeats
-CREATE OR REPLACE TEMP TABLE repeats (
-  day DATE, app_id BIGINT, model VARCHAR, provider VARCHAR, row_count BIGINT, requests BIGINT, prompt_tokens BIGINT,
-  completion_tokens BIGINT, reasoning_tokens BIGINT, cached_tokens BIGINT, conflicts BOOLEAN
-);
-
 -- name: valid-rows
 -- The counts of valid rows without duplicates.
-CREATE OR REPLACE TEMP TABLE models AS
-SELECT t.text, model_from_text(t.text) AS model
-FROM (SELECT DISTINCT g.model AS text FROM groups AS g) AS t;
-
 CREATE OR REPLACE TEMP VIEW valid_rows AS
 SELECT
   g.day,
@@ -191,7 +181,7 @@ SELECT
   g.has_tokens, g.rows, g.requests, g.prompt_tokens, g.completion_tokens, g.reasoning_tokens, g.cached_tokens, g.rows_failed
 FROM groups AS g
 LEFT JOIN named_apps AS n ON n.text = g.app
-LEFT JOIN models AS m ON m.text = g.model
+LEFT JOIN models AS m ON m.key = g.model_key
 WHERE g.has_tokens IS NOT NULL
 UNION ALL
 SELECT
@@ -205,16 +195,22 @@ FROM repeats AS r;
 -- another, and nothing is repeated.
 SELECT
   NOT EXISTS (FROM groups AS g WHERE g.has_tokens IS NOT TRUE)
-    AND NOT EXISTS (FROM models AS m WHERE m.model IS DISTINCT FROM m.text)
-    AND NOT EXISTS (FROM repeats) AS apart;
+    AND count(*) = count(DISTINCT coalesce(m.model, ''))
+    AND NOT EXISTS (FROM repeats) AS apart
+FROM models AS m;
 
 -- name: groups-as-counted
--- The groups, if they are apart.
-CREATE OR REPLACE TEMP VIEW counted AS
+-- The groups, if they are apart. Most queries need no model, and a join that they do not need would cost time.
+CREATE OR REPLACE TEMP VIEW counted_by_key AS
 SELECT
-  g.day, g.app_id, g.model, g.rows, 0 AS rows_without_tokens, g.requests, g.prompt_tokens, g.completion_tokens,
+  g.day, g.app_id, g.model_key, g.rows, 0 AS rows_without_tokens, g.requests, g.prompt_tokens, g.completion_tokens,
   g.reasoning_tokens, g.cached_tokens
 FROM groups AS g;
+
+CREATE OR REPLACE TEMP VIEW counted AS
+SELECT c.*, m.model
+FROM counted_by_key AS c
+LEFT JOIN models AS m ON m.key = c.model_key;
 
 -- name: counted
 -- The counts per day, app and model; app_id NULL holds a day's rejected rows, model NULL is unknown.
@@ -240,6 +236,7 @@ SELECT
 FROM rejected AS r
 GROUP BY r.day;
 
+CREATE OR REPLACE TEMP VIEW counted_by_key AS FROM sums;
 CREATE OR REPLACE TEMP VIEW counted AS FROM sums;
 
 -- name: totals
@@ -383,11 +380,11 @@ DELETE FROM days WHERE list_contains(getvariable('days'), day);
 -- Stores the counts of the days in the list `days`.
 CREATE OR REPLACE TEMP VIEW net AS
 SELECT c.*
-FROM counted AS c
+FROM counted_by_key AS c
 WHERE c.app_id IS NOT NULL AND list_contains(getvariable('days'), c.day);
 
 -- Without models each app has one count per day, and adding it up would take longer than everything else here.
-SET VARIABLE is_by_model = (SELECT coalesce(bool_or(c.model IS NOT NULL), false) FROM counted AS c);
+SET VARIABLE is_by_model = EXISTS (FROM models AS m WHERE m.model IS NOT NULL);
 
 -- Sorted by app: this makes the file smaller and the sort of the snapshot's history faster.
 INSERT INTO usage_daily
@@ -402,9 +399,11 @@ GROUP BY n.day, n.app_id
 ORDER BY 1, 2;
 
 INSERT INTO usage_by_model BY NAME
-SELECT n.* EXCLUDE (rows, rows_without_tokens)
-FROM net AS n
-WHERE n.model IS NOT NULL OR n.reasoning_tokens > 0 OR n.cached_tokens > 0;
+SELECT c.day, c.app_id, c.model, c.requests, c.prompt_tokens, c.completion_tokens, c.reasoning_tokens, c.cached_tokens
+FROM counted AS c
+WHERE c.app_id IS NOT NULL
+  AND list_contains(getvariable('days'), c.day)
+  AND (c.model IS NOT NULL OR c.reasoning_tokens > 0 OR c.cached_tokens > 0);
 
 INSERT INTO usage_by_provider BY NAME
 SELECT p.*
