@@ -16,46 +16,47 @@ CREATE OR REPLACE TEMP MACRO app_meant(app_id, alias_of) AS CASE
   WHEN count(*) = 1 THEN min(app_id)
 END;
 
--- Registry rows, decoded, with the winning row of each app marked. A row that an operator wrote outranks every row that was
--- registered from usage, whatever the clocks say; then the newest updated_at wins, the later file name, the later row. Tags
--- are a JSON list or separated by `|`. For a row with a name instead of an id, the app is, in this order: the one with this
--- address or name in a row with an id, the one with this app_name among ids that do not follow from names, the one whose id
--- follows from the name.
-CREATE OR REPLACE TEMP TABLE registry_rows AS
-WITH named AS (
-  SELECT
-    s.*,
-    id_from_text(s.app_id) AS given_id,
-    n.app_id AS named_id,
-    n.app_name AS own_name,
-    coalesce(n.identity, s.referer) AS identity
-  FROM staged AS s
-  LEFT JOIN named_apps AS n ON n.text = s.app
-),
-owners AS (
+-- The rows with what they state about their app.
+CREATE OR REPLACE TEMP VIEW named_rows AS
+SELECT
+  s.*,
+  id_from_text(s.app_id) AS given_id,
+  n.app_id AS named_id,
+  n.app_name AS own_name,
+  coalesce(n.identity, s.referer) AS identity
+FROM staged AS s
+LEFT JOIN named_apps AS n ON n.text = s.app;
+
+-- The apps that an address or a name means, in this order: the one with this address or name in a row with an id, the one with
+-- this app_name among ids that do not follow from names. Any other has the id that follows from it.
+CREATE OR REPLACE TEMP TABLE known_apps AS
+WITH owners AS (
   SELECT o.identity, min(o.given_id) AS app_id
-  FROM named AS o
+  FROM named_rows AS o
   WHERE o.identity IS NOT NULL AND o.given_id IS NOT NULL
   GROUP BY o.identity
 ),
 newest AS (
   SELECT n.given_id, n.app_name, nullif(trim(n.alias_of), '') AS alias_text
-  FROM named AS n
+  FROM named_rows AS n
   WHERE n.given_id < getvariable('first_app_id')
   QUALIFY row_number() OVER (
     PARTITION BY n.given_id ORDER BY utc_from_text(n.updated_at) DESC NULLS LAST, n.file DESC, n.row DESC
   ) = 1
-),
-known AS (
-  FROM owners
-  UNION ALL
-  SELECT 'local:' || lower(n.app_name) AS identity, app_meant(n.given_id, n.alias_text) AS app_id
-  FROM newest AS n
-  WHERE n.app_name IS NOT NULL
-  GROUP BY identity
-  HAVING identity NOT IN (SELECT o.identity FROM owners AS o)
-),
-decoded AS (
+)
+FROM owners
+UNION ALL
+SELECT 'local:' || lower(n.app_name) AS identity, app_meant(n.given_id, n.alias_text) AS app_id
+FROM newest AS n
+WHERE n.app_name IS NOT NULL
+GROUP BY identity
+HAVING identity NOT IN (SELECT o.identity FROM owners AS o);
+
+-- Registry rows, decoded, with the winning row of each app marked. A row that an operator wrote outranks every row that was
+-- registered from usage, whatever the clocks say; then the newest updated_at wins, the later file name, the later row. Tags
+-- are a JSON list or separated by `|`.
+CREATE OR REPLACE TEMP TABLE registry_rows AS
+WITH decoded AS (
   SELECT
     s.file,
     s.row,
@@ -78,10 +79,10 @@ decoded AS (
     utc_from_text(s.updated_at) AS updated_at,
     utc_from_text(s.registered_at) AS registered_at,
     s.account_id
-  FROM named AS s
-  LEFT JOIN known AS k ON k.identity = s.identity
+  FROM named_rows AS s
+  LEFT JOIN known_apps AS k ON k.identity = s.identity
   LEFT JOIN named_apps AS m ON m.text = s.alias_of AND id_from_text(s.alias_of) IS NULL
-  LEFT JOIN known AS a ON a.identity = m.identity
+  LEFT JOIN known_apps AS a ON a.identity = m.identity
 )
 SELECT
   d.* EXCLUDE (tags),
@@ -171,27 +172,12 @@ WHERE s.alias_of IS NOT NULL AND id_from_text(s.alias_of) IS NULL
 ORDER BY 1;
 
 -- name: name-aliases
--- Usage of an app name or address that the registry has under another id counts for that app: the one with this address, or
--- the one with this name among apps whose ids do not follow from names.
+-- Usage of an app name or address that the registry has under another id counts for that app.
 INSERT INTO registry
-WITH owners AS (
-  SELECT r.identity, min(r.app_id) AS app_id
-  FROM registry_rows AS r
-  WHERE r.identity IS NOT NULL AND r.app_id IS NOT NULL
-  GROUP BY r.identity
-),
-names AS (
-  SELECT 'local:' || lower(r.app_name) AS identity, app_meant(r.app_id, r.alias_of) AS app_id
-  FROM registry AS r
-  WHERE r.app_id < getvariable('first_app_id')
-  GROUP BY identity
-)
-SELECT a.app_id, NULL, 'hidden', [], coalesce(o.app_id, n.app_id), TIMESTAMP '1970-01-01', 'app_names', 0
+SELECT a.app_id, NULL, 'hidden', [], k.app_id, TIMESTAMP '1970-01-01', 'app_names', 0
 FROM app_names AS a
-LEFT JOIN owners AS o ON o.identity = a.identity
-LEFT JOIN names AS n ON n.identity = a.identity
-WHERE coalesce(o.app_id, n.app_id) <> a.app_id
-  AND a.app_id NOT IN (SELECT r.app_id FROM registry AS r);
+JOIN known_apps AS k ON k.identity = a.identity
+WHERE k.app_id <> a.app_id AND a.app_id NOT IN (SELECT r.app_id FROM registry AS r);
 
 -- name: new-names
 -- Apps that usage names and the registry lacks, in the order in which they were named. An account may name $limit new apps

@@ -68,7 +68,7 @@ export async function resolve(run: Run): Promise<StageResult> {
   await warnOfUnranked(run)
   const result = await summarise(run)
   // Frees memory for later stages; the checks still query app_usage.
-  await connection.run('DROP TABLE staged; DROP TABLE registry_rows')
+  await connection.run('DROP TABLE staged; DROP TABLE registry_rows; DROP TABLE known_apps')
   await returnMemory(connection)
   return result
 }
