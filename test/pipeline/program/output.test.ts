@@ -1,38 +1,14 @@
-/** CONTRACT 9: output and failures of every program: counts with nouns, text for a terminal, the progress of a run, sentences. */
+/** CONTRACT 9: the progress of a run on a terminal and elsewhere, and failures as sentences. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { failureText } from '../../../pipeline/program/program.ts'
-import { pluralize, printable, wrap } from '../../../pipeline/program/terminal.ts'
 import { createBriefProgress, createProgress } from '../../../pipeline/terminal/progress.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
-
-it.each([
-  [0, '0 days'],
-  [1, '1 day'],
-  [2, '2 days'],
-  ['1', '1 day'],
-  ['11', '11 days'],
-  [1n, '1 day'],
-  [10_000_000_000_000_000_001n, '10000000000000000001 days'],
-])('pluralize gives %s a noun with the right ending', (count, text) => {
-  expect(pluralize(count, 'day')).toBe(text)
-})
-
-it('control characters do not reach the terminal, tabs and line ends do', () => {
-  expect(printable('a\u001B[2Jb\u009Bc\td\n  e')).toBe('a\uFFFD[2Jb\uFFFDc\td\n  e')
-})
-
-it('wrap breaks text at 100 columns, each line after the indent, and leaves a longer word whole', () => {
-  const lines = wrap('word '.repeat(60).trim(), '    ').split('\n')
-  expect(lines.join(' ').split(/\s+/).filter(Boolean)).toHaveLength(60)
-  for (const line of lines) expect(line).toMatch(/^ {4}word.{0,92}$/)
-  expect(wrap('x'.repeat(120), '  ')).toBe(`  ${'x'.repeat(120)}`)
-})
 
 describe('progress', () => {
   /** The output of a progress for one stage of 40 steps. */
@@ -41,15 +17,15 @@ describe('progress', () => {
     const progress = createProgress({ isTTY, write: (piece: string) => (text += piece) })
     for (let done = 1; done <= 40; done += 1) progress.step('load', done, 40)
     progress.finished('load', '40 days counted', 1234)
-    progress.note('a\u001B[2Jnote')
+    progress.note('a\u001B[2Jb\u009Bc\td\n  e')
     return text
   }
 
-  it('redraws a bar on a terminal, and writes one plain line per stage elsewhere', () => {
+  it('redraws a bar on a terminal, and writes one plain line per stage elsewhere; no control character gets there', () => {
     const text = written(true)
     expect(text).toContain(`\r\u001B[2Kload     ${'█'.repeat(12)}${'░'.repeat(12)} 20 of 40`)
-    expect(text.match(/\n/g)).toHaveLength(2)
-    expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jnote\n')
+    expect(text.match(/\n/g)).toHaveLength(3)
+    expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jb\uFFFDc\td\n  e\n')
   })
 
   it('in brief writes one line for a whole run', () => {

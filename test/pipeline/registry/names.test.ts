@@ -2,6 +2,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { queryWarehouse, runAt, runNoting } from '../../support/pipeline/in-process.ts'
 import {
@@ -65,6 +66,28 @@ it('usage that names its apps is published under ids that follow from the names,
   rmSync(join(dataDir, 'raw', 'apps'), { recursive: true })
   await runAt(dataDir, '2026-11-20T02:00:00Z')
   expect(byName().match(/"app_id":\d+/g)).toEqual(first.match(/"app_id":\d+/g))
+})
+
+it('an id follows from host and path of an address, or from the name, the same everywhere; other texts name no app', async () => {
+  const named = {
+    'Claude Code': ['local:claude code', 'claude code'],
+    '  claude\u00A0 code ': ['local:claude code', 'claude code'],
+    'app.example': ['local:app.example', 'app.example'],
+    'https://www.App.example/': ['app.example', 'app.example'],
+    'http://app.example/tool?token=1': ['app.example/tool', 'app.example'],
+  }
+  const nobody = ['  ', '\u202E\u200B', 'http://localhost:3000', 'https://192.168.0.7/app']
+  writeUsage([...Object.keys(named), ...nobody].map((app) => `${app},1,0`))
+  await runAt(dataDir, FIRST_RUN)
+  const rows = byName().trimEnd().split('\n')
+  const found = rows.map((row) =>
+    z.object({ referer: z.string(), app_name: z.string() }).parse(JSON.parse(row)),
+  )
+  expect(new Set(found.map((row) => Object.values(row).join()))).toEqual(
+    new Set(Object.values(named).map((each) => each.join())),
+  )
+  // Published data contains these ids.
+  expect(byName()).toContain('"app_id":1527876024117272,"app_name":"app.example"')
 })
 
 it('usage that names its apps is not published if NEW_APPS is hidden', async () => {
