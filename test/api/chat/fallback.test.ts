@@ -1,137 +1,101 @@
 /** CONTRACT 6: which provider serves a request, and the error if none does; failures.test.ts has the kinds of failure. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, describe, expect, it } from 'vitest'
-import { envelopeSchema } from '../../support/api.ts'
-import { MESSAGES, readRecords, startChat, writeModels } from '../../support/chat/chat.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { freePort } from '../../support/ports.ts'
+import OpenAI, { RateLimitError } from 'openai'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { envelopeSchema, until } from '../../support/api.ts'
+import { MESSAGES, ONE, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
 import {
   answers,
   chunk,
   completion,
-  hangUp,
+  ends,
+  held,
+  inTurn,
   json,
-  reset,
   sse,
   stall,
-  startUpstream,
   status,
-  stream,
+  writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
-/** Providers that never answer. They alone get little time, since the others may be slow on a busy machine. */
-const SILENT_STREAM = stream(sse([chunk({ role: 'assistant' })], false), { ending: 'stall' })
-const COMMENTS_ALONE = stream(': still here\n\n: still here\n\n', { ending: 'stall' })
-const NEVER_DONE: readonly Behaviour[] = [stall, SILENT_STREAM, COMMENTS_ALONE]
-const SHORT = { first_token_ms: 1000, idle_ms: 1000, total_ms: 1000 }
-
-const DAY = '2026-03-10'
 
 interface Options {
   readonly second?: Behaviour
   readonly other?: Behaviour
-  readonly modelLimits?: Readonly<Record<string, unknown>>
-  /** The address of the first provider, if it is another one. */
-  readonly address?: string
+  /** The time of a request in milliseconds. */
+  readonly total_ms?: number
 }
 
 /** A service over two providers of a/one, alpha and beta, and one of a/two, gamma. */
 async function start(
   first: Behaviour,
-  { second = answers(), other = answers(), modelLimits = {}, address }: Options = {},
+  { second = answers(), other = answers(), total_ms = 600_000 }: Options = {},
 ) {
-  const upstream = await startUpstream({ first, second, other })
-  const provider = (name: string, model: string, behaviour: Behaviour) => ({
-    name,
-    base_url: upstream.url,
-    model,
-    timeouts: NEVER_DONE.includes(behaviour) && modelLimits['total_ms'] === undefined ? SHORT : {},
+  const behaviours = { first, second, other }
+  const chat = await startScriptedChat({
+    behaviours,
+    modelLimits: { total_ms },
+    wire({ base_url }) {
+      const provider = (name: string, model: keyof typeof behaviours) => {
+        // Only a provider that never answers has little time, since the others may be slow on a busy machine.
+        const timeouts = behaviours[model] === stall ? { first_token_ms: 300, total_ms: 300 } : {}
+        return { name, base_url, model, timeouts }
+      }
+      return {
+        'a/one': [provider('alpha', 'first'), provider('beta', 'second')],
+        'a/two': [provider('gamma', 'other')],
+      }
+    },
   })
-  const alpha = provider('alpha', 'first', first)
-  const models = {
-    'a/one': [{ ...alpha, ...(address && { base_url: address }) }, provider('beta', 'second', second)],
-    'a/two': [provider('gamma', 'other', other)],
-  }
-  const clock = () => new Date(`${DAY}T12:00:00Z`)
-  const api = await startChat(folders, models, { clock, modelLimits })
   return {
-    ...api,
-    upstream,
-    records: () => readRecords(api.dataDir, DAY),
+    ...chat,
+    asked: chat.upstream.asked,
     /** The lines of the metric that shows failing providers of a/one. */
     async failing() {
-      const text = await (await fetch(`${api.origin}/metrics`)).text()
-      return text.split('\n').filter((line) => line.startsWith('chat_breaker_open{model="a/one"'))
-    },
-    async [Symbol.asyncDispose]() {
-      await api.close()
-      await upstream.close()
+      const lines = (await chat.api.metrics()).split('\n')
+      return lines.filter((line) => line.startsWith('chat_breaker_open{model="a/one"'))
     },
   }
 }
 
-const ONE = { model: 'a/one', messages: MESSAGES }
-const BOTH = { ...ONE, models: ['a/two'] }
-
+const BOTH = { models: ['a/two'] }
 const errorOf = async (response: Response) => envelopeSchema.parse(await response.json()).error
-const noHttp: Behaviour = (response) => void response.socket?.end('no HTTP at all\r\n\r\n')
-const filtered = (message: unknown) =>
-  json({ ...completion(), choices: [{ index: 0, message, finish_reason: 'content_filter' }] })
-const CALL = { name: 'f', arguments: '{}' }
+const attemptsOf = (...attempts: readonly (readonly [string, number | null, string | null])[]) =>
+  attempts.map(([provider, code, error_type]) => ({ provider, status: code, error_type }))
 
-describe.each([{ streams: false }, { streams: true }])('with stream: $streams', ({ streams }) => {
-  it.each<[string, Behaviour, number | null, string]>([
-    ['resets its connection', reset, null, 'provider_unavailable'],
-    ['closes its connection', hangUp, null, 'provider_unavailable'],
-    ['speaks no HTTP', noHttp, null, 'provider_unavailable'],
-    ['is silent', stall, null, 'timeout'],
-    ['answers 503', status(503), 503, 'provider_overloaded'],
-    ['answers 400', status(400), 400, 'invalid_request'],
-    ['has a rate limit in a 200', json({ error: { code: 429 } }), 429, 'rate_limit_exceeded'],
-    ['sends a reply without choices', json({ ...completion(), choices: [] }), 200, 'provider_unavailable'],
-  ])('a provider that %s gets the request once, and the next one serves', async (...row) => {
-    const [, failing, code, errorType] = row
-    await using api = await start(failing)
-    const response = await api.post({ ...ONE, stream: streams })
-    expect(response.status).toBe(200)
-    expect(await response.text()).toContain(streams ? '"content":"lo"' : '"content":"Hello"')
-    expect(api.upstream.asked()).toEqual(['first', 'second'])
-    const [alpha, beta] = [
-      { provider: 'alpha', status: code, error_type: errorType },
-      { provider: 'beta', status: 200, error_type: null },
-    ]
-    const served = { provider: 'beta', model: 'a/one', requests: 1, prompt_tokens: 7, completion_tokens: 3 }
-    const ended = { status: 200, outcome: 'completed', stream: streams, attempts: [alpha, beta] }
-    expect(api.records()).toMatchObject([{ ...served, ...ended }])
-  })
+describe.each([{ stream: false }, { stream: true }])('with stream: $stream', ({ stream }) => {
+  const filtered = (message: unknown) =>
+    json({ ...completion(), choices: [{ index: 0, message, finish_reason: 'content_filter' }] })
 
   it.each([
     ['a text', ''],
     ['a list without parts', []],
   ])('a filter that leaves %s moves on to another model, if one is left', async (_name, content) => {
-    await using api = await start(filtered({ content }))
-    expect(await (await api.post({ ...BOTH, stream: streams })).text()).toContain('"provider":"beta"')
-    expect(await (await api.post({ ...ONE, stream: streams })).text()).toContain('content_filter')
+    await using chat = await start(filtered({ content }))
+    expect(await (await chat.api.ask({ ...BOTH, stream })).text()).toContain('"provider":"beta"')
+    expect(await (await chat.api.ask({ stream })).text()).toContain('content_filter')
   })
 
+  const called = { name: 'f', arguments: '{}' }
   it.each([
-    ['tool_calls', [{ id: 'c1', type: 'function', function: CALL }]],
-    ['function_call', CALL],
+    ['tool_calls', [{ id: 'c1', type: 'function', function: called }]],
+    ['function_call', called],
   ])('a call among %s is an answer, even if a filter ended it', async (key, call) => {
-    await using api = await start(filtered({ content: null, [key]: call }))
-    expect(await (await api.post({ ...BOTH, stream: streams })).text()).toContain(key)
-    expect(api.upstream.asked()).toEqual(['first'])
+    await using chat = await start(filtered({ content: null, [key]: call }))
+    expect(await (await chat.api.ask({ ...BOTH, stream })).text()).toContain(key)
+    expect(chat.asked()).toEqual(['first'])
   })
 
   it('an error of all providers lists them, and the record says that none served', async () => {
-    await using api = await start(status(429), { second: status(500), other: stall })
-    const response = await api.post({ ...BOTH, stream: streams })
+    await using chat = await start(status(429), { second: status(500), other: stall })
+    const response = await chat.api.ask({ ...BOTH, stream })
     expect(response.status).toBe(502)
-    expect((await errorOf(response)).metadata).toEqual({
+    const { message, metadata } = await errorOf(response)
+    expect(message).toBe(
+      'No provider served the request: alpha (a/one) takes no more requests for now; beta (a/one) failed; ' +
+        'gamma (a/two) did not answer in time',
+    )
+    expect(metadata).toEqual({
       error_type: 'provider_unavailable',
       provider_name: 'gamma',
       previous_errors: [
@@ -140,257 +104,199 @@ describe.each([{ streams: false }, { streams: true }])('with stream: $streams', 
         { model: 'a/two', provider_name: 'gamma', code: null, error_type: 'timeout' },
       ],
     })
-    const unserved = { requests: 0, prompt_tokens: null, completion_tokens: null, model: null }
-    const reason = { usage_missing: 'no provider served the request', status: 502, outcome: 'failed' }
-    expect(api.records()).toMatchObject([{ ...unserved, ...reason }])
+    const unserved = { requests: 0, prompt_tokens: null, model: null, status: 502, outcome: 'failed' }
+    expect(chat.records()).toMatchObject([{ ...unserved, usage_missing: 'no provider served the request' }])
   })
 
   it('the request as a whole has a time limit, whatever is left to try', async () => {
-    await using api = await start(stall, { second: stall, modelLimits: { total_ms: 500 } })
-    expect((await api.post({ ...ONE, stream: streams })).status).toBe(408)
-    expect(api.upstream.asked()).toEqual(['first'])
+    await using chat = await start(stall, { second: stall, total_ms: 200 })
+    expect((await chat.api.ask({ stream })).status).toBe(408)
+    expect(chat.asked()).toEqual(['first'])
+  })
+
+  it('the attempts are in the reply if a header of the caller wants them', async () => {
+    await using chat = await start(status(500))
+    const init = { headers: { 'X-Router-Metadata': 'enabled' } }
+    const text = await (await chat.api.ask({ stream }, init)).text()
+    expect(text).toMatch(
+      /"router_metadata":\{"attempts":\[\{[^}]*"provider":"alpha","status":500[^}]*\},\{[^}]*"provider":"beta","status":200/,
+    )
+    const refused = await chat.api.ask({ model: 'a/none', stream }, init)
+    expect(await refused.json()).toMatchObject({ router_metadata: { attempts: [] } })
   })
 })
 
 it('the next provider has the time that the previous one left', async () => {
-  const late =
-    (then: Behaviour): Behaviour =>
-    async (response, received) => {
-      await sleep(600)
-      await then(response, received)
-    }
-  await using api = await start(late(status(500)), {
-    second: late(answers()),
-    modelLimits: { total_ms: 1000 },
-  })
-  expect((await api.post(ONE)).ok).toBe(false)
-  expect(api.upstream.asked()).toEqual(['first', 'second'])
+  const second: Behaviour = () => undefined
+  await using chat = await start(inTurn(200, status(500)), { second, total_ms: 1500 })
+  expect((await chat.api.ask()).status).toBe(502)
+  const attempts = attemptsOf(['alpha', 500, 'provider_unavailable'], ['beta', null, 'timeout'])
+  expect(chat.records()).toMatchObject([{ attempts }])
 })
 
 it('a request that arrives after its time limit is reported as such', async () => {
-  await using api = await start(answers(), { modelLimits: { total_ms: 20 } })
+  await using chat = await start(answers(), { total_ms: 20 })
   const text = JSON.stringify(ONE)
   const slow = async function* () {
     yield Buffer.from(text.slice(0, 10))
     await sleep(100)
     yield Buffer.from(text.slice(10))
   }
-  const headers = { Authorization: `Bearer ${api.key}`, 'Content-Type': 'application/json' }
+  const headers = { Authorization: `Bearer ${chat.api.key}`, 'Content-Type': 'application/json' }
   const init = { method: 'POST', headers, body: ReadableStream.from(slow()), duplex: 'half' } as const
-  const response = await fetch(`${api.base}/chat/completions`, init)
+  const response = await fetch(`${chat.api.base}/chat/completions`, init)
   expect(response.status).toBe(408)
   expect((await errorOf(response)).message).toContain('limits.total_ms')
-  expect(api.upstream.received).toEqual([])
+  expect(chat.asked()).toEqual([])
 })
 
 it('the next provider is tried if nobody listens at the address', async () => {
-  await using api = await start(answers(), { address: `http://127.0.0.1:${await freePort()}/v1` })
-  expect((await api.post(ONE)).status).toBe(200)
-  const attempts = [{ provider: 'alpha', status: null, error_type: 'provider_unavailable' }, {}]
-  expect(api.records()).toMatchObject([{ attempts }])
-})
-
-it.each([201, 204, 302])('a %i without a reply is reported as a reply that cannot be used', async (code) => {
-  await using api = await start((response) => void response.writeHead(code).end(), { second: status(401) })
-  const response = await api.post(ONE)
-  expect(response.status).toBe(502)
-  expect((await errorOf(response)).message).toBe(
-    'No provider served the request: alpha (a/one) sent a reply that cannot be used; ' +
-      'beta (a/one) did not accept the request of this service',
-  )
+  await using chat = await start(answers())
+  const { upstream, api } = chat
+  const beta = { name: 'beta', base_url: upstream.url, model: 'second' }
+  writeModels(api.dataDir, { 'a/one': [{ name: 'alpha', base_url: 'http://127.0.0.1:9' }, beta] })
+  await api.reload()
+  expect((await api.ask()).status).toBe(200)
+  const attempts = attemptsOf(['alpha', null, 'provider_unavailable'], ['beta', 200, null])
+  expect(chat.records()).toMatchObject([{ attempts }])
 })
 
 const USED_UP = { error: { code: 'insufficient_quota' } }
+const after = (seconds: string, body: unknown = {}) => status(429, body, { 'retry-after': seconds })
 
 it.each<[string, Behaviour, Behaviour, readonly unknown[]]>([
-  [
-    'the smallest Retry-After of all',
-    status(429, {}, { 'retry-after': '70' }),
-    status(429, {}, { 'retry-after': '20' }),
-    [429, '20', null],
-  ],
+  ['the smallest Retry-After of all', after('70'), after('20'), [429, '20', null]],
   ['no Retry-After for a refused request', status(400), status(400), [400, null, 'false']],
-  [
-    'no Retry-After for a quota that is used up',
-    status(429, USED_UP, { 'retry-after': '20' }),
-    status(429, USED_UP),
-    [502, null, 'false'],
-  ],
+  ['no Retry-After for a used quota', after('20', USED_UP), status(429, USED_UP), [502, null, 'false']],
   ['a Retry-After if only one refused the request', status(400), status(503), [502, '5', null]],
 ])('an error has %s', async (_name, first, second, expected) => {
-  await using api = await start(first, { second })
-  const { status: code, headers } = await api.post(ONE)
+  await using chat = await start(first, { second })
+  const { status: code, headers } = await chat.api.ask()
   expect([code, headers.get('Retry-After'), headers.get('X-Should-Retry')]).toEqual(expected)
 })
 
-it('a stream that ends, fails or is silent before its first token is replaced by the next provider', async () => {
-  const role = chunk({ role: 'assistant', content: '' })
-  const starts: readonly Behaviour[] = [
-    stream(''),
-    stream(sse([])),
-    stream(sse([role], false), { ending: 'cut' }),
-    stream(sse([role, { error: { message: 'secret', code: 500 } }])),
-    SILENT_STREAM,
-    COMMENTS_ALONE,
-    stream(sse([role]), { ending: 'stall' }),
-    stream(`data: {"torn\n\n`),
-    stream(sse([chunk({}, 'error')])),
-  ]
-  for (const failing of starts) {
-    await using api = await start(failing)
-    const text = await (await api.post({ ...ONE, stream: true })).text()
-    expect(text).toContain('"content":"Hel"')
-    expect(text).not.toContain('secret')
-    expect(api.records()).toMatchObject([{ provider: 'beta', attempts: [{ provider: 'alpha' }, {}] }])
-  }
+it('the official client sends no request again that all providers refused, and knows a rate limit', async () => {
+  await using chat = await start(status(400), { second: status(400), other: after('1') })
+  const openai = new OpenAI({ baseURL: chat.api.base, apiKey: chat.api.key, maxRetries: 2 })
+  const request = { model: 'a/one', messages: [...MESSAGES] }
+  await expect(openai.chat.completions.create(request)).rejects.toThrow('refused the request')
+  expect(chat.asked()).toEqual(['first', 'second'])
+  const limited = openai.chat.completions.create({ ...request, model: 'a/two' }, { maxRetries: 0 })
+  await expect(limited).rejects.toThrow(RateLimitError)
 })
 
-it('a header of the caller adds the attempts to the reply', async () => {
-  await using api = await start(status(500))
-  const init = { headers: { 'X-Router-Metadata': 'enabled' } }
-  const attempts = [
-    { provider: 'alpha', status: 500 },
-    { provider: 'beta', status: 200 },
-  ]
-  expect(await (await api.post(ONE, init)).json()).toMatchObject({ router_metadata: { attempts } })
-  const text = await (await api.post({ ...ONE, stream: true }, init)).text()
-  expect(text).toContain('"router_metadata":{"attempts":[')
-  const refused = await api.post({ ...ONE, model: 'a/none' }, init)
-  expect(await refused.json()).toMatchObject({ router_metadata: { attempts: [] } })
+it('a caller sees the code and the parameter of a refusal if they are short names, never its text', async () => {
+  const named = { param: 'messages[0].role', code: 'invalid_value' }
+  const secret = { param: 'a sentence of the provider', code: 'sk-0123456789abcdef' }
+  const refuse: Behaviour = (response, received) => {
+    const short = received.body['seed'] === 1 ? named : secret
+    return status(400, { error: { message: 'secret words', ...short } })(response, received)
+  }
+  await using chat = await start(refuse, { second: refuse })
+  const { metadata } = await errorOf(await chat.api.ask({ seed: 1 }))
+  expect(metadata).toMatchObject({ error_type: 'invalid_request', ...named })
+  const other = await errorOf(await chat.api.ask({ seed: 2 }))
+  expect(Object.keys(other.metadata ?? {})).toEqual(['error_type', 'provider_name', 'previous_errors'])
+})
+
+it('a model that is not configured is skipped if another one is', async () => {
+  await using chat = await start(answers())
+  expect((await chat.api.ask({ model: 'a/none', models: ['a/one', 'a/one'] })).status).toBe(200)
+  expect((await chat.api.ask({ models: ['a/none'] })).status).toBe(200)
+  expect(chat.asked()).toEqual(['first', 'first'])
 })
 
 describe('a failing provider', () => {
   it.each([
     ['keeps failing is tried last', status(500), 3],
     ['exceeds its own time limit is tried last', stall, 3],
-    ['sends Retry-After is tried last from then on', status(429, {}, { 'retry-after': '3600' }), 1],
+    ['sends Retry-After is tried last from then on', after('3600'), 1],
   ])('that %s', async (_name, failing, times) => {
-    await using api = await start(failing)
-    for (let request = 0; request < times + 2; request++) expect((await api.post(ONE)).status).toBe(200)
+    await using chat = await start(failing)
+    for (let request = 0; request < times + 2; request++) expect((await chat.api.ask()).status).toBe(200)
     const failed = Array.from({ length: times }, () => ['first', 'second']).flat()
-    expect(api.upstream.asked()).toEqual([...failed, 'second', 'second'])
+    expect(chat.asked()).toEqual([...failed, 'second', 'second'])
   })
 
   it('that fails half of its last ten attempts is tried last', async () => {
-    let count = 0
-    await using api = await start((response, received) =>
-      (count++ % 2 === 0 ? status(500) : answers())(response, received),
-    )
-    for (let request = 0; request < 10; request++) await api.post(ONE)
-    expect(count).toBe(9)
+    const steps = Array.from({ length: 10 }, () => [status(500), answers()]).flat()
+    await using chat = await start((...given) => (steps.shift() ?? stall)(...given))
+    for (let request = 0; request < 10; request++) await chat.api.ask()
+    expect(chat.asked().filter((one) => one === 'first')).toHaveLength(9)
   })
 
   it('that had only the rest of the time is not tried last for it', async () => {
-    await using api = await start(stall, { modelLimits: { total_ms: 100 } })
-    for (let request = 0; request < 4; request++) expect((await api.post(ONE)).status).toBe(408)
-    expect((await api.failing()).join()).not.toContain(' 1')
+    await using chat = await start(stall, { total_ms: 100 })
+    for (let request = 0; request < 4; request++) expect((await chat.api.ask()).status).toBe(408)
+    expect((await chat.failing()).join()).not.toContain(' 1')
     const timeout = { attempts: [{ error_type: 'timeout' }] }
-    expect(api.records()).toMatchObject([timeout, timeout, timeout, timeout])
+    expect(chat.records()).toMatchObject([timeout, timeout, timeout, timeout])
   })
 
   it('that is alone is tried before the fallbacks of its model', async () => {
-    await using api = await start(status(500), { second: status(500, {}, { 'retry-after': '3600' }) })
-    for (let request = 0; request < 4; request++) expect((await api.post(BOTH)).status).toBe(200)
-    const asked = api.upstream.asked().join(' ')
-    expect(asked).toMatch(/^(?:(?:first second|second first) other ?){4}$/)
+    await using chat = await start(status(500), { second: status(500, {}, { 'retry-after': '3600' }) })
+    for (let request = 0; request < 4; request++) expect((await chat.api.ask(BOTH)).status).toBe(200)
+    expect(chat.asked().join(' ')).toMatch(/^(?:(?:first second|second first) other ?){4}$/)
   })
 
   it('is first again with the first token of the stream that probes it', async () => {
-    const goOn = Promise.withResolvers<void>()
-    await using api = await start(status(503, {}, { 'retry-after': '1' }))
-    await api.post(ONE)
-    await api.post(ONE)
-    expect(api.upstream.asked()).toEqual(['first', 'second', 'second'])
-    api.upstream.behaviours['first'] = async (response, received) => {
-      if (received.body.stream !== true) return await answers()(response, received)
-      response.writeHead(200).write(sse([chunk({ content: 'Hel' })], false))
-      await goOn.promise
-      response.end(sse([chunk({}, 'stop')]))
-    }
-    await sleep(1100)
-    const probing = await api.post({ ...ONE, stream: true })
-    expect(api.upstream.asked().at(-1)).toBe('first')
-    expect(await (await api.post(ONE)).text()).toContain('"provider":"alpha"')
-    goOn.resolve()
+    await using chat = await start(after('1'))
+    await chat.api.ask()
+    const { behaviour, goOn } = held(
+      writes(sse([chunk({ content: 'Hel' })], false)),
+      ends(sse([chunk({}, 'stop')])),
+    )
+    chat.upstream.behaviours['first'] = behaviour
+    // In its last place until the second is over.
+    const probing = await until(async () => {
+      const response = await chat.api.ask({ stream: true })
+      return chat.asked().at(-1) === 'first' && response
+    })
+    chat.upstream.behaviours['first'] = answers()
+    expect(await (await chat.api.ask()).text()).toContain('"provider":"alpha"')
+    goOn()
     await probing.text()
   })
 
   it('is no longer shown as failing once it is removed', async () => {
-    await using api = await start(status(500))
-    for (let request = 0; request < 3; request++) await api.post(ONE)
+    await using chat = await start(status(500))
+    for (let request = 0; request < 3; request++) await chat.api.ask()
     const beta = 'chat_breaker_open{model="a/one",provider="beta"} 0'
-    expect(await api.failing()).toEqual(['chat_breaker_open{model="a/one",provider="alpha"} 1', beta])
-    writeModels(api.dataDir, { 'a/one': [{ name: 'beta', base_url: api.upstream.url }] })
-    await api.reload()
-    expect(await api.failing()).toEqual([beta])
+    expect(await chat.failing()).toEqual(['chat_breaker_open{model="a/one",provider="alpha"} 1', beta])
+    writeModels(chat.api.dataDir, { 'a/one': [{ name: 'beta', base_url: chat.upstream.url }] })
+    await chat.api.reload()
+    expect(await chat.failing()).toEqual([beta])
   })
-})
-
-it('a caller sees the code and the parameter of a refusal if they are short names, never its text', async () => {
-  const named = { param: 'messages[0].role', code: 'invalid_value' }
-  const refused = status(400, { error: { message: 'secret words', ...named } })
-  await using api = await start(refused, { second: refused })
-  expect((await errorOf(await api.post(ONE))).metadata).toMatchObject({
-    error_type: 'invalid_request',
-    ...named,
-  })
-  const secret = { message: 'x', param: 'a sentence of the provider', code: 'sk-0123456789abcdef' }
-  api.upstream.behaviours['first'] = api.upstream.behaviours['second'] = status(400, { error: secret })
-  const { metadata } = await errorOf(await api.post(ONE))
-  expect(Object.keys(metadata ?? {})).toEqual(['error_type', 'provider_name', 'previous_errors'])
-})
-
-it('a context that is too long is named in the words that agents look for', async () => {
-  const tooLong = status(400, { error: { code: 'context_length_exceeded', message: 'x' } })
-  await using api = await start(tooLong, { second: tooLong })
-  const { message } = await errorOf(await api.post(ONE))
-  for (const words of ['prompt is too long', 'maximum context length', 'context_length_exceeded'])
-    expect(message).toContain(words)
-})
-
-it('a model that is not configured is skipped if another one is', async () => {
-  await using api = await start(answers())
-  expect((await api.post({ ...ONE, model: 'a/none', models: ['a/one'] })).status).toBe(200)
-  expect((await api.post({ ...ONE, models: ['a/none'] })).status).toBe(200)
-  expect(api.upstream.asked()).toEqual(['first', 'first'])
 })
 
 describe('preferences for providers', () => {
-  const restrictsNothing = { zdr: false, data_collection: 'allow', quantizations: [], max_price: null }
-
-  it.each([
-    ['order', { order: ['beta'] }, ['second', 'first', 'other']],
-    ['order, in other letters', { order: ['Nobody', 'BETA'] }, ['second', 'first', 'other']],
-    ['only', { only: ['beta', 'gamma'] }, ['second', 'other']],
-    ['ignore', { ignore: ['alpha'] }, ['second', 'other']],
-    ['order and no fallbacks', { order: ['beta'], allow_fallbacks: false }, ['second']],
-    ['no fallbacks', { allow_fallbacks: false }, ['first', 'other']],
-    ['nothing', {}, ['first', 'second', 'other']],
-    [
-      'what restricts nothing',
-      { sort: 'price', ...restrictsNothing, only: [] },
-      ['first', 'second', 'other'],
-    ],
-  ])('%s: they are kept', async (_name, provider, asked) => {
-    const failing = status(500)
-    await using api = await start(failing, { second: failing, other: failing })
-    expect((await api.post({ ...BOTH, provider })).status).toBe(502)
-    expect(api.upstream.asked()).toEqual(asked)
+  let chat: Awaited<ReturnType<typeof start>>
+  beforeAll(async () => {
+    // A refusal shows nothing about a provider's health.
+    const refuse = status(400)
+    chat = await start(refuse, { second: refuse, other: refuse })
   })
+  afterAll(() => chat.stop())
+  const restrictsNothing = {
+    zdr: false,
+    data_collection: 'allow',
+    quantizations: [],
+    max_price: null,
+    only: [],
+  }
 
   it.each([
-    ['zdr', { zdr: true }],
-    ['data_collection', { data_collection: 'deny' }],
-    ['max_price', { max_price: { prompt: 1 } }],
-    ['quantizations', { quantizations: ['fp8'] }],
-    ['require_parameters', { require_parameters: true }],
-    ['only', { only: 'alpha' }],
-    ['preferences exclude every provider', { only: ['nobody'] }],
-  ])('that cannot be kept are a 400 that names %s', async (name, provider) => {
-    await using api = await start(answers())
-    const response = await api.post({ ...ONE, provider })
-    expect(response.status).toBe(400)
-    expect((await errorOf(response)).message).toContain(name)
-    expect(api.upstream.received).toEqual([])
+    ['order', { order: ['beta'] }, 'second first other'],
+    ['order, in other letters', { order: ['Nobody', 'BETA'] }, 'second first other'],
+    ['only', { only: ['beta', 'gamma'] }, 'second other'],
+    ['ignore', { ignore: ['alpha'] }, 'second other'],
+    ['order and no fallbacks', { order: ['beta'], allow_fallbacks: false }, 'second'],
+    ['no fallbacks', { allow_fallbacks: false }, 'first other'],
+    ['nothing', {}, 'first second other'],
+    ['what restricts nothing', { sort: 'price', ...restrictsNothing }, 'first second other'],
+  ])('are kept: %s', async (_name, provider, asked) => {
+    const before = chat.asked().length
+    expect((await chat.api.ask({ ...BOTH, provider })).status).toBe(400)
+    expect(chat.asked().slice(before).join(' ')).toBe(asked)
   })
 })

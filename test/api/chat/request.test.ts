@@ -2,16 +2,16 @@
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { MESSAGES, ONE, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import { answers } from '../../support/chat/upstream.ts'
 
-const FINE = { model: 'a/one', messages: MESSAGES }
-const fine = JSON.stringify(FINE)
+const fine = JSON.stringify(ONE)
 /** A value with this many levels, which takes long to serialize. */
 const nested = (levels: number) => `${'{"0":'.repeat(levels)}1${'}'.repeat(levels)}`
 /** The request with such a value beside it. */
 const withMore = (more: string) => fine.replace('{', `{"more":${more},`)
-const saying = (...messages: readonly unknown[]) => ({ ...FINE, messages })
+const saying = (...messages: readonly unknown[]) => ({ ...ONE, messages })
+const preferring = (provider: unknown) => ({ ...ONE, provider })
 
 let chat: ScriptedChat
 beforeAll(async () => {
@@ -44,10 +44,10 @@ describe('a request is rejected, and no provider is called, with', () => {
     ['no messages', { model: 'a/one' }, 'messages'],
     ['empty messages', saying(), 'messages'],
     ['no model', { messages: MESSAGES }, 'model is missing'],
-    ['an empty model', { ...FINE, model: '' }, 'model'],
-    ['an unknown model', { ...FINE, model: 'a/two' }, 'Unknown model: "a/two"; /api/v1/models lists'],
-    ['unknown models', { ...FINE, model: 'a/two', models: ['b'] }, 'Unknown model: "a/two", "b"'],
-    ['models that are no list', { ...FINE, models: 'a/one' }, 'models'],
+    ['an empty model', { ...ONE, model: '' }, 'model'],
+    ['an unknown model', { ...ONE, model: 'a/two' }, 'Unknown model: "a/two"; /api/v1/models lists'],
+    ['unknown models', { ...ONE, model: 'a/two', models: ['b'] }, 'Unknown model: "a/two", "b"'],
+    ['models that are no list', { ...ONE, models: 'a/one' }, 'models'],
     ['a message without role', saying({ content: 'x' }), 'messages[0].role'],
     ['a role that is no text', saying({ role: 7 }), 'sent: 7'],
     ['a user without content', saying({ role: 'user' }), 'messages[0].content'],
@@ -57,22 +57,29 @@ describe('a request is rejected, and no provider is called, with', () => {
       saying({ role: 'user', content: [{ text: 'x' }] }),
       'with a type each; sent: [{"text":"x"}]',
     ],
-    ['a stream that is no truth value', { ...FINE, stream: 'yes' }, 'stream: '],
+    ['a stream that is no truth value', { ...ONE, stream: 'yes' }, 'stream: '],
     [
       'a tool without name',
-      { ...FINE, tools: [{ type: 'function', function: {} }] },
+      { ...ONE, tools: [{ type: 'function', function: {} }] },
       'tools[0].function.name',
     ],
     [
       'a tool of the form of Responses',
-      { ...FINE, tools: [{ type: 'function', name: 'f' }] },
+      { ...ONE, tools: [{ type: 'function', name: 'f' }] },
       'tools[0].function: Expected an object with the name of the function; it is missing',
     ],
-    ['a tool without type', { ...FINE, tools: [{ function: { name: 'f' } }] }, 'tools[0].type'],
-    ['a stop that is no text', { ...FINE, stop: 5 }, 'stop: Expected a text or a list of texts; sent: 5'],
-    ['a temperature of text', { ...FINE, temperature: '0.5' }, 'sent: "0.5"'],
-    ['half a token', { ...FINE, max_tokens: 0.5 }, 'max_tokens'],
-    ['half a choice', { ...FINE, n: 0.5 }, 'n: '],
+    ['a tool without type', { ...ONE, tools: [{ function: { name: 'f' } }] }, 'tools[0].type'],
+    ['a stop that is no text', { ...ONE, stop: 5 }, 'stop: Expected a text or a list of texts; sent: 5'],
+    ['a temperature of text', { ...ONE, temperature: '0.5' }, 'sent: "0.5"'],
+    ['half a token', { ...ONE, max_tokens: 0.5 }, 'max_tokens'],
+    ['half a choice', { ...ONE, n: 0.5 }, 'n: '],
+    ['zdr', preferring({ zdr: true }), 'provider.zdr'],
+    ['data_collection', preferring({ data_collection: 'deny' }), 'provider.data_collection'],
+    ['max_price', preferring({ max_price: { prompt: 1 } }), 'provider.max_price'],
+    ['quantizations', preferring({ quantizations: ['fp8'] }), 'provider.quantizations'],
+    ['require_parameters', preferring({ require_parameters: true }), 'provider.require_parameters'],
+    ['a preference of another type', preferring({ only: 'acme' }), 'provider.only'],
+    ['no provider left', preferring({ only: ['nobody'] }), 'preferences exclude every provider'],
     ['a wrong field nested too deeply', `{"model":${nested(100_000)}}`, 'nested too deeply'],
     ['a field nested one level too deeply', withMore(nested(500)), 'nested too deeply: at most 500 levels'],
     ['a list nested too deeply', withMore('['.repeat(500) + ']'.repeat(500)), 'at most 500 levels'],
@@ -127,7 +134,7 @@ describe('a request is rejected, and no provider is called, with', () => {
   it.each(['content', 'tool_calls', 'models', 'tools', 'stop'])('a long list as %s', async (place) => {
     const list = Array.from({ length: 100_000 }, () => 1)
     const isInMessage = ['content', 'tool_calls'].includes(place)
-    const body = isInMessage ? saying({ role: 'assistant', [place]: list }) : { ...FINE, [place]: list }
+    const body = isInMessage ? saying({ role: 'assistant', [place]: list }) : { ...ONE, [place]: list }
     const { message } = await post(body)
     expect(message).toContain(place)
     expect(message.length).toBeLessThan(1000)
@@ -153,7 +160,7 @@ describe('the request to the provider', () => {
       x_unknown: { passes: ['through'] },
       logit_bias: { a: -100 },
     }
-    const { received } = await post({ ...FINE, ...more, models: ['a/one'] })
+    const { received } = await post({ ...ONE, ...more, models: ['a/one'] })
     expect(received?.body).toEqual({ messages: MESSAGES, ...more, model: 'scripted', stream: false })
     expect(received).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
   })
@@ -181,7 +188,7 @@ describe('the request to the provider', () => {
     { presence_penalty: 9, frequency_penalty: -9 },
     { seed: -(2 ** 63) },
   ])('has %j as sent', async (more) => {
-    expect((await post({ ...FINE, ...more })).received?.body).toMatchObject(more)
+    expect((await post({ ...ONE, ...more })).received?.body).toMatchObject(more)
   })
 
   it('keeps whole numbers of any length', async () => {
@@ -207,19 +214,19 @@ describe('the request to the provider', () => {
       usage: { include: true },
     }
     const more = { ...router, top_k: 5, logit_bias: {}, stream }
-    const body = (await post({ ...FINE, ...more })).received?.body ?? {}
+    const body = (await post({ ...ONE, ...more })).received?.body ?? {}
     expect(Object.keys(body).filter((field) => field in router)).toEqual([])
     expect(body).toMatchObject({ top_k: 5, logit_bias: {} })
-    const picky = (await post({ ...FINE, model: 'a/picky', ...more })).received?.body
+    const picky = (await post({ ...ONE, model: 'a/picky', ...more })).received?.body
     expect(picky).not.toHaveProperty('top_k')
     expect(picky).toHaveProperty('logit_bias')
   })
 
   it('of a stream wants its usage, unless the provider rejects that option', async () => {
-    expect((await post({ ...FINE, stream: true })).received?.body).toMatchObject({
+    expect((await post({ ...ONE, stream: true })).received?.body).toMatchObject({
       stream_options: { include_usage: true },
     })
-    const asked = { ...FINE, model: 'a/picky', stream: true, stream_options: { include_usage: true } }
+    const asked = { ...ONE, model: 'a/picky', stream: true, stream_options: { include_usage: true } }
     expect((await post(asked)).received?.body).not.toHaveProperty('stream_options')
   })
 })

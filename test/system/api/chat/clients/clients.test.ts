@@ -1,12 +1,11 @@
 /**
  * CONTRACT 6: Clients in JavaScript, Go, Python and Java against the router over a scripted provider: plain, streamed,
- * tools, silence, errors and a break, and the standard tests of LangChain. They are not dependencies of the project; CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as
- * .ci/run installs it.
+ * tools, silence, errors and a break, and the standard tests of LangChain. Most are no dependencies of the project:
+ * CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as .ci/run installs it.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { startChat } from '../../../../support/chat/chat.ts'
@@ -16,11 +15,15 @@ import {
   chunk,
   chunksOf,
   completion,
+  either,
+  ends,
+  inTurn,
   json,
   sse,
   status,
   stream,
   startUpstream,
+  writes,
   type Behaviour,
 } from '../../../../support/chat/upstream.ts'
 
@@ -50,11 +53,6 @@ const PROGRAMS: readonly (readonly [client: string, folder: string, program: str
     ['openai for Python', 'venv/bin', 'python', scriptNamed('program.py')],
     ['openai-java', 'java', 'java', '-cp', `${INSTALLED}/java:${INSTALLED}/java/*`, 'Client'],
   ]
-
-const either =
-  (whole: Behaviour, streamed: Behaviour): Behaviour =>
-  (response, received) =>
-    (received.body.stream === true ? streamed : whole)(response, received)
 
 /** After such a silence a stream gets a chunk without content. */
 const SILENCE_MS = 100
@@ -125,13 +123,12 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   hello: either(
     json(completion(null, { choices: [{ message: { content: 'Hello', ...thought }, finish_reason: null }] })),
     // Silent for long enough that the router sends chunks without content.
-    async (response) => {
-      await sleep(SILENCE_MS * 2)
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(sse([chunk(thought), chunk({ content: 'Hel' })], false))
-      await sleep(SILENCE_MS * 2)
-      response.end(sse(chunksOf(['lo'])))
-    },
+    inTurn(
+      SILENCE_MS * 2,
+      writes(sse([chunk(thought), chunk({ content: 'Hel' })], false)),
+      SILENCE_MS * 2,
+      ends(sse(chunksOf(['lo']))),
+    ),
   ),
   tools: either(
     json(
