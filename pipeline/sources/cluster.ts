@@ -18,9 +18,9 @@ import { writeInOneStep } from '../snapshot/durable-file.ts'
 import { connectClickHouse } from './clickhouse.ts'
 import type { ClusterAddress } from './clickhouse.ts'
 import { USAGE_COLUMNS, matchColumns } from './columns.ts'
+import { PULLED_FILE } from './drop-folder.ts'
 
-/** The file of a day, and the state of the partitions. Hidden names are no usage. */
-const DAY_FILE = 'cluster.parquet'
+/** The state of the partitions. Hidden names are no usage. */
 const STATE_FILE = '.cluster.json'
 
 /** More rows of a day that may be invalid fail the run. */
@@ -86,7 +86,7 @@ export async function pullCluster(pull: Pull, connection?: DuckDBConnection): Pr
     for (const id of gone) delete state.known[id]
     state.write()
     const names = gone.join(', ')
-    pull.note(`The cluster no longer has the partitions ${names}; what was pulled stays in ${DAY_FILE}`)
+    pull.note(`The cluster no longer has the partitions ${names}; what was pulled stays in ${PULLED_FILE}`)
   }
   return [...pulled].toSorted()
 }
@@ -120,7 +120,7 @@ type Day = { readonly folder: string; readonly day: string; readonly row_count: 
 /** Pulls one day; rows that come meanwhile are in the file or not, never half. With fewer rows, a replica lags behind. */
 async function pullDay(connection: DuckDBConnection, table: Table, { folder, day, row_count }: Day) {
   mkdirSync(folder, { recursive: true })
-  const unfinished = join(folder, `.${DAY_FILE}`)
+  const unfinished = join(folder, `.${PULLED_FILE}`)
   const inFile = `SELECT coalesce(sum(row_count), 0) FROM read_parquet(${literal(unfinished)})`
   try {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
@@ -129,7 +129,7 @@ async function pullDay(connection: DuckDBConnection, table: Table, { folder, day
       const after = await countDay(table, day)
       const pulled = Number((await connection.runAndReadAll(inFile)).getRows()[0]?.[0])
       if (before >= row_count && before === after && after === pulled) {
-        renameSync(unfinished, join(folder, DAY_FILE))
+        renameSync(unfinished, join(folder, PULLED_FILE))
         return
       }
     }

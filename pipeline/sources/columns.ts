@@ -13,10 +13,10 @@ export type Columns = {
   readonly lists?: readonly string[]
 }
 
-/** The columns of raw usage (CONTRACT 7). `row_count` is how many raw rows a row of a pulled cluster stands for. */
+/** The columns of raw usage (CONTRACT 7). */
 export const USAGE_COLUMNS = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
-  optional: ['app', 'requests', 'request_id', 'row_count'],
+  optional: ['app', 'requests', 'request_id'],
   alternative: { app_id: 'app' },
   descriptive: [
     'model',
@@ -29,6 +29,12 @@ export const USAGE_COLUMNS = {
   ],
   lists: ['app_categories'],
 } as const satisfies Columns
+
+/** The columns of a day pulled from a cluster: `row_count` is how many raw rows a row stands for. */
+export const PULLED_COLUMNS: Columns = {
+  ...USAGE_COLUMNS,
+  optional: [...USAGE_COLUMNS.optional, 'row_count'],
+}
 
 /** The columns of usage that hold a count. */
 const COUNTS: readonly string[] = [
@@ -156,10 +162,10 @@ function textOf({ name, type }: TypedColumn, { lists = [] }: Columns, column: st
  * @throws DataError with a column whose type cannot hold its values.
  */
 export function usageExpressions(files: string, types: TypedColumns): string[] {
-  return allColumns(USAGE_COLUMNS).map((name) => {
+  return allColumns(PULLED_COLUMNS).map((name) => {
     const column = types.get(name)
     const value = column && read(name, column)
-    if (column !== undefined && value === undefined && isValidated(USAGE_COLUMNS, name)) {
+    if (column !== undefined && value === undefined && isValidated(PULLED_COLUMNS, name)) {
       throw unsuitable(files, name, column)
     }
     if (value === undefined) return `${missingValue(name)} AS ${name}`

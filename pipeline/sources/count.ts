@@ -11,13 +11,14 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { DataError, isShortage } from '../errors.ts'
 import { scratchPath } from '../duckdb/memory-database.ts'
 import { execute, queryRows, readRow, readRows } from '../duckdb/statements.ts'
-import { USAGE_COLUMNS } from './columns.ts'
-import { fingerprintOf, listUsageDays, refuseCopies } from './drop-folder.ts'
+import { PULLED_COLUMNS, USAGE_COLUMNS } from './columns.ts'
+import type { Columns } from './columns.ts'
+import { PULLED_FILE, fingerprintOf, listUsageDays, refuseCopies } from './drop-folder.ts'
 import type { RawFile } from './drop-folder.ts'
 import { hasGrown } from './formats/bytes.ts'
 import { scanCsv } from './formats/csv.ts'
@@ -70,7 +71,7 @@ export async function countDays(connection: DuckDBConnection, days: readonly Sou
     const columns = await countGroups(connection, { files, scans })
     await nameGroups(connection, columns.includes('app'))
     await execute(connection, 'load.sql#rejected')
-    await findRepeats(connection)
+    await findRepeats(connection, areText(files))
     await addUp(connection, isByApp(columns))
     return await describeLargeParts(connection)
   } finally {
@@ -79,10 +80,14 @@ export async function countDays(connection: DuckDBConnection, days: readonly Sou
   }
 }
 
+function columnsOf({ path }: RawFile): Columns {
+  return basename(path) === PULLED_FILE ? PULLED_COLUMNS : USAGE_COLUMNS
+}
+
 /** How DuckDB reads each file; those that have to be read by lines or decoded first, as Arrow, are left out. */
 async function scanFiles(connection: DuckDBConnection, files: readonly RawFile[], folder: string) {
   const parquet = files.filter(({ format }) => format === 'parquet')
-  const scans = new Map(await scanParquet(connection, parquet, USAGE_COLUMNS))
+  const scans = new Map(await scanParquet(connection, parquet, columnsOf))
   for (const file of files) {
     const scanText = file.format === 'csv' ? scanCsv : file.format === 'ndjson' ? scanJsonLines : undefined
     const scan = await scanText?.(file, join(folder, randomUUID()))
@@ -163,7 +168,7 @@ async function replaceUnreadable(connection: DuckDBConnection, scans: Map<RawFil
       if (isShortage(error)) throw error
       isReplaced = true
       if (file.format === 'parquet')
-        scans.set(file, await withoutDescriptive(connection, file, scan, USAGE_COLUMNS))
+        scans.set(file, await withoutDescriptive(connection, file, scan, columnsOf(file)))
       else scans.delete(file)
     }
   }
@@ -187,6 +192,12 @@ function isByApp(columns: readonly string[]): boolean {
   return !columns.includes('app') && !columns.includes('provider')
 }
 
+/** Whether reading the files a second time, for the request ids alone, takes as long as the first time. */
+function areText(files: readonly DayFile[]): boolean {
+  return files.every(({ file }) => file.format !== 'parquet')
+}
+
+const ID_HASHES = 'list(hash(i.request_id)) FILTER (i.request_id IS NOT NULL)'
 const NO_TEXT = 'CAST(NULL AS VARCHAR)'
 const NO_TIME = 'CAST(NULL AS TIMESTAMP)'
 
@@ -249,6 +260,7 @@ function partOf(column: string, whole: string): string {
 function groupQueries(columns: readonly string[], files: readonly DayFile[], keys: 'few' | 'all'): string {
   const isFew = keys === 'few'
   const days = new Set(files.map(({ day }) => `DATE '${day}'`))
+  const hasHashes = columns.includes('request_id') && areText(files)
   const fields = [
     { name: 'day', expression: 'i.day', constant: days.size === 1 ? [...days].join('') : undefined },
     { name: 'has_tokens', expression: HAS_TOKENS, constant: isFew ? 'true' : undefined },
@@ -257,6 +269,7 @@ function groupQueries(columns: readonly string[], files: readonly DayFile[], key
       const expression = (isFew ? OF_FEW[name] : undefined) ?? usual
       return { name, expression, constant: isThere ? undefined : otherwise }
     }),
+    { name: 'id_hashes', expression: ID_HASHES, constant: hasHashes ? undefined : 'CAST(NULL AS UBIGINT[])' },
   ]
   const grouped = fields.filter(({ constant }) => constant === undefined)
   const rows = `
@@ -294,7 +307,8 @@ async function hasRows(connection: DuckDBConnection, from: string): Promise<bool
 }
 
 /** @throws DataError with an id that more than half of a day's rows share. */
-async function findRepeats(connection: DuckDBConnection): Promise<void> {
+async function findRepeats(connection: DuckDBConnection, areHashed: boolean): Promise<void> {
+  await execute(connection, areHashed ? 'load.sql#collisions-of-groups' : 'load.sql#collisions')
   await execute(connection, 'load.sql#repeated-ids')
   const [shared] = await readRows(connection, 'load.sql#shared-ids', sharedRow)
   if (shared !== undefined) {

@@ -31,6 +31,9 @@ export type UsageDay = {
   readonly files: readonly RawFile[]
 }
 
+/** The file of a day that was pulled from a cluster. */
+export const PULLED_FILE = 'cluster.parquet'
+
 const DAY_FOLDER = /^date=(\d{4}-\d{2}-\d{2})$/
 const FILE_NAME = /\.(?:(parquet|arrow)|(csv|ndjson|jsonl|json)(?:\.(gz|zst))?)$/
 const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two also .gz or .zst)'

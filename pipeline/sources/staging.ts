@@ -62,7 +62,7 @@ export async function stageFiles(
     })
   }
   const parquet = files.filter(({ format }) => format === 'parquet')
-  for (const [file, scan] of await scanParquet(connection, parquet, columns)) {
+  for (const [file, scan] of await scanParquet(connection, parquet, () => columns)) {
     const insert = ({ types, rows }: Scan) =>
       connection.run(
         `INSERT INTO staged

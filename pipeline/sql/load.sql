@@ -101,7 +101,7 @@ FROM validated AS v
 JOIN day_files AS f ON f.file = v.file
 WHERE getvariable('has_rejected') AND v.reason IS NOT NULL;
 
--- name: repeated-ids
+-- name: collisions
 -- Rows that repeat a request_id of the same day: one counts, by its precedence; the others are subtracted from the counts of
 -- their app and model. Most days have none, and then only this step costs time: it reads no other column.
 CREATE OR REPLACE TEMP TABLE hash_collisions AS
@@ -111,6 +111,15 @@ WHERE i.request_id IS NOT NULL
 GROUP BY i.day, key
 HAVING count(*) > 1;
 
+-- name: collisions-of-groups
+-- The same from the hashes that the groups of text files hold.
+CREATE OR REPLACE TEMP TABLE hash_collisions AS
+SELECT g.day, g.key
+FROM (SELECT day, unnest(id_hashes) AS key FROM groups) AS g
+GROUP BY g.day, g.key
+HAVING count(*) > 1;
+
+-- name: repeated-ids
 -- The ids among them that truly repeat.
 CREATE OR REPLACE TEMP TABLE repeated_ids AS
 SELECT i.day, i.request_id, sum(i.row_count) AS rows

@@ -62,10 +62,10 @@ async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise
 export async function scanParquet(
   connection: DuckDBConnection,
   files: readonly RawFile[],
-  columns: Columns,
+  columnsOf: (file: RawFile) => Columns,
 ): Promise<ReadonlyMap<RawFile, Scan>> {
   const found = await readColumns(connection, files)
-  return new Map(files.map((file) => [file, scanOf(file, found.get(file.path) ?? [], columns)]))
+  return new Map(files.map((file) => [file, scanOf(file, found.get(file.path) ?? [], columnsOf(file))]))
 }
 
 /**

@@ -9,7 +9,7 @@ import { isRecord } from '../formats/json.ts'
 /** The columns of raw usage that an import copies (CONTRACT 7). */
 export const USAGE_FIELDS = [
   ...USAGE_COLUMNS.required,
-  ...USAGE_COLUMNS.optional.filter((column) => column !== 'row_count'),
+  ...USAGE_COLUMNS.optional,
   ...USAGE_COLUMNS.descriptive,
 ] as const
 type UsageField = (typeof USAGE_FIELDS)[number]

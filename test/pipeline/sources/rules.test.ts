@@ -253,6 +253,7 @@ describe('two rows of 12 tokens are read', () => {
         ),
     ]),
     ...inFormats('a descriptive column given twice', () => ({ model: ['a', 'b'], Model: ['', ''] })),
+    ...inFormats('a further column named as one of a pulled cluster', () => ({ row_count: [0n, 5n] })),
     ...inFormats('counts as floating-point numbers', () => ({ prompt_tokens: [5, 5] })),
     ...inFormats('zeros behind the point of texts', () => ({ prompt_tokens: ['5.0', '5.000000'] })),
     ...inFormats('an exponent in texts', () => ({ prompt_tokens: ['5e+00', '0.5E1'] })),
