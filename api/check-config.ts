@@ -1,73 +1,20 @@
-/** How an entry point of the service begins: it reports all faults of its configuration together (CONTRACT 9). */
+/** The faults of the configuration, which an entry point reports together at its start (CONTRACT 9). */
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
-import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
-import {
-  exitCodeOf,
-  failureText,
-  keepFilesPrivate,
-  UsageError,
-  wantsHelp,
-} from '../pipeline/program/program.ts'
+import { failureText } from '../pipeline/program/program.ts'
 import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
-import { note, print } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
 import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
-import { OperatorError } from './http/errors.ts'
 import { addressFaults } from './http/server.ts'
-import { createLog, type Log } from './process/log.ts'
 import { missingRights } from './process/rights.ts'
 import { storeFaults } from './store/open-store.ts'
 
 const PIPELINE = fileURLToPath(new URL('../pipeline/setting-faults.ts', import.meta.url))
-
-const RESTORED =
-  'DATA_DIR was restored from a backup. Keys revoked and snapshots retracted after that backup are valid again: ' +
-  'revoke and retract them once more'
-
-/**
- * Runs an entry point, which takes no arguments but `--help`: checks the configuration, then starts the service. Prints a
- * failure and exits with 2.
- * @param check resolves to the faults of the configuration, a sentence each.
- */
-export async function runEntry(
-  usage: string,
-  check: (environment: NodeJS.ProcessEnv) => Promise<readonly string[]>,
-  start: (settings: Settings, log: Log) => Promise<void>,
-): Promise<void> {
-  const args = process.argv.slice(2)
-  const code = await exitCodeOf({ note }, async () => {
-    keepFilesPrivate()
-    if (wantsHelp(args)) return print(usage)
-    if (args.length > 0)
-      throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
-    const faults = await check(process.env)
-    if (faults.length > 0) throw new OperatorError(faults.join('\n'))
-    const settings = readSettings(process.env)
-    const log = createLog(settings.LOG_LEVEL)
-    reportStart(settings, log)
-    await start(settings, log)
-  })
-  // What was opened before a failure would keep the process.
-  if (code !== 0) process.exit(code)
-}
-
-function reportStart({ DATA_DIR }: Settings, log: Log): void {
-  const { node } = process.versions
-  log.info({ version: VERSION, node }, 'starting')
-  if (node !== PINNED_RUNTIME)
-    log.warn(`This runs on Node.js ${node}, but is tested with ${PINNED_RUNTIME}, which npm ci installs`)
-  const checksums = join(DATA_DIR, CHECKSUMS_FILE)
-  if (!existsSync(checksums)) return
-  // From here on files change: the list is of use for the first start alone.
-  rmSync(checksums)
-  log.warn(RESTORED)
-}
 
 /** The faults of the API's configuration and of the pipeline's settings, each once. */
 export async function checkAll(environment: NodeJS.ProcessEnv): Promise<string[]> {

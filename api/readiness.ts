@@ -1,18 +1,19 @@
-/**
- * GET /readyz: whether requests can be served, for load balancers and rolling restarts. /healthz covers the process
- * alone.
- */
+/** GET /healthz, /readyz and /metrics: whether the process runs, whether it can serve requests, and its figures. */
+import type { Registry } from 'prom-client'
 import type { Chat } from './chat/service.ts'
 import type { Snapshots } from './datasets/snapshots/current.ts'
 import type { Handler } from './http/call.ts'
 import { ApiError } from './http/errors.ts'
 import { sendJson } from './http/respond.ts'
+import type { Route } from './http/route.ts'
+import { HEALTH_PATH } from './paths.ts'
 import type { RequestStore } from './store/request-store.ts'
 
 interface ReadinessDependencies {
   readonly store: RequestStore
   readonly snapshots: Pick<Snapshots, 'current' | 'fault'>
   readonly chat: Pick<Chat, 'recordsWaiting'>
+  readonly metrics: Registry
   /** Milliseconds for a load balancer to poll once more when the service stops. */
   readonly unreadyMs: number
 }
@@ -22,8 +23,9 @@ const RETRY_AFTER_SECONDS = 5
 /** A client that polled within this time counts as a load balancer. */
 const WATCHED_MS = 30_000
 
-/** Readiness of a running service. */
-export function createReadiness({ store, snapshots, chat, unreadyMs }: ReadinessDependencies) {
+/** Readiness of a running service, with the routes for its operators. */
+export function createReadiness(dependencies: ReadinessDependencies) {
+  const { store, snapshots, chat, metrics, unreadyMs } = dependencies
   let isStopping = false
   let polledAt = Number.NEGATIVE_INFINITY
   const { promise: polled, resolve: markPolled } = Promise.withResolvers<void>()
@@ -32,7 +34,7 @@ export function createReadiness({ store, snapshots, chat, unreadyMs }: Readiness
    * Answers 200, also while an older snapshot replaces the newest or usage records wait for a disk (degraded), or 503
    * with the reasons.
    */
-  const handle: Handler = async (_request, reply) => {
+  const ready: Handler = async (_request, reply) => {
     polledAt = performance.now()
     if (isStopping) reply.once('close', markPolled)
     const reasons = isStopping ? ['the service is stopping'] : []
@@ -48,12 +50,17 @@ export function createReadiness({ store, snapshots, chat, unreadyMs }: Readiness
     const degraded: string[] = []
     if (fault !== undefined) degraded.push(`${fault.thing} ${fault.message}`)
     if (waiting > 0) degraded.push(`${waiting} usage records cannot be written`)
-    sendJson(
-      reply,
-      200,
-      degraded.length > 0 ? { status: 'degraded', reasons: degraded } : { status: 'ready' },
-    )
+    const isDegraded = degraded.length > 0
+    sendJson(reply, 200, isDegraded ? { status: 'degraded', reasons: degraded } : { status: 'ready' })
   }
+
+  const routes: readonly Route[] = [
+    route(HEALTH_PATH, (_request, reply) => sendJson(reply, 200, { status: 'ok' })),
+    route('/readyz', ready),
+    route('/metrics', async (_request, reply) => {
+      reply.set('Content-Type', metrics.contentType).end(await metrics.metrics())
+    }),
+  ]
 
   /** Answers 503 from here on. If a balancer polls regularly, resolves after its next poll. */
   async function stop(): Promise<void> {
@@ -63,5 +70,9 @@ export function createReadiness({ store, snapshots, chat, unreadyMs }: Readiness
     await polled
     clearTimeout(timer)
   }
-  return { handle, stop }
+  return { routes, stop }
+}
+
+function route(path: string, handle: Handler): Route {
+  return { method: 'GET', path, access: 'open', handle }
 }

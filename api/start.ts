@@ -3,19 +3,18 @@
  * nightly schedule, and a first request to try.
  */
 import '../pipeline/program/runtime.js'
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { settingsHelp } from '../pipeline/program/settings.ts'
 import { print } from '../pipeline/program/terminal.ts'
 import { createFirstKey } from './accounts/key-store.ts'
-import { keepRunning, runProgram } from './process/child-processes.ts'
-import { checkAll, runEntry } from './check-config.ts'
-import { SETTINGS, type Settings } from './config.ts'
-import { onReloadSignal, stopSignal } from './process/entry.ts'
-import type { Log } from './process/log.ts'
+import { checkAll } from './check-config.ts'
+import { SETTINGS } from './config.ts'
 import { BASE_PATH } from './paths.ts'
-import { serve } from './serve.ts'
-
-const NIGHTLY = new URL('../pipeline/nightly.ts', import.meta.url)
-const SCHEDULE = new URL('../pipeline/schedule.ts', import.meta.url)
+import type { Log } from './process/log.ts'
+import { runEntry } from './run-entry.ts'
+import type { Service } from './serve.ts'
 
 const RESTART_DELAY_MS = 5000
 const FIRST_ACCOUNT = 'default'
@@ -28,34 +27,51 @@ const USAGE = `npm start: one run of the pipeline, then the API with the nightly
 ${settingsHelp(SETTINGS)}
 The settings of the pipeline count too: npm run nightly -- --help`
 
-await runEntry(USAGE, checkAll, start)
+await runEntry(USAGE, { check: checkAll, before: runPipeline, after: welcomeAndSchedule })
 
-async function start(settings: Settings, log: Log): Promise<void> {
-  const signal = stopSignal()
-  const ending = await runProgram(NIGHTLY, ['run', '--with-sample', '--brief'], signal)
-  if (signal.aborted) return
-  // After a failed run the API starts all the same, with earlier snapshots, if any.
-  if (ending['code'] !== 0) log.error(ending, 'pipeline run failed; serving the earlier snapshots')
-
-  const service = await serve(settings, { log, environment: process.env })
-  if (signal.aborted) return await service.close()
-  signal.addEventListener('abort', () => void service.close())
-  onReloadSignal(() => void service.reload())
-  const wanted = { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() } as const
-  const firstKey = await createFirstKey(service.store, wanted)
-  if (signal.aborted) return
-  print(welcome(service.origin, firstKey))
-  // A run has just been made, so there is none to catch up on.
-  await keepRunning(SCHEDULE, ['--no-catch-up'], {
-    delayMs: RESTART_DELAY_MS,
-    onEnd: (end) => log.error(end, 'nightly schedule ended; starting it again'),
-    signal,
-  })
+/** After a failed run the API starts all the same, with earlier snapshots, if any. */
+async function runPipeline(log: Log, signal: AbortSignal): Promise<void> {
+  const ending = await runProgram('nightly.ts', ['run', '--with-sample', '--brief'], signal)
+  if (!signal.aborted && ending['code'] !== 0)
+    log.error(ending, 'pipeline run failed; serving the earlier snapshots')
 }
 
-function welcome(origin: string, firstKey: string | undefined): string {
+async function welcomeAndSchedule({ origin, store }: Service, log: Log, signal: AbortSignal): Promise<void> {
+  const firstKey = await createFirstKey(store, { account: FIRST_ACCOUNT, kind: 'inference', now: new Date() })
   const address = `${origin}${BASE_PATH}`
-  const keyLine = firstKey === undefined ? KEY_WAS_SHOWN : `${firstKey} (shown only now)`
-  const request = `curl -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' '${address}/datasets/app-rankings?limit=5'`
-  return `\nAddress:  ${address}\nPage:     ${origin}/ (reference: ${origin}/docs)\nAPI key:  ${keyLine}\nTry it:   ${request}\nReady: open ${origin}/ in a browser. Ctrl+C stops the service; its log follows.`
+  const rankings = `${address}/datasets/app-rankings?limit=5`
+  print(`
+Address:  ${address}
+Page:     ${origin}/ (reference: ${origin}/docs)
+API key:  ${firstKey === undefined ? KEY_WAS_SHOWN : `${firstKey} (shown only now)`}
+Try it:   curl -H 'Authorization: Bearer ${firstKey ?? '<API_KEY>'}' '${rankings}'
+Ready: open ${origin}/ in a browser. Ctrl+C stops the service; its log follows.`)
+  while (!signal.aborted) {
+    // A run has just been made, so there is none to catch up on.
+    const ending = await runProgram('schedule.ts', ['--no-catch-up'], signal)
+    if (!signal.aborted) log.error(ending, 'nightly schedule ended; starting it again')
+    await sleep(RESTART_DELAY_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/**
+ * Runs a program of the pipeline as a child process, until it ends or `signal` ends it. Resolves to its exit code and
+ * signal, one of them null, or to why it never started.
+ */
+async function runProgram(
+  file: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { promise, resolve } = Promise.withResolvers<Readonly<Record<string, unknown>>>()
+  const program = fileURLToPath(new URL(`../pipeline/${file}`, import.meta.url))
+  // Its output are messages, and stdout belongs to this process. The IPC channel carries nothing: it closes when this
+  // process ends in any way, which the program detects.
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 2, 2, 'ipc'], signal })
+  child.once('exit', (code, name) => resolve({ code, signal: name }))
+  child.on('error', (error) => {
+    // The signal is an error too, before the end.
+    if (child.pid === undefined) resolve({ err: error })
+  })
+  return await promise
 }

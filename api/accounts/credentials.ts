@@ -5,18 +5,9 @@ import { hash, randomBytes } from 'node:crypto'
 export const KEY_KINDS = ['inference', 'management'] as const
 export type KeyKind = (typeof KEY_KINDS)[number]
 
-/** What chat allows a key at most; null for no limit. */
-export interface KeyLimitValues {
-  readonly requestsPerMinute: number | null
-  readonly tokensPerDay: number | null
-}
-
 const SECRET_BYTES = 32
-const KEY_BEGINNING = 'sk-'
 const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
-const KEY_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`)
-const KEYS_ANYWHERE = new RegExp(KEY_ANYWHERE, 'g')
-const BEARER = /^bearer +(\S+) *$/i
+const KEYS_ANYWHERE = new RegExp(`sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]+`, 'g')
 
 /** A new secret key of this kind, such as `sk-inference-…`. */
 export function makeKey(kind: KeyKind): string {
@@ -36,15 +27,11 @@ export function hashKey(key: string): string {
   return hash('sha256', key)
 }
 
-/** The token of an `Authorization: Bearer …` header; undefined for any other scheme or form. */
-export function bearerToken(header: string): string | undefined {
-  return BEARER.exec(header)?.[1]
-}
-
 /** The text with every key replaced, for logs. */
 export function hideKeys(text: string): string {
   // A fast path, since nearly all texts hold no key. A client may have encoded any character of a key in a path.
   if (!/(?:s|%73)(?:k|%6b)(?:-|%2d)/i.test(text)) return text
   const plain = text.replaceAll(/%[2-7][\da-f]/gi, (code) => decodeURIComponent(code))
-  return KEY_ANYWHERE.test(plain) ? plain.replaceAll(KEYS_ANYWHERE, `${KEY_BEGINNING}$1-[hidden]`) : text
+  const hidden = plain.replaceAll(KEYS_ANYWHERE, 'sk-$1-[hidden]')
+  return hidden === plain ? text : hidden
 }

@@ -1,11 +1,19 @@
-/** Keys in the store: created, found by hash, listed, revoked. The secret is not stored. */
+/** Keys in the store: created, found by hash, listed, limited, revoked. The secret is not stored. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { collectTurn, places, type RequestStore } from '../store/request-store.ts'
-import type { Queries, Store } from '../store/store.ts'
+import { collectTurn, type RequestStore } from '../store/request-store.ts'
+import { places, type Queries, type Store } from '../store/store.ts'
 import { hashKey, KEY_KINDS, makeKey, type KeyKind } from './credentials.ts'
 
-const storedKeySchema = z.object({
+/** What a key may be limited to (CONTRACT 6): chat requests and their tokens, and its end; null for no limit. */
+const limitsSchema = z.object({
+  requests_per_minute: z.number().nullable(),
+  tokens_per_day: z.number().nullable(),
+  expires_at: z.string().nullable(),
+})
+export type StoredLimits = z.infer<typeof limitsSchema>
+
+const storedKeySchema = limitsSchema.extend({
   id: z.string(),
   account_id: z.string(),
   account: z.string(),
@@ -14,9 +22,6 @@ const storedKeySchema = z.object({
   key_end: z.string(),
   created_at: z.string(),
   revoked_at: z.string().nullable(),
-  requests_per_minute: z.number().nullable(),
-  tokens_per_day: z.number().nullable(),
-  expires_at: z.string().nullable(),
 })
 
 /** A stored key without its secret; times are ISO 8601 UTC. */
@@ -31,33 +36,24 @@ const SELECT_KEYS = `
   FROM api_keys AS k JOIN accounts AS a ON a.id = k.account_id`
 const FIND = (keys: number) => `${SELECT_KEYS} WHERE k.key_hash IN (VALUES ${places(1, keys)})`
 const LIST = `${SELECT_KEYS} ORDER BY k.created_at, k.id`
+const BY_ID = `${SELECT_KEYS} WHERE k.id = $1`
 const ANY_KEY = 'SELECT 1 AS found FROM api_keys LIMIT 1'
 const ADD_ACCOUNT = `
   INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
-const ACCOUNT_BY_NAME = 'SELECT id FROM accounts WHERE name = $1'
 const ADD_KEY = `
-  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at, requests_per_minute, tokens_per_day, expires_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-const LIMIT = `
-  UPDATE api_keys SET requests_per_minute = $2, tokens_per_day = $3, expires_at = $4 WHERE id = $1 RETURNING id`
-const BY_ID = `${SELECT_KEYS} WHERE k.id = $1`
+  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at)
+  SELECT $1, id, $2, $3, $4, $5 FROM accounts WHERE name = $6`
+const LIMIT =
+  'UPDATE api_keys SET requests_per_minute = $2, tokens_per_day = $3, expires_at = $4 WHERE id = $1'
 const REVOKE = 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING id'
 
 const KEY_END_CHARACTERS = 4
-
-/** What a key may be limited by (CONTRACT 6), each null for no limit; missing ones stay as they are. */
-export interface KeyChanges {
-  readonly requestsPerMinute?: number | null | undefined
-  readonly tokensPerDay?: number | null | undefined
-  /** When the key ends. */
-  readonly expires?: Date | null | undefined
-}
 
 interface NewKey {
   readonly account: string
   readonly kind: KeyKind
   readonly now: Date
-  readonly limits?: KeyChanges
+  readonly limits?: Partial<StoredLimits>
 }
 
 /** Creates a key, and its account if the name is new. Resolves to the secret, which is shown nowhere else. */
@@ -74,48 +70,32 @@ export async function createFirstKey(store: Store, wanted: NewKey): Promise<stri
 }
 
 async function addKey(queries: Queries, { account, kind, now, limits = {} }: NewKey): Promise<string> {
-  const time = now.toISOString()
+  const [id, time, key] = [randomUUID(), now.toISOString(), makeKey(kind)]
   await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
-  const [found] = await queries.query(ACCOUNT_BY_NAME, [account])
-  const accountId = z.object({ id: z.string() }).parse(found).id
-  const key = makeKey(kind)
-  const keyEnd = key.slice(-KEY_END_CHARACTERS)
-  await queries.query(ADD_KEY, [
-    randomUUID(),
-    accountId,
-    kind,
-    hashKey(key),
-    keyEnd,
-    time,
-    ...limitValues(limits),
-  ])
+  await queries.query(ADD_KEY, [id, kind, hashKey(key), key.slice(-KEY_END_CHARACTERS), time, account])
+  await setLimits(queries, id, limits)
   return key
 }
 
-function limitValues({ requestsPerMinute, tokensPerDay, expires }: KeyChanges) {
-  return [requestsPerMinute ?? null, tokensPerDay ?? null, expires?.toISOString() ?? null] as const
-}
-
-/** Changes the limits of the key with this id; resolves to the changed key; undefined if there is none. */
+/** Changes the limits of the key with this id; resolves to the changed key, undefined if there is none. */
 export async function limitKey(
   store: Store,
   id: string,
-  changes: KeyChanges,
+  changes: Partial<StoredLimits>,
 ): Promise<StoredKey | undefined> {
-  return await store.transaction(async (queries) => {
-    const [row] = await queries.query(BY_ID, [id])
-    if (row === undefined) return undefined
-    const key = storedKeySchema.parse(row)
-    const { requestsPerMinute = key.requests_per_minute, tokensPerDay = key.tokens_per_day } = changes
-    const expires = changes.expires === undefined ? key.expires_at : (changes.expires?.toISOString() ?? null)
-    await queries.query(LIMIT, [id, requestsPerMinute, tokensPerDay, expires])
-    return {
-      ...key,
-      requests_per_minute: requestsPerMinute,
-      tokens_per_day: tokensPerDay,
-      expires_at: expires,
-    }
-  })
+  return await store.transaction((queries) => setLimits(queries, id, changes))
+}
+
+async function setLimits(
+  queries: Queries,
+  id: string,
+  changes: Partial<StoredLimits>,
+): Promise<StoredKey | undefined> {
+  const [row] = await queries.query(BY_ID, [id])
+  if (row === undefined) return undefined
+  const key = { ...storedKeySchema.parse(row), ...changes }
+  await queries.query(LIMIT, [id, key.requests_per_minute, key.tokens_per_day, key.expires_at])
+  return key
 }
 
 /** Looks the keys of all requests of a turn of the event loop up together, in the unique index of hashes. */

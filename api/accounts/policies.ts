@@ -1,4 +1,4 @@
-/** Rate limits (CONTRACT 4.5 and 6), their remaining quotas, and the headers that state them. Times are ms since 1970. */
+/** The rate limits (CONTRACT 4.5 and 6), and how replies state them. Times are ms since 1970. */
 import type { Caller, Headers } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 
@@ -11,23 +11,14 @@ export interface Policy {
   readonly unit: 'requests' | 'tokens'
 }
 
-const MINUTE_SECONDS = 60
-const DAY_SECONDS = 86_400
-
-const PER_MINUTE = { name: 'per-minute', limit: 30, windowSeconds: MINUTE_SECONDS, unit: 'requests' } as const
-const PER_DAY = { name: 'per-day', limit: 500, windowSeconds: DAY_SECONDS, unit: 'requests' } as const
-const KEY_REQUESTS = {
-  name: 'key-requests-per-minute',
-  windowSeconds: MINUTE_SECONDS,
-  unit: 'requests',
-} as const
-const KEY_TOKENS = { name: 'key-tokens-per-day', windowSeconds: DAY_SECONDS, unit: 'tokens' } as const
+const MINUTE = { windowSeconds: 60, unit: 'requests' } as const
+const DAY = { windowSeconds: 86_400, unit: 'requests' } as const
 
 /** The limits of the dataset's paths, in the order of the headers, each with its unit for documents. */
-export const POLICIES: readonly (Policy & { readonly sentence: string })[] = [
-  { ...PER_MINUTE, sentence: 'per minute and key' },
-  { ...PER_DAY, sentence: 'per UTC day and account' },
-]
+export const POLICIES = [
+  { ...MINUTE, name: 'per-minute', limit: 30, sentence: 'per minute and key' },
+  { ...DAY, name: 'per-day', limit: 500, sentence: 'per UTC day and account' },
+] as const
 
 /** What a request counts against: a policy, and the key or account that it is counted for. */
 export interface Claim {
@@ -37,19 +28,20 @@ export interface Claim {
 
 /** The claims of a request to the dataset's paths. */
 export function datasetClaims({ keyId, accountId }: Caller): readonly Claim[] {
+  const [perMinute, perDay] = POLICIES
   return [
-    { policy: PER_MINUTE, subject: keyId },
-    { policy: PER_DAY, subject: accountId },
+    { policy: perMinute, subject: keyId },
+    { policy: perDay, subject: accountId },
   ]
 }
 
 /** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
 export function keyClaims({ keyId: subject, limits }: Caller) {
-  const claims = (policy: Omit<Policy, 'limit'>, limit: number | null = null): readonly Claim[] =>
+  const claims = (limit: number | null, policy: Omit<Policy, 'limit'>): readonly Claim[] =>
     limit === null ? [] : [{ policy: { ...policy, limit }, subject }]
   return {
-    requests: claims(KEY_REQUESTS, limits?.requestsPerMinute),
-    tokens: claims(KEY_TOKENS, limits?.tokensPerDay),
+    requests: claims(limits.requests_per_minute, { ...MINUTE, name: 'key-requests-per-minute' }),
+    tokens: claims(limits.tokens_per_day, { ...DAY, name: 'key-tokens-per-day', unit: 'tokens' }),
   }
 }
 
@@ -69,39 +61,30 @@ export function windowEnd({ windowSeconds }: Policy, now: number): number {
 
 /** The rest of a policy of which `used` is used. */
 export function quotaOf(policy: Policy, used: number, now: number): Quota {
-  return {
-    policy,
-    remaining: Math.max(0, policy.limit - used),
-    resetSeconds: Math.ceil((windowEnd(policy, now) - now) / 1000),
-  }
+  const resetSeconds = Math.ceil((windowEnd(policy, now) - now) / 1000)
+  return { policy, remaining: Math.max(0, policy.limit - used), resetSeconds }
 }
 
-const POLICY_FIELD = POLICIES.map(
-  (policy) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`,
-).join(', ')
-
-/** The fields of draft-ietf-httpapi-ratelimit-headers: the dataset's policies and their remaining quotas. */
+/** The fields of draft-ietf-httpapi-ratelimit-headers: policies and their remaining quotas. */
 export function quotaHeaders(quotas: readonly Quota[]): Headers {
   return {
-    'RateLimit-Policy': POLICY_FIELD,
+    'RateLimit-Policy': quotas
+      .map(({ policy }) => `"${policy.name}";q=${policy.limit};w=${policy.windowSeconds}`)
+      .join(', '),
     RateLimit: quotas
-      .map((quota) => `"${quota.policy.name}";r=${quota.remaining};t=${quota.resetSeconds}`)
+      .map(({ policy, remaining, resetSeconds }) => `"${policy.name}";r=${remaining};t=${resetSeconds}`)
       .join(', '),
   }
 }
 
-/** The 429 of an exhausted policy; names the limit and the wait. */
-export function tooManyRequests({ policy, resetSeconds }: Quota): ApiError {
+/** The 429 for `quotas`, of which `exhausted` is used up; names the limit and the wait. */
+export function tooManyRequests(quotas: readonly Quota[], { policy, resetSeconds }: Quota): ApiError {
+  const { name, limit, unit, windowSeconds } = policy
   const message =
-    `Rate limit "${policy.name}" is used up: ${policy.limit} ${policy.unit} in ${policy.windowSeconds} seconds; ` +
+    `Rate limit "${name}" is used up: ${limit} ${unit} in ${windowSeconds} seconds; ` +
     `retry in ${resetSeconds} seconds`
   return new ApiError(429, message, {
-    headers: { 'Retry-After': String(resetSeconds) },
-    metadata: {
-      policy: policy.name,
-      limit: policy.limit,
-      window_seconds: policy.windowSeconds,
-      retry_after: resetSeconds,
-    },
+    headers: { ...quotaHeaders(quotas), 'Retry-After': String(resetSeconds) },
+    metadata: { policy: name, limit, window_seconds: windowSeconds, retry_after: resetSeconds },
   })
 }

@@ -1,7 +1,9 @@
-/** Applies limits to requests: those of the dataset (CONTRACT 4.5), and those of a key for chat (CONTRACT 6). */
+/** Counts requests and tokens against the limits, in the store, so that restarts and several processes agree. */
+import { z } from 'zod'
 import type { Caller, Clock, Reply } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
-import type { RequestStore } from '../store/request-store.ts'
+import { collectTurn, type RequestStore } from '../store/request-store.ts'
+import { places } from '../store/store.ts'
 import {
   datasetClaims,
   keyClaims,
@@ -12,112 +14,152 @@ import {
   type Claim,
   type Quota,
 } from './policies.ts'
-import { createQuotas, windowKey } from './quotas.ts'
 
-/** Counts requests against limits; `now` is the time of the request. */
-export interface RateLimiter {
-  /** Counts one request against all `claims`, unless a limit of them or of `others` is used up. */
-  consume(claims: readonly Claim[], now: Date, others?: readonly Claim[]): Promise<Decision>
-  /** The state of the limits for a request that does not count, such as a HEAD. */
-  peek(claims: readonly Claim[], now: Date): Promise<Decision>
-  /** Adds `amount` to what is used, also beyond the limit. */
-  add(claim: Claim, amount: number, now: Date): Promise<void>
-}
+const USED = (rows: number) => `
+  SELECT policy, subject, window_ends, used FROM quotas
+  WHERE (policy, subject, window_ends) IN (VALUES ${places(3, rows)})`
+const COUNT = (rows: number) => `
+  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ${places(4, rows)}
+  ON CONFLICT (policy, subject, window_ends) DO UPDATE SET used = quotas.used + excluded.used
+  RETURNING policy, subject, window_ends, used`
+const DELETE_PAST = 'DELETE FROM quotas WHERE window_ends < $1'
 
-/** The result for one request: the remaining quotas, and the exhausted one, if any. */
-export interface Decision {
-  readonly quotas: readonly Quota[]
-  readonly exhausted: Quota | undefined
-}
+/** Past windows are deleted this often, and this late, since the clocks of several machines differ. */
+const DELETE_EVERY_MS = 60_000
+const DELETE_LATE_MS = 120_000
 
-export function createRateLimiter(store: RequestStore): RateLimiter {
-  const quotas = createQuotas(store)
+type RateLimiter = ReturnType<typeof createRateLimiter>
 
-  async function peek(claims: readonly Claim[], now: Date): Promise<Decision> {
-    const used = await Promise.all(claims.map((claim) => quotas.used(windowOf(claim, now))))
-    return decide(claims.map(({ policy }, index) => quotaOf(policy, used[index] ?? 0, now.getTime())))
-  }
-
-  return {
-    peek,
-    async consume(claims, now, others = []) {
-      quotas.deletePast(now.getTime())
-      // A rejected request counts against no limit.
-      const before = await peek([...claims, ...others], now)
-      if (before.exhausted !== undefined) return before
-      const after: Quota[] = []
-      for (const claim of claims) {
-        const used = await quotas.count({ window: windowOf(claim, now), amount: 1 })
-        // Others have taken the last place since the look. The count beyond the limit changes nothing: this window is used
-        // up, and an earlier, shorter one ends no later.
-        if (used > claim.policy.limit) return await peek(claims, now)
-        after.push(quotaOf(claim.policy, used, now.getTime()))
-      }
-      return { quotas: after, exhausted: undefined }
-    },
-    async add(claim, amount, now) {
-      await quotas.count({ window: windowOf(claim, now), amount })
-    },
-  }
-}
-
-function windowOf({ policy, subject }: Claim, now: Date): string {
-  return windowKey(policy.name, subject, windowEnd(policy, now.getTime()))
-}
-
-function decide(quotas: readonly Quota[]): Decision {
-  // If both limits are used up, waiting for the nearer end would only give another 429.
-  const [exhausted] = quotas
-    .filter(({ remaining }) => remaining === 0)
-    .toSorted((one, other) => other.resetSeconds - one.resetSeconds)
-  return { quotas, exhausted }
-}
-
-function refuseExhausted({ exhausted }: Decision): void {
-  if (exhausted !== undefined) throw tooManyRequests(exhausted)
-}
-
-/**
- * Applies the caller's rate limits to one request: counts it unless it is free, and sets the headers. A free request
- * passes even if a limit is used up (CONTRACT 4.5).
- * @throws {ApiError} 429 if a limit is used up.
- */
-export type ApplyLimits = (reply: Reply, cost: 'counted' | 'free') => Promise<void>
-
-/** Call the result once per request, after authentication. */
-export function createApplyLimits(limiter: RateLimiter, clock: Clock): ApplyLimits {
-  return async (reply, cost) => {
-    const { caller } = reply.locals
-    if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
-    const isCounted = cost === 'counted'
-    const decision = await limiter[isCounted ? 'consume' : 'peek'](datasetClaims(caller), clock())
-    reply.set(quotaHeaders(decision.quotas))
-    if (isCounted) refuseExhausted(decision)
-  }
-}
-
-export type KeyLimits = ReturnType<typeof createKeyLimits>
+/** Applies the dataset's limits to a request, after authentication. */
+export type ApplyLimits = RateLimiter['applyLimits']
 
 /** The limits of a single key for chat: requests a minute and tokens a UTC day. */
-export function createKeyLimits(limiter: RateLimiter, clock: Clock, log: Log) {
+export type KeyLimits = Pick<RateLimiter, 'begin' | 'spend'>
+
+export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
+  const { usedIn, count, deletePast } = createCounts(store)
+
+  /** What is left of the claims, without counting. */
+  async function peek(claims: readonly Claim[], now: number): Promise<readonly Quota[]> {
+    const used = await Promise.all(claims.map((claim) => usedIn(windowOf(claim, now))))
+    return claims.map(({ policy }, index) => quotaOf(policy, used[index] ?? 0, now))
+  }
+
+  /** Like `peek`, but throws a 429 if a limit is used up. */
+  async function check(claims: readonly Claim[], now: number): Promise<void> {
+    const quotas = await peek(claims, now)
+    // If several limits are used up, waiting for the nearest end would only give another 429.
+    const [exhausted] = quotas
+      .filter(({ remaining }) => remaining === 0)
+      .toSorted((one, other) => other.resetSeconds - one.resetSeconds)
+    if (exhausted !== undefined) throw tooManyRequests(quotas, exhausted)
+  }
+
+  /** Counts one request against all `claims`, unless a limit of them or of `others` is used up. */
+  async function consume(claims: readonly Claim[], others: readonly Claim[] = []): Promise<readonly Quota[]> {
+    const now = clock().getTime()
+    deletePast(now)
+    // A rejected request counts against no limit.
+    await check([...claims, ...others], now)
+    const quotas: Quota[] = []
+    for (const claim of claims) {
+      const used = await count({ window: windowOf(claim, now), amount: 1 })
+      // Others have taken the last place since the check. The count beyond the limit changes nothing: this window is used
+      // up, and an earlier, shorter one ends no later.
+      if (used > claim.policy.limit) await check(claims, now)
+      quotas.push(quotaOf(claim.policy, used, now))
+    }
+    return quotas
+  }
+
   return {
     /**
-     * Counts a request that begins.
+     * Counts a request to the dataset unless it is free, and sets the headers. A free request passes even if a limit is
+     * used up (CONTRACT 4.5).
+     * @throws {ApiError} 429 if a limit is used up.
+     */
+    async applyLimits(reply: Reply, cost: 'counted' | 'free'): Promise<void> {
+      const { caller } = reply.locals
+      if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
+      const claims = datasetClaims(caller)
+      const quotas = cost === 'counted' ? await consume(claims) : await peek(claims, clock().getTime())
+      reply.set(quotaHeaders(quotas))
+    },
+    /**
+     * Counts a chat request that begins.
      * @throws {ApiError} 429 if a limit of its key is used up.
      */
     async begin(caller: Caller): Promise<void> {
       const { requests, tokens } = keyClaims(caller)
-      if (requests.length + tokens.length > 0)
-        refuseExhausted(await limiter.consume(requests, clock(), tokens))
+      if (requests.length + tokens.length > 0) await consume(requests, tokens)
     },
-    /** Counts the tokens of a request that has ended. Never rejects: a failure is logged. */
+    /** Counts the tokens of a chat request that has ended. Never rejects: a failure is logged. */
     async spend(caller: Caller, tokens: number): Promise<void> {
       if (tokens <= 0) return
       try {
-        for (const claim of keyClaims(caller).tokens) await limiter.add(claim, tokens, clock())
+        for (const claim of keyClaims(caller).tokens)
+          await count({ window: windowOf(claim, clock().getTime()), amount: tokens })
       } catch (error) {
         log.error({ err: error, key_id: caller.keyId, tokens }, 'tokens could not be counted for a limit')
       }
+    },
+  }
+}
+
+/** Between the parts of a window's key; none of them contains it. */
+const SEPARATOR = '\n'
+
+/** The window of a claim: the key of its row. */
+function windowOf({ policy, subject }: Claim, now: number): string {
+  return [policy.name, subject, new Date(windowEnd(policy, now)).toISOString()].join(SEPARATOR)
+}
+
+const rowsSchema = z.array(
+  z.object({ policy: z.string(), subject: z.string(), window_ends: z.string(), used: z.number() }),
+)
+
+/** The counts in `store`: one statement reads, and one counts, for all requests of a turn of the event loop. */
+function createCounts(store: RequestStore) {
+  let deletedAt = 0
+
+  /** What is used by window, after this statement. */
+  async function run(sql: string, values: readonly (string | number)[]): Promise<Map<string, number>> {
+    const rows = rowsSchema.parse(await store.query(sql, values))
+    return new Map(rows.map((row) => [[row.policy, row.subject, row.window_ends].join(SEPARATOR), row.used]))
+  }
+
+  return {
+    usedIn: collectTurn(async (windows: readonly string[]) => {
+      const wanted = [...new Set(windows)]
+      const used = await run(
+        USED(wanted.length),
+        wanted.flatMap((window) => window.split(SEPARATOR)),
+      )
+      return (window) => used.get(window) ?? 0
+    }),
+
+    /** Counts an amount; resolves to what is used with it and with all that was counted before it, in any process. */
+    count: collectTurn(async (counts: readonly { readonly window: string; readonly amount: number }[]) => {
+      const sums = new Map<string, number>()
+      for (const { window, amount } of counts) sums.set(window, (sums.get(window) ?? 0) + amount)
+      // In one order, since PostgreSQL locks one row after the other.
+      const rows = [...sums].toSorted(([one], [other]) => (one < other ? -1 : 1))
+      const values = rows.flatMap(([window, sum]) => [...window.split(SEPARATOR), sum])
+      const used = await run(COUNT(rows.length), values)
+      for (const [window, sum] of rows) used.set(window, (used.get(window) ?? 0) - sum)
+      return ({ window, amount }) => {
+        const total = (used.get(window) ?? 0) + amount
+        used.set(window, total)
+        return total
+      }
+    }),
+
+    /** Deletes past windows now and then. */
+    deletePast: (now: number): void => {
+      if (Math.abs(now - deletedAt) < DELETE_EVERY_MS) return
+      deletedAt = now
+      // What remains is deleted the next time.
+      store.query(DELETE_PAST, [new Date(now - DELETE_LATE_MS).toISOString()]).catch(() => undefined)
     },
   }
 }

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import type { KeyLimits } from '../accounts/rate-limiter.ts'
 import type { Settings } from '../config.ts'
 import type { Clock, Handler } from '../http/call.ts'
-import { jsonReader, unroundedBody } from '../http/request-body.ts'
+import { jsonReader } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
 import { Answers } from './answer.ts'
 import { ChatCall, type Attempt, type Outcome } from './call.ts'
@@ -79,8 +79,8 @@ export async function openChat(options: ChatOptions) {
       try {
         await keyLimits.begin(call.caller)
         // An unreadable body has a usage record too.
-        const body = await readJson(request, reply)
-        call.request = readChatRequest(body, unroundedBody(request))
+        const { body, unrounded } = await readJson(request, reply)
+        call.request = readChatRequest(body, unrounded)
         await answers.answer(call, call.request, candidatesFor(call.request, models.current()))
       } catch (error) {
         await finish(call, 'failed', statusOf(error))

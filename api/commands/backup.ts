@@ -3,7 +3,7 @@ import '../../pipeline/program/runtime.js'
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pipeline } from 'node:stream/promises'
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE } from '../../pipeline/contract/files.ts'
@@ -35,13 +35,11 @@ export function backup({ args, environment, print, note }: CommandLine): Promise
     if (to === undefined || rest.length > 0) throw new OperatorError('Name one folder: npm run backup -- TO')
     const { DATA_DIR: from, DATABASE_URL: database } = readSettings(environment)
     copyAll(from, to, database === undefined)
-    const files = fs.readdirSync(to, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
-    const found = files.map(({ parentPath, name }) => relative(to, join(parentPath, name))).toSorted()
-    const paths = found.filter((path) => !path.startsWith(CURRENT_POINTER))
+    const files = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
     const lines: string[] = []
-    for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
+    for (const path of files) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
     fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
-    note(`The backup in ${to} is complete: ${pluralize(paths.length, 'file')}`)
+    note(`The backup in ${to} is complete: ${pluralize(files.length, 'file')}`)
     if (database !== undefined) note(DUMP)
   })
 }
@@ -58,16 +56,16 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
   if (fs.existsSync(snapshots)) linkFiles(snapshots, join(to, SNAPSHOTS_FOLDER))
   if (fs.existsSync(raw))
-    fs.cpSync(raw, join(to, RAW_FOLDER), { recursive: true, dereference: true, filter: isFinished })
+    fs.cpSync(raw, join(to, RAW_FOLDER), {
+      recursive: true,
+      dereference: true,
+      filter: (path) => !basename(path).startsWith('.'),
+    })
   if (!fs.existsSync(store)) return
   // For a missing permission SQLite only reports that it cannot open the file.
   fs.accessSync(store, fs.constants.R_OK)
   using database = new DatabaseSync(store, { readOnly: true })
   database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
-}
-
-function isFinished(path: string): boolean {
-  return !basename(path).startsWith('.')
 }
 
 /**
@@ -76,24 +74,30 @@ function isFinished(path: string): boolean {
  */
 function linkFiles(from: string, to: string): void {
   fs.mkdirSync(to)
-  const copies = new Map<number, string>()
-  const paths = fs.readdirSync(from, { recursive: true, encoding: 'utf8' })
-  for (const path of paths
-    .filter((each) => !each.split('/').some((name) => name.startsWith('.')))
-    .toSorted()) {
+  const copies = new Map<number | undefined, string>()
+  for (const path of filesIn(from)) {
     const [source, target] = [join(from, path), join(to, path)]
-    const file = fs.statSync(source, { throwIfNoEntry: false })
-    if (file?.isDirectory() === true) fs.mkdirSync(target)
-    if (file?.isFile() !== true) continue
+    const inode = fs.statSync(source, { throwIfNoEntry: false })?.ino
+    fs.mkdirSync(dirname(target), { recursive: true })
     try {
-      fs.linkSync(copies.get(file.ino) ?? source, target)
+      fs.linkSync(copies.get(inode) ?? source, target)
     } catch {
       unlessAbsent(() => fs.copyFileSync(source, target, fs.constants.COPYFILE_FICLONE))
     }
-    copies.set(file.ino, target)
+    copies.set(inode, target)
   }
   for (const name of fs.readdirSync(to))
     if (!fs.existsSync(join(from, name))) fs.rmSync(join(to, name), { recursive: true })
+}
+
+/** The finished files below a folder, relative to it. */
+function filesIn(folder: string): string[] {
+  const found = fs.readdirSync(folder, { recursive: true, withFileTypes: true })
+  return found
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+    .filter((path) => !path.split('/').some((name) => name.startsWith('.')))
+    .toSorted()
 }
 
 /** The SHA-256 of a file in hexadecimal; the file survives a power cut from then on. */

@@ -1,13 +1,7 @@
 /** Entry point of `npm run copy-store`: copies service.sqlite into the empty database of DATABASE_URL (CONTRACT 10). */
 import '../../pipeline/program/runtime.js'
 import { z } from 'zod'
-import {
-  exitCodeOf,
-  parseCommandLine,
-  runAsProcess,
-  wantsHelp,
-  type CommandLine,
-} from '../../pipeline/program/program.ts'
+import { exitCodeOf, runAsProcess, wantsHelp, type CommandLine } from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
 import { openStore } from '../store/open-store.ts'
@@ -20,33 +14,26 @@ DATABASE_URL, which must be empty, in one transaction. Stop the service first: l
 copied.`
 
 /** All tables, parents first. */
-const TABLES = [
-  'accounts',
-  'api_keys',
-  'quotas',
-  'scim_connections',
-  'scim_sync_jobs',
-  'scim_groups',
-  'scim_member_lists',
-  'scim_members',
-]
+const TABLES =
+  'accounts api_keys quotas scim_connections scim_sync_jobs scim_groups scim_member_lists scim_members'
+
+const rowsSchema = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])))
 
 /** Copies the store of the settings; resolves to the exit code. */
 export function copyStore({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
     if (wantsHelp(args)) return print(HELP)
-    parseCommandLine({ args: [...args], options: {} }, 'npm run -s copy-store')
+    if (args.length > 0) throw new OperatorError(`Unexpected argument "${args[0]}". See --help`)
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
       throw new OperatorError('DATABASE_URL is not set: set it to an empty database')
     await using opened = new AsyncDisposableStack()
-    const source = opened.adopt(await openStore({ DATA_DIR }, new Date()), (store) => store.close())
-    const target = opened.adopt(await openStore({ DATA_DIR, DATABASE_URL }, new Date()), (store) =>
-      store.close(),
-    )
+    const open = async (url?: string) =>
+      opened.adopt(await openStore({ DATA_DIR, DATABASE_URL: url }, new Date()), (store) => store.close())
+    const [source, target] = [await open(), await open(DATABASE_URL)]
     const copied = await target.transaction(async (to) => {
       const lines: string[] = []
-      for (const table of TABLES) lines.push(`${table}\t${await copyTable(source, to, table)}`)
+      for (const table of TABLES.split(' ')) lines.push(`${table}\t${await copyTable(source, to, table)}`)
       return lines
     })
     print(['table\trows', ...copied].join('\n'))
@@ -56,12 +43,9 @@ export function copyStore({ args, environment, print, note }: CommandLine): Prom
 
 /** Copies all rows of a table; resolves to their number. */
 async function copyTable(from: Queries, to: Queries, table: string): Promise<number> {
-  if ((await to.query(`SELECT 1 AS found FROM ${table} LIMIT 1`)).length > 0) {
+  if ((await to.query(`SELECT 1 AS found FROM ${table} LIMIT 1`)).length > 0)
     throw new OperatorError(`The database of DATABASE_URL already holds ${table}: name an empty one`)
-  }
-  const rows = z
-    .array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])))
-    .parse(await from.query(`SELECT * FROM ${table}`))
+  const rows = rowsSchema.parse(await from.query(`SELECT * FROM ${table}`))
   const columns = Object.keys(rows[0] ?? {})
   const values = rows.map((row) => columns.map((column) => row[column] ?? null))
   await insertRows(to, { table, columns }, values)

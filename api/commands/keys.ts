@@ -9,14 +9,7 @@ import {
   type CommandLine,
 } from '../../pipeline/program/program.ts'
 import { KEY_KINDS } from '../accounts/credentials.ts'
-import {
-  createKey,
-  limitKey,
-  listKeys,
-  revokeKey,
-  type KeyChanges,
-  type StoredKey,
-} from '../accounts/key-store.ts'
+import { createKey, limitKey, listKeys, revokeKey, type StoredLimits } from '../accounts/key-store.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -46,6 +39,31 @@ const LIMIT_OPTIONS = {
     help: 'the first UTC day without the key, YYYY-MM-DD, or a time; off for never',
   },
 } as const
+
+/** The given limits, null for `off`; missing options change nothing. */
+function readLimits(given: { readonly [Name in keyof typeof LIMIT_OPTIONS]?: string | undefined }) {
+  const { expires, 'requests-per-minute': requests, 'tokens-per-day': tokens } = given
+  const limits: Partial<StoredLimits> = {}
+  if (requests !== undefined) limits.requests_per_minute = readCount('requests-per-minute', requests, 1e6)
+  if (tokens !== undefined) limits.tokens_per_day = readCount('tokens-per-day', tokens, 1e12)
+  if (expires !== undefined) limits.expires_at = readTime(expires)
+  return limits
+}
+
+function readCount(option: string, text: string, most: number): number | null {
+  if (text === 'off') return null
+  if (/^[1-9]\d*$/.test(text) && Number(text) <= most) return Number(text)
+  throw new UsageError(`--${option} is "${text}": use a whole number from 1 to ${most}, or off`)
+}
+
+function readTime(text: string): string | null {
+  if (text === 'off') return null
+  const time = z.union([z.iso.date(), z.iso.datetime()]).safeParse(text)
+  if (time.success) return new Date(time.data).toISOString()
+  throw new UsageError(
+    `--expires is "${text}": use a UTC day such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or off`,
+  )
+}
 
 // A name is one column of one line of the list.
 const accountSchema = z.string().regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u)
@@ -79,19 +97,8 @@ const create = command({
   },
 })
 
-/** The columns of the list, and what they show. */
-const LIST_COLUMNS = {
-  id: 'id',
-  account: 'account',
-  kind: 'kind',
-  ends_with: 'key_end',
-  created_at: 'created_at',
-  account_id: 'account_id',
-  revoked_at: 'revoked_at',
-  requests_per_minute: 'requests_per_minute',
-  tokens_per_day: 'tokens_per_day',
-  expires_at: 'expires_at',
-} as const satisfies Readonly<Record<string, keyof StoredKey>>
+const LIST_HEADER =
+  'id account kind ends_with created_at account_id revoked_at requests_per_minute tokens_per_day expires_at'
 
 const list = command({
   usage: 'list',
@@ -100,10 +107,11 @@ const list = command({
   prepare:
     () =>
     async ({ store, print }) => {
-      print(Object.keys(LIST_COLUMNS).join('\t'))
+      print(LIST_HEADER.replaceAll(' ', '\t'))
       for (const key of await listKeys(store)) {
-        const cells = Object.values(LIST_COLUMNS).map((column) => key[column] ?? '')
-        print(cells.join('\t'))
+        const first = [key.id, key.account, key.kind, key.key_end, key.created_at, key.account_id]
+        const rest = [key.revoked_at, key.requests_per_minute, key.tokens_per_day, key.expires_at]
+        print([...first, ...rest.map((cell) => cell ?? '')].join('\t'))
       }
     },
 })
@@ -142,6 +150,10 @@ const revoke = command({
     },
 })
 
+function unknownKey(id: string): UsageError {
+  return new UsageError(`No key has the id "${id}": list shows the ids`)
+}
+
 const PROGRAM = {
   call: 'npm run -s keys',
   summary: 'Creates, lists, limits and revokes API keys. Data goes to stdout, messages to stderr.',
@@ -161,41 +173,6 @@ export function keys(line: CommandLine): Promise<number> {
       await store.close()
     }
   })
-}
-
-function unknownKey(id: string): UsageError {
-  return new UsageError(`No key has the id "${id}": list shows the ids`)
-}
-
-type GivenLimits = { readonly [Name in keyof typeof LIMIT_OPTIONS]?: string | undefined }
-
-function readLimits(given: GivenLimits): KeyChanges {
-  return {
-    requestsPerMinute: readCount(given, 'requests-per-minute', 1_000_000),
-    tokensPerDay: readCount(given, 'tokens-per-day', 1_000_000_000_000),
-    expires: readTime(given.expires),
-  }
-}
-
-/** A whole number; null for `off`, undefined if the option is missing. */
-function readCount(given: GivenLimits, name: 'requests-per-minute' | 'tokens-per-day', most: number) {
-  const text = given[name]
-  if (text === undefined) return undefined
-  if (text === 'off') return null
-  if (!/^[1-9]\d*$/.test(text) || Number(text) > most) {
-    throw new UsageError(`--${name} is "${text}": use a whole number from 1 to ${most}, or off`)
-  }
-  return Number(text)
-}
-
-function readTime(text: string | undefined): Date | null | undefined {
-  if (text === undefined) return undefined
-  if (text === 'off') return null
-  const time = z.union([z.iso.date(), z.iso.datetime()]).safeParse(text)
-  if (time.success) return new Date(time.data)
-  throw new UsageError(
-    `--expires is "${text}": use a UTC day such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or off`,
-  )
 }
 
 if (import.meta.main) await runAsProcess(keys)

@@ -7,7 +7,7 @@ import express, { type ErrorRequestHandler, type Express, type NextFunction, typ
 import { Counter, type Registry } from 'prom-client'
 import { authenticate } from '../accounts/authenticate.ts'
 import { hideKeys } from '../accounts/credentials.ts'
-import { createKeyFinder, type KeyFinder } from '../accounts/key-store.ts'
+import { createKeyFinder } from '../accounts/key-store.ts'
 import { POLICIES, quotaHeaders, quotaOf } from '../accounts/policies.ts'
 import { BASE_PATH, HEALTH_PATH, REFERENCE_PATH } from '../paths.ts'
 import type { Log } from '../process/log.ts'
@@ -15,9 +15,9 @@ import type { RequestStore } from '../store/request-store.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import { sendErrorPage, wantsPage } from '../web/document.ts'
 import type { CallLocals, Clock, Handler, Reply } from './call.ts'
-import type { Route } from './route.ts'
 import { ApiError } from './errors.ts'
 import { CORS_HEADERS, DEFAULT_HEADERS, sendError, sendPreflight } from './respond.ts'
+import type { Route } from './route.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
@@ -41,11 +41,9 @@ export function createApp({ routes, store, clock, log, stallMs, metrics }: AppDe
   app.enable('strict routing')
 
   app.use(beginCall(recordReplies(log, metrics)))
-  const findKey = createKeyFinder(store)
-  for (const path of new Set(routes.map((route) => route.path))) {
-    const here = routes.filter((route) => route.path === path)
-    app.route(path).all(answerPath(path, here, { findKey, clock, stallMs }))
-  }
+  const keys = { findKey: createKeyFinder(store), clock }
+  for (const [path, sharing] of Map.groupBy(routes, (route) => route.path))
+    app.route(path).all(answerPath(path, sharing, keys, stallMs))
   app.use(unknownPath)
   app.use(answerFault(log))
   return app
@@ -60,8 +58,7 @@ function beginCall(recordReply: (reply: Reply, ms: number) => void) {
     reply.set({ ...DEFAULT_HEADERS, 'X-Request-Id': requestId })
     reply.on('close', () => recordReply(reply, performance.now() - began))
     ignoreLongFields(request)
-    refuseBadHost(request)
-    refuseBadPath(request)
+    refuseInvalid(request)
     next()
   }
 }
@@ -79,17 +76,15 @@ function ignoreLongFields({ headers }: Request): void {
 /** A name or an address, and a port (RFC 9112, 3.2). */
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d*)?$/i
 
-// The parser lets all of them through (server.ts), since its own reply would have no body.
-function refuseBadHost({ httpVersion, headersDistinct: { host: hosts = [] } }: Request): void {
-  if (httpVersion === '1.0' && hosts.length === 0) return
-  if (hosts.length === 1 && HOST.test(hosts[0] ?? '')) return
-  const sent = hosts.length === 0 ? 'missing' : `"${shorten(hosts.join(', '))}"`
-  throw new ApiError(400, `The Host header is ${sent}: send one, with a name or an address, and a port`)
-}
-
-function refuseBadPath(request: Request): void {
+/** Rejects a Host that the parser lets through (server.ts), since its own reply would have no body, and a bad path. */
+function refuseInvalid({ path, httpVersion, headersDistinct: { host: hosts = [] } }: Request): void {
+  const isOld = httpVersion === '1.0' && hosts.length === 0
+  if (!isOld && (hosts.length !== 1 || !HOST.test(hosts[0] ?? ''))) {
+    const sent = hosts.length === 0 ? 'missing' : `"${shorten(hosts.join(', '))}"`
+    throw new ApiError(400, `The Host header is ${sent}: send one, with a name or an address, and a port`)
+  }
   try {
-    if (request.path.includes('%')) decodeURIComponent(request.path)
+    if (path.includes('%')) decodeURIComponent(path)
   } catch {
     throw new ApiError(400, 'The path is not encoded correctly: a % must be followed by UTF-8 in hexadecimal')
   }
@@ -99,47 +94,37 @@ function refuseBadPath(request: Request): void {
 function answerPath(
   path: string,
   routes: readonly Route[],
-  { findKey, clock, stallMs }: Pick<AppDependencies, 'clock' | 'stallMs'> & { readonly findKey: KeyFinder },
+  keys: Parameters<typeof authenticate>[0],
+  stallMs: number,
 ): Handler {
   const isLimited = routes.some((route) => route.limited === true)
   const hasCors = isApiPath(path) || routes.some((route) => route.cors === true)
-  const byMethod = new Map<string, Route>(
-    routes.flatMap((route) => methodsOf(route).map((method) => [method, route] as const)),
-  )
+  const byMethod = new Map(routes.map((route) => [route.method as string, route]))
+  const get = byMethod.get('GET')
+  if (get !== undefined) byMethod.set('HEAD', get)
   const allow = [...byMethod.keys(), 'OPTIONS'].join(', ')
   return async (request, reply) => {
     reply.locals.route = path
     if (hasCors) reply.set(CORS_HEADERS)
+    const { method } = request
     // Replies that end before the count, such as a 401, state the full quota.
-    if (isLimited) reply.set(quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, clock().getTime()))))
-    const route = byMethod.get(request.method)
-    if (route === undefined) return answerOtherMethod(request, reply, { allow, hasCors })
+    if (isLimited)
+      reply.set(quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, keys.clock().getTime()))))
+    const route = byMethod.get(method)
+    if (route === undefined && method === 'OPTIONS')
+      return hasCors ? sendPreflight(reply, allow) : void reply.status(204).set('Allow', allow).end()
+    if (route === undefined) {
+      const headers = { Allow: allow }
+      throw new ApiError(405, `Method ${method} is not allowed here; allowed: ${allow}`, { headers })
+    }
     const { access, slow, typedErrors, handle } = route
     if (typedErrors === true) reply.locals.typesErrors = true
-    if (access !== 'open') await authenticate({ findKey, clock }, access, { request, reply })
+    if (access !== 'open') await authenticate(keys, access, { request, reply })
     if (slow === true) request.socket.setTimeout(0)
     await handle(request, reply)
     // The rest of the reply is subject to the limit again.
     if (slow === true && !reply.writableFinished) request.socket.setTimeout(stallMs)
   }
-}
-
-function methodsOf({ method }: Route): readonly string[] {
-  return method === 'GET' ? ['GET', 'HEAD'] : [method]
-}
-
-function answerOtherMethod(
-  { method }: Request,
-  reply: Reply,
-  { allow, hasCors }: { readonly allow: string; readonly hasCors: boolean },
-): void {
-  if (method !== 'OPTIONS') {
-    throw new ApiError(405, `Method ${method} is not allowed here; allowed: ${allow}`, {
-      headers: { Allow: allow },
-    })
-  }
-  if (hasCors) sendPreflight(reply, allow)
-  else reply.status(204).set('Allow', allow).end()
 }
 
 const unknownPath: Handler = (request, reply) => {
@@ -153,7 +138,8 @@ const unknownPath: Handler = (request, reply) => {
 function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, unknown, CallLocals> {
   return (error: unknown, request, reply, _next) => {
     const { requestId } = reply.locals
-    const fault = asRefusal(error) ?? unexpected(requestId)
+    const message = `Unexpected server error; quote request id ${requestId} when you report it`
+    const fault = error instanceof ApiError ? error : new ApiError(500, message)
     if (fault.status === 500) log.error({ request_id: requestId, err: error }, 'request failed')
     // Half a reply cannot be taken back, but a broken connection does not pass for a whole one.
     if (reply.headersSent) return void reply.destroy()
@@ -162,18 +148,6 @@ function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, un
     if (wantsPage(request)) sendErrorPage(reply, fault)
     else sendError(reply, fault)
   }
-}
-
-function unexpected(requestId: string): ApiError {
-  return new ApiError(500, `Unexpected server error; quote request id ${requestId} when you report it`)
-}
-
-// Errors of Express and its body parser have a status; a 4xx is the client's fault.
-function asRefusal(error: unknown): ApiError | undefined {
-  if (error instanceof ApiError) return error
-  if (!(error instanceof Error) || !('status' in error) || typeof error.status !== 'number') return undefined
-  if (error.status < 400 || error.status > 499) return undefined
-  return new ApiError(error.status, error.message)
 }
 
 /** Whether the path is below the base path, existing or not. */

@@ -1,6 +1,7 @@
 /** The state of one request while it is answered. */
 import type { Request, Response } from 'express'
-import type { KeyKind, KeyLimitValues } from '../accounts/credentials.ts'
+import type { KeyKind } from '../accounts/credentials.ts'
+import type { StoredLimits } from '../accounts/key-store.ts'
 import { ApiError } from './errors.ts'
 
 /** Returns the time; a parameter, so that tests can move it. */
@@ -12,7 +13,7 @@ export interface Caller {
   readonly keyId: string
   readonly kind: KeyKind
   /** Limits of the key for chat. */
-  readonly limits?: KeyLimitValues
+  readonly limits: StoredLimits
 }
 
 export type Headers = Readonly<Record<string, string>>

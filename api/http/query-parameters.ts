@@ -71,69 +71,47 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
  * @throws {ApiError} 400 that lists every fault.
  */
 export function readParameters(table: ParameterTable, query: string): Readonly<Record<string, unknown>> {
+  // URLSearchParams drops one leading question mark: this one.
+  const sent = Map.groupBy(new URLSearchParams(`?${query}`), ([name]) => name)
   const faults: Fault[] = []
   const values: Record<string, unknown> = {}
-  const sent = groupByName(query)
-  for (const [name, texts] of sent) {
-    const outcome = readParameter(table, name, texts)
-    if ('fault' in outcome) faults.push(outcome.fault)
-    else values[name] = outcome.value
+  for (const [name, pairs] of sent) {
+    const found = readParameter(
+      table,
+      name,
+      pairs.map(([, text]) => text),
+    )
+    if ('problem' in found) faults.push(found)
+    else values[name] = found.value
   }
-  for (const [name, { allowed, required }] of Object.entries(table)) {
-    if (required === true && !sent.has(name))
-      faults.push({ parameter: name, problem: 'missing', sent: '', allowed })
+  for (const [parameter, { allowed, required }] of Object.entries(table)) {
+    if (required === true && !sent.has(parameter))
+      faults.push({ parameter, problem: 'missing', sent: '', allowed })
   }
   if (faults.length > 0) throw badRequest(faults)
   return values
 }
 
-/** The values by name, in order; URLSearchParams would scan all parameters for each name. */
-function groupByName(query: string): ReadonlyMap<string, readonly string[]> {
-  const groups = new Map<string, string[]>()
-  // URLSearchParams drops one leading question mark: this one.
-  for (const [name, value] of new URLSearchParams(`?${query}`)) {
-    const group = groups.get(name)
-    if (group === undefined) groups.set(name, [value])
-    else group.push(value)
+function readParameter(table: ParameterTable, name: string, texts: string[]): { value: unknown } | Fault {
+  const sent = shorten(texts.join(', '))
+  const found = Object.hasOwn(table, name) ? table[name] : undefined
+  if (found === undefined) {
+    const allowed = `the parameters ${Object.keys(table).join(', ')}`
+    return { parameter: shorten(name), problem: 'unknown', sent, allowed }
   }
-  return groups
+  const { schema, allowed, most } = found
+  const fault = { parameter: name, sent, allowed }
+  if (most === undefined && texts.length > 1)
+    return { ...fault, problem: 'repeated', allowed: `${allowed}, given once` }
+  const each = most === undefined ? texts : texts.flatMap((text) => text.split(','))
+  if (each.includes('')) return { ...fault, problem: 'empty' }
+  const parsed = schema.safeParse(most === undefined ? each[0] : each)
+  return parsed.success ? { value: parsed.data } : { ...fault, problem: 'invalid' }
 }
 
 /** The 400 for an invalid value: the parameter, its sent value and its allowed values. */
 export function invalidParameter(parameter: string, sent: string, allowed: string): ApiError {
-  return badRequest([invalid(parameter, sent, allowed)])
-}
-
-function badRequest(faults: readonly Fault[]): ApiError {
-  const shown = faults.slice(0, SHOWN_FAULTS)
-  const sentences = shown.map(describe)
-  if (faults.length > shown.length) sentences.push(`${faults.length - shown.length} more faults`)
-  return new ApiError(400, sentences.join('. '), { metadata: { parameters: shown } })
-}
-
-function invalid(parameter: string, sent: string, allowed: string): Fault {
-  return { parameter, problem: 'invalid', sent: shorten(sent), allowed }
-}
-
-function readParameter(
-  table: ParameterTable,
-  name: string,
-  values: readonly string[],
-): { value: unknown } | { fault: Fault } {
-  const sent = shorten(values.join(', '))
-  const parameter = Object.hasOwn(table, name) ? table[name] : undefined
-  if (parameter === undefined) {
-    const allowed = `the parameters ${Object.keys(table).join(', ')}`
-    return { fault: { parameter: shorten(name), problem: 'unknown', sent, allowed } }
-  }
-  const { schema, allowed, most } = parameter
-  if (most === undefined && values.length > 1) {
-    return { fault: { parameter: name, problem: 'repeated', sent, allowed: `${allowed}, given once` } }
-  }
-  const each = most === undefined ? values : values.flatMap((value) => value.split(','))
-  if (each.includes('')) return { fault: { parameter: name, problem: 'empty', sent, allowed } }
-  const parsed = schema.safeParse(most === undefined ? each[0] : each)
-  return parsed.success ? { value: parsed.data } : { fault: invalid(name, sent, allowed) }
+  return badRequest([{ parameter, problem: 'invalid', sent: shorten(sent), allowed }])
 }
 
 const PROBLEMS: Readonly<Record<Fault['problem'], string>> = {
@@ -144,6 +122,12 @@ const PROBLEMS: Readonly<Record<Fault['problem'], string>> = {
   missing: 'is missing',
 }
 
-function describe({ parameter, problem, sent, allowed }: Fault): string {
-  return `Parameter "${parameter}" ${PROBLEMS[problem]}: sent "${sent}", allowed: ${allowed}`
+function badRequest(faults: readonly Fault[]): ApiError {
+  const shown = faults.slice(0, SHOWN_FAULTS)
+  const sentences = shown.map(
+    ({ parameter, problem, sent, allowed }) =>
+      `Parameter "${parameter}" ${PROBLEMS[problem]}: sent "${sent}", allowed: ${allowed}`,
+  )
+  if (faults.length > shown.length) sentences.push(`${faults.length - shown.length} more faults`)
+  return new ApiError(400, sentences.join('. '), { metadata: { parameters: shown } })
 }

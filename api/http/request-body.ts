@@ -1,12 +1,17 @@
-/** Reads the JSON bodies of requests with Express's parser, under limits that apply while they arrive. */
-import express, { type Request } from 'express'
+/** Reads the JSON bodies of requests, under limits that apply while they arrive. */
+import { PassThrough, type Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import type { Request } from 'express'
 import { exceededBound } from '../untrusted/json.ts'
 import { shorten } from '../untrusted/shorten.ts'
 import type { Reply } from './call.ts'
 import { ApiError } from './errors.ts'
 
-/** Reads the JSON body of a request; called by its handler. */
-export type JsonReader = (request: Request, reply: Reply) => Promise<unknown>
+/** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized unchanged. */
+interface JsonBody {
+  readonly body: unknown
+  readonly unrounded: unknown
+}
 
 /** Thousands of levels can be parsed, but not serialized. */
 const LEVELS_AT_MOST = 500
@@ -22,54 +27,33 @@ const KEY_BYTES = 64 * MIB
 const RETRY_AFTER_SECONDS = 5
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i
+const LONG_NUMBER = /\d{16}/
 
 /**
  * A reader of bodies of at most `limit` decoded bytes. It rejects with 400 for a body that is invalid, damaged, nested
  * too deeply or missing, 413 for one with too many bytes or values, as soon as possible, 415 for an unsupported coding or
  * charset, 503 if the bodies in flight are too large together.
  */
-export function jsonReader(limit: number): JsonReader {
+export function jsonReader(limit: number): (request: Request, reply: Reply) => Promise<JsonBody> {
   return async (request, reply) => {
-    if (typeof request.is('application/json') !== 'string') {
+    if (typeof request.is('application/json') !== 'string')
       throw new ApiError(400, 'No JSON body: send one, with the header "Content-Type: application/json"')
-    }
     const charset = CHARSET.exec(request.get('Content-Type') ?? '')?.[1] ?? 'utf-8'
-    if (!/^utf-?8$/i.test(charset)) {
-      throw new ApiError(
-        415,
-        `The body has an unsupported charset "${shorten(charset.toUpperCase())}"; allowed: utf-8`,
-      )
-    }
-    const bytes = await readBody(request, reply, limit)
-    if (bytes.length === 0) throw new ApiError(400, 'The body is empty: send JSON')
-    const text = new TextDecoder().decode(bytes)
-    refuseExcess(text)
-    if (LONG_NUMBER.test(text)) longNumbers.set(request, text)
+    if (!/^utf-?8$/i.test(charset)) throw unsupported('charset', charset.toUpperCase(), 'utf-8')
+    const text = new TextDecoder().decode(await readBody(request, reply, limit))
+    if (text === '') throw new ApiError(400, 'The body is empty: send JSON')
+    const exceeded = exceededBound(text, { depth: LEVELS_AT_MOST, elements: VALUES_AT_MOST })
+    if (exceeded === 'depth')
+      throw new ApiError(400, `The body is nested too deeply: at most ${LEVELS_AT_MOST} levels are allowed`)
+    if (exceeded === 'elements')
+      throw new ApiError(413, `The body has too many values: at most ${VALUES_AT_MOST} are allowed`)
     try {
-      request.body = JSON.parse(text)
+      const body: unknown = JSON.parse(text)
+      return { body, unrounded: LONG_NUMBER.test(text) ? JSON.parse(text, unrounded) : body }
     } catch (error) {
       throw new ApiError(400, `The body is not valid JSON: ${error instanceof Error ? error.message : ''}`)
     }
-    return request.body
   }
-}
-
-function refuseExcess(text: string): void {
-  const exceeded = exceededBound(text, { depth: LEVELS_AT_MOST, elements: VALUES_AT_MOST })
-  if (exceeded === 'depth')
-    throw new ApiError(400, `The body is nested too deeply: at most ${LEVELS_AT_MOST} levels are allowed`)
-  if (exceeded === 'elements')
-    throw new ApiError(413, `The body has too many values: at most ${VALUES_AT_MOST} are allowed`)
-}
-
-/** The text of bodies with whole numbers beyond the precision of a number. */
-const longNumbers = new WeakMap<Request, string>()
-const LONG_NUMBER = /\d{16}/
-
-/** The parsed body for passing on: whole numbers beyond 2^53 are serialized unchanged. */
-export function unroundedBody(request: Request): unknown {
-  const text = longNumbers.get(request)
-  return text === undefined ? request.body : JSON.parse(text, unrounded)
 }
 
 function unrounded(_key: string, value: unknown, context?: { readonly source: string }): unknown {
@@ -77,54 +61,71 @@ function unrounded(_key: string, value: unknown, context?: { readonly source: st
   return isRounded && context !== undefined ? JSON.rawJSON(context.source) : value
 }
 
+/** How bodies are decoded, by content coding (RFC 9110, 8.4). */
+const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
+  ['identity', () => new PassThrough()],
+  ['br', createBrotliDecompress],
+  ['deflate', createInflate],
+  ['gzip', createGunzip],
+  ['zstd', createZstdDecompress],
+])
+
 async function readBody(request: Request, reply: Reply, limit: number): Promise<Buffer> {
-  const { 'content-length': length, 'content-encoding': coding = 'identity', expect = '' } = request.headers
-  if (Number(length ?? 0) > limit) throw tooLarge(limit)
+  const { 'content-length': length = '0', 'content-encoding': coding = 'identity', expect } = request.headers
+  const decoder = DECODERS.get(coding.toLowerCase())?.()
+  if (decoder === undefined) throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
+  if (Number(length) > limit) throw tooLarge(limit)
   // Its reply was closed while the key was looked up: nothing would give back what it holds.
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
+  reply.once('close', () => decoder.destroy())
   const hold = holdBytes(reply)
-  const isCoded = coding.toLowerCase() !== 'identity'
-  // Unpacked, a body may be as large as the limit. One of unknown length is counted as it arrives.
-  await hold(isCoded ? limit : Number(length ?? 0))
-  if (/^100-continue$/i.test(expect)) reply.writeContinue()
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  let arrived = 0
-  // The parser rejects only once it has read everything.
-  request.on('data', ({ length: bytes }: Buffer) => {
-    arrived += bytes
-    if (arrived > limit) reject(tooLarge(limit))
-    else if (length === undefined && !isCoded) hold(bytes).catch(reject)
-  })
-  express.raw({ type: () => true, limit })(request, reply, (error?: unknown) => {
-    if (error !== undefined) reject(refusalOf(error, coding, limit))
-    else resolve(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0))
-  })
+  hold(Number(length))
+  if (expect?.toLowerCase() === '100-continue') reply.writeContinue()
   try {
-    return await promise
+    const parts: Buffer[] = []
+    let bytes = 0
+    for await (const part of request.pipe(decoder) as AsyncIterable<Buffer>) {
+      bytes += part.length
+      if (bytes > limit) throw tooLarge(limit)
+      hold(bytes)
+      parts.push(part)
+    }
+    return Buffer.concat(parts, bytes)
   } catch (error) {
     // The rest is discarded: many clients read a reply only once they have sent everything.
-    request.removeAllListeners('data').resume()
-    throw error
+    request.unpipe(decoder).resume()
+    throw refusalOf(error)
   }
 }
 
-/** Bytes of the bodies of requests that are not yet answered, by key. */
+function refusalOf(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  const reason = error instanceof Error ? error.message : String(error)
+  return new ApiError(400, `The body is incomplete, or not in the coding that its headers name: ${reason}`)
+}
+
+/** Bytes of the bodies of requests that are not yet answered, of all and by key. */
+let allInFlight = 0
 const inFlight = new Map<string, number>()
 
-/** Returns a function that adds bytes to the ones in flight until the reply is closed; it rejects with 503 beyond a bound. */
-function holdBytes(reply: Reply): (bytes: number) => Promise<void> {
+/**
+ * Returns a function that holds at least so many bytes for a request until its reply is closed.
+ * @throws {ApiError} 503 if the bodies in flight would exceed a bound.
+ */
+function holdBytes(reply: Reply): (bytes: number) => void {
   const key = reply.locals.caller?.keyId ?? ''
   let held = 0
-  const add = (bytes: number) => {
-    held += bytes
-    const rest = (inFlight.get(key) ?? 0) + bytes
-    if (rest > 0) inFlight.set(key, rest)
+  const add = (more: number) => {
+    const ofKey = (inFlight.get(key) ?? 0) + more
+    held += more
+    allInFlight += more
+    if (ofKey > 0) inFlight.set(key, ofKey)
     else inFlight.delete(key)
   }
   reply.once('close', () => add(-held))
-  return async (bytes) => {
-    const all = inFlight.values().reduce((sum, each) => sum + each, bytes)
-    if (all <= ALL_BYTES && (inFlight.get(key) ?? 0) + bytes <= KEY_BYTES) return add(bytes)
+  return (bytes) => {
+    const more = Math.max(0, bytes - held)
+    if (allInFlight + more <= ALL_BYTES && (inFlight.get(key) ?? 0) + more <= KEY_BYTES) return add(more)
     throw new ApiError(
       503,
       `The bodies of requests in progress are too large together; try again in ${RETRY_AFTER_SECONDS} seconds`,
@@ -133,18 +134,8 @@ function holdBytes(reply: Reply): (bytes: number) => Promise<void> {
   }
 }
 
-function refusalOf(error: unknown, coding: string, limit: number): ApiError {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined
-  if (status === 413) return tooLarge(limit)
-  if (status === 415) {
-    const allowed = 'br, deflate, gzip, zstd, or none'
-    return new ApiError(
-      415,
-      `The body has an unsupported content encoding "${shorten(coding)}"; allowed: ${allowed}`,
-    )
-  }
-  const reason = error instanceof Error ? error.message : String(error)
-  return new ApiError(400, `The body is incomplete, or not in the coding that its headers name: ${reason}`)
+function unsupported(what: string, sent: string, allowed: string): ApiError {
+  return new ApiError(415, `The body has an unsupported ${what} "${shorten(sent)}"; allowed: ${allowed}`)
 }
 
 function tooLarge(limit: number): ApiError {

@@ -70,7 +70,7 @@ export async function listen(
   app: Express,
   { host, port, log, limits, beforeCut = () => undefined }: ListenOptions,
 ): Promise<HttpServer> {
-  const options = {
+  const server = http.createServer({
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
@@ -80,8 +80,7 @@ export async function listen(
     requireHostHeader: false,
     // An upgrade may be ignored (RFC 9110, 7.8).
     shouldUpgradeCallback: () => false,
-  }
-  const server = http.createServer(options)
+  })
   answerRequests(server, app, log)
   server.setTimeout(limits.stallMs)
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
@@ -126,7 +125,10 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
     const send = () => {
       const requestId = randomUUID()
       log.info({ request_id: requestId, status: fault.status, code }, 'request refused')
-      endWith(socket, rawReply(fault, requestId))
+      // A client that has left needs no reply; a tunnel's socket has no other listener.
+      socket.on('error', () => socket.destroy()).end(rawReply(fault, requestId))
+      // A client may never close its side, which would hold the connection for ever.
+      setTimeout(() => socket.destroy(), LINGER_MS).unref()
     }
     // Malformed bytes may follow a whole request: its reply is sent first.
     if (reply !== undefined && reply.req.complete && !reply.writableFinished) reply.once('finish', send)
@@ -208,25 +210,16 @@ export function originOf(host: string, address: AddressInfo | string | null): st
 }
 
 async function closeGracefully(server: http.Server, stopMs: number, beforeCut: () => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
   // A kept-alive connection becomes idle after its reply, and would block the end.
   server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
-  const sweep = setInterval(() => server.closeIdleConnections(), 50)
-  const deadline = setTimeout(beforeCut, stopMs)
-  const cut = setTimeout(() => server.closeAllConnections(), stopMs + LINGER_MS)
-  server.close(() => resolve())
-  await promise
-  clearInterval(sweep)
-  clearTimeout(deadline)
-  clearTimeout(cut)
-}
-
-/** Sends the reply and closes: a client may never close its side, which would hold the connection for ever. */
-function endWith(socket: Duplex, reply: string): void {
-  // A client that has left needs no reply; a tunnel's socket has no other listener.
-  socket.on('error', () => socket.destroy())
-  socket.end(reply)
-  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  const timers = [
+    setInterval(() => server.closeIdleConnections(), 50),
+    setTimeout(beforeCut, stopMs),
+    setTimeout(() => server.closeAllConnections(), stopMs + LINGER_MS),
+  ]
+  server.close()
+  await once(server, 'close')
+  for (const timer of timers) clearTimeout(timer)
 }
 
 function rawReply(fault: ApiError, requestId: string): string {

@@ -1,11 +1,12 @@
 /** Opens the service's store: the database of DATABASE_URL, or else the file `service.sqlite` in DATA_DIR. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
 import type { Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
 import { missingRights } from '../process/rights.ts'
 import { describeDatabase } from './database-url.ts'
-import { updateSchema } from './schema.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
 
@@ -17,39 +18,31 @@ export type StoreSettings = Pick<Settings, 'DATA_DIR' | 'DATABASE_URL'>
  * @throws {OperatorError} if the database is unusable or the folder is not writable.
  */
 export async function openStore(settings: StoreSettings, now: Date): Promise<Store> {
-  const { DATA_DIR, DATABASE_URL } = settings
-  if (DATABASE_URL === undefined) {
-    try {
-      makeDataFolder(DATA_DIR)
-    } catch (error) {
-      throw unusable(`DATA_DIR "${DATA_DIR}"`, error)
-    }
-  }
   let store: Store | undefined
   try {
+    if (settings.DATABASE_URL === undefined) makeDataFolder(settings.DATA_DIR)
     store = await connect(settings)
     await updateSchema(store, now)
     return store
   } catch (error) {
     await store?.close()
-    throw unusable(nameOf(settings), reasonOf(error, settings))
+    // For a missing permission SQLite only reports that it cannot open the file.
+    const [missing] = fileFaults(settings)
+    const reason = settings.DATABASE_URL === undefined ? `${STORE_FILE}: ${textOf(error)}` : textOf(error)
+    throw new OperatorError(missing ?? unusable(settings, reason), { cause: error })
   }
 }
 
 /** Why the store cannot be opened, a sentence each; empty if it can. Changes nothing. */
 export async function storeFaults(settings: StoreSettings): Promise<string[]> {
-  const { DATA_DIR, DATABASE_URL } = settings
-  if (DATABASE_URL === undefined)
-    return fileFaults(settings).map((reason) => unusable(`DATA_DIR "${DATA_DIR}"`, reason).message)
+  if (settings.DATABASE_URL === undefined) return fileFaults(settings)
   const store = await connect(settings)
-  try {
-    await store.query('SELECT 1 AS one')
-    return []
-  } catch (error) {
-    return [unusable(nameOf(settings), error).message]
-  } finally {
-    await store.close()
-  }
+  const faults = await store.query('SELECT 1 AS one').then(
+    () => [],
+    (error: unknown) => [unusable(settings, textOf(error))],
+  )
+  await store.close()
+  return faults
 }
 
 async function connect({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<Store> {
@@ -59,27 +52,53 @@ async function connect({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<Store
   return openPostgres(DATABASE_URL)
 }
 
-function nameOf({ DATA_DIR, DATABASE_URL }: StoreSettings): string {
-  if (DATABASE_URL === undefined) return `file "${join(DATA_DIR, STORE_FILE)}"`
-  return `DATABASE_URL: ${describeDatabase(DATABASE_URL)}`
+function fileFaults(settings: StoreSettings): string[] {
+  const { DATA_DIR, DATABASE_URL } = settings
+  const paths = DATABASE_URL === undefined ? [DATA_DIR, join(DATA_DIR, STORE_FILE)] : []
+  return missingRights(paths, 'write').map((reason) => unusable(settings, reason))
 }
 
-function fileFaults({ DATA_DIR }: StoreSettings): readonly string[] {
-  return missingRights([DATA_DIR, join(DATA_DIR, STORE_FILE)], 'write')
-}
-
-/** For a missing permission SQLite only reports that it cannot open the file. */
-function reasonOf(error: unknown, settings: StoreSettings): unknown {
-  const missing = settings.DATABASE_URL === undefined ? fileFaults(settings) : []
-  return missing.length > 0 ? missing.join(', ') : error
-}
-
-function unusable(name: string, reason: unknown): OperatorError {
-  return new OperatorError(`${name} cannot be used: ${textOf(reason)}`, { cause: reason })
+function unusable({ DATA_DIR, DATABASE_URL }: StoreSettings, reason: string): string {
+  const place =
+    DATABASE_URL === undefined ? `DATA_DIR "${DATA_DIR}"` : `DATABASE_URL: ${describeDatabase(DATABASE_URL)}`
+  return `${place} cannot be used: ${reason}`
 }
 
 // A host with several addresses fails with an AggregateError, which has no message.
 function textOf(reason: unknown): string {
   if (reason instanceof AggregateError) return reason.errors.map(textOf).join(', ')
   return reason instanceof Error ? reason.message : String(reason)
+}
+
+/**
+ * The numbered SQL files that make the tables of both databases. So they use BIGINT for values beyond 2^31, INTEGER 0 and 1
+ * for booleans, TEXT for times, and no generated row numbers.
+ */
+const MIGRATIONS = new URL('migrations/', import.meta.url)
+
+const CREATE_LEDGER =
+  'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)'
+const LAST_APPLIED = "SELECT coalesce(max(name), '') AS name FROM migrations"
+const RECORD = 'INSERT INTO migrations (name, applied_at) VALUES ($1, $2)'
+
+/**
+ * Applies the files of `migrations/` after the last applied one, in order. One transaction, so that processes that start
+ * together take turns.
+ */
+async function updateSchema(store: Store, now: Date): Promise<void> {
+  const files = readdirSync(MIGRATIONS).filter((file) => file.endsWith('.sql'))
+  await store.transaction(async (queries) => {
+    await queries.script(CREATE_LEDGER)
+    const [row] = await queries.query(LAST_APPLIED)
+    const last = numberOf(z.object({ name: z.string() }).parse(row).name)
+    // The first file makes the tables of version 1.0.0, whose own migrations had the numbers up to it.
+    for (const name of files.filter((file) => numberOf(file) > last).toSorted()) {
+      await queries.script(readFileSync(new URL(name, MIGRATIONS), 'utf8'))
+      await queries.query(RECORD, [name, now.toISOString()])
+    }
+  })
+}
+
+function numberOf(name: string): number {
+  return Number.parseInt(name, 10) || 0
 }

@@ -76,12 +76,6 @@ export function collectTurn<Question, Answer>(
   }
 }
 
-/** The parameters of as many rows: `($1, $2), ($3, $4)`. */
-export function places(columns: number, rows: number): string {
-  const row = (first: number) => Array.from({ length: columns }, (_, index) => `$${first + index}`).join(', ')
-  return Array.from({ length: rows }, (_, index) => `(${row(index * columns + 1)})`).join(', ')
-}
-
 function unavailable(): ApiError {
   return new ApiError(
     503,

@@ -1,6 +1,6 @@
 /** The store in one SQLite file, through Node's built-in SQLite: one connection reads, the other writes. */
 import { open } from 'node:fs/promises'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { REQUEST_WAIT_MS, type Queries, type Row, type Store, type Value } from './store.ts'
@@ -71,33 +71,24 @@ async function syncLog(path: string): Promise<void> {
   await log.sync()
 }
 
-/** Runs one statement to its end. */
-type RunStatement = (sql: string, values: readonly Value[]) => readonly Row[]
-
-interface Prepared {
-  readonly statement: StatementSync
-  /** The value index at each placeholder: 1 for `$1`. */
-  readonly places: readonly number[]
-}
-
-function createRunStatement(database: DatabaseSync): RunStatement {
-  const known = new Map<string, Prepared>()
-  return (sql, values) => {
-    const prepared = known.get(sql) ?? prepare(database, sql)
+/** A function that prepares each statement once and runs it to its end. */
+function createRunStatement(database: DatabaseSync) {
+  const prepare = (sql: string) => ({
+    // Bound by position: SQLite's search for parameter names is slow in statements with hundreds of them.
+    statement: database.prepare(sql.replaceAll(/\$\d+/g, '?')),
+    /** The value's number at each placeholder: 1 for `$1`. */
+    places: Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number)),
+  })
+  const known = new Map<string, ReturnType<typeof prepare>>()
+  return (sql: string, values: readonly Value[]): readonly Row[] => {
+    const prepared = known.get(sql) ?? prepare(sql)
     known.set(sql, prepared)
     const { statement, places } = prepared
     const count = Math.max(0, ...places)
-    if (values.length !== count) {
+    if (values.length !== count)
       throw new RangeError(`A statement with ${count} parameters was given ${values.length} values: ${sql}`)
-    }
     return statement.all(...places.map((place) => values[place - 1] ?? null))
   }
-}
-
-// Bound by position: SQLite's search for parameter names is slow in statements with hundreds of them.
-function prepare(database: DatabaseSync, sql: string): Prepared {
-  const statement = database.prepare(sql.replaceAll(/\$\d+/g, '?'))
-  return { statement, places: Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number)) }
 }
 
 /**
@@ -116,8 +107,7 @@ async function whenFree<Result>(
       return statement()
     } catch (error) {
       const kind = kindOf(error)
-      const mayHelp = kind === SQLITE_BUSY || (kind === SQLITE_FULL && !madeSpace)
-      if (!mayHelp) throw error
+      if (kind !== SQLITE_BUSY && (kind !== SQLITE_FULL || madeSpace)) throw error
       madeSpace = kind === SQLITE_FULL && restartLog(database)
       if (!madeSpace) await sleep(PAUSE_MS)
       // A request that was answered meanwhile must not be counted.

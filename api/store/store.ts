@@ -46,14 +46,16 @@ export async function insertRows(
 ): Promise<void> {
   for (let first = 0; first < rows.length; first += ROWS_PER_STATEMENT) {
     const batch = rows.slice(first, first + ROWS_PER_STATEMENT)
-    const places = batch.map((_row, at) =>
-      columns.map((_name, column) => `$${at * columns.length + column + 1}`),
-    )
-    const values = places.map((row) => `(${row.join(', ')})`).join(', ')
     await queries.query(
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${values} ${after}`,
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${places(columns.length, batch.length)} ${after}`,
       batch.flat(),
     )
     await endOfTurn()
   }
+}
+
+/** The parameters of as many rows: `($1, $2), ($3, $4)`. */
+export function places(columns: number, rows: number): string {
+  const row = (first: number) => Array.from({ length: columns }, (_, index) => `$${first + index}`).join(', ')
+  return Array.from({ length: rows }, (_, index) => `(${row(index * columns + 1)})`).join(', ')
 }

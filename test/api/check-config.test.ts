@@ -66,7 +66,7 @@ it('a store that is no database is named', async () => {
   const { code, stderr } = await start('api/server.ts', { DATA_DIR: dataDir, PORT: '0' })
   expect([code, stderr]).toEqual([
     2,
-    expect.stringMatching(/^file ".*service\.sqlite" cannot be used: .*not a database/m),
+    expect.stringMatching(/^DATA_DIR ".*" cannot be used: service\.sqlite: .*not a database/m),
   ])
 })
 

@@ -1,6 +1,7 @@
 /** CONTRACT 3 and 6: what clients may hold of the service's memory at once. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { startApi } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
@@ -65,6 +66,22 @@ stores.describeOnce('in one process', () => {
       if (answer.startsWith('HTTP/1.1 100 ')) break
     }
     for (const socket of sockets) socket.destroy()
+  })
+
+  it('small compressed bodies, or of unknown length, hold their own size: many are read at once', async () => {
+    await using api = await startApi(folders.make())
+    const key = await api.makeKey()
+    const json = { 'Content-Type': 'application/json' }
+    const text = '{"model":"a/b","messages":[]}'
+    const forms: (() => RequestInit)[] = [
+      () => ({ body: new Uint8Array(gzipSync(text)), headers: { ...json, 'Content-Encoding': 'gzip' } }),
+      () => ({ body: new Blob([text]).stream(), headers: json, duplex: 'half' }),
+    ]
+    const asked = Array.from({ length: 20 }, (_, index) =>
+      api.get('/chat/completions', key, { method: 'POST', ...forms[index % 2]?.() }),
+    )
+    const replies = await Promise.all(asked)
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([400]))
   })
 })
 

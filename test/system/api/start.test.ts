@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { open, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ function tryIt(welcome: string): Promise<Response> {
   return fetch(address, { headers: { authorization } })
 }
 
-it('npm start starts the API if the pipeline fails, reports that, and reads MODELS_FILE again on SIGHUP', async () => {
+it('npm start starts the API if the pipeline fails, reports that, and the schedule, and reads MODELS_FILE again on SIGHUP', async () => {
   const file = join(folders.make(), 'models.json')
   writeFileSync(file, '{"models":{}}')
   const { welcome, child, output, ended } = await startAll({ DATA_DIR: brokenFolder(), MODELS_FILE: file })
@@ -39,10 +39,16 @@ it('npm start starts the API if the pipeline fails, reports that, and reads MODE
   writeFileSync(file, '{')
   child.kill('SIGHUP')
   await until(() => output.stderr.includes('models not reloaded'))
+  // The schedule is started again if it ends.
+  const schedules = () => output.stderr.split('the next nightly run is at').length - 1
+  await until(() => schedules() === 1)
+  process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), 'SIGKILL')
+  await until(() => schedules() === 2)
   child.kill('SIGTERM')
   const { code, stderr } = await ended
   expect(code).toBe(0)
   expect(stderr).toContain('pipeline run failed')
+  expect(stderr).toContain('nightly schedule ended')
 })
 
 it('npm start ends together with the run if it is stopped before it serves', async () => {
@@ -67,6 +73,9 @@ it('npm start ends if it is stopped while it opens', async () => {
   const program = startProgram('start.ts', [], { DATA_DIR: brokenFolder(), PORT: '0', MODELS_FILE: pipe })
   // Read twice: by the check of the settings, and by the API.
   await writeFile(pipe, '{"models":{}}')
+  await said(program, 'stderr', /"starting"/)
+  // A reload that comes too early has nothing to reload.
+  program.child.kill('SIGHUP')
   await said(program, 'stderr', /pipeline run failed/)
   const writer = await open(pipe, 'w')
   program.child.kill('SIGTERM')
