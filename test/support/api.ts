@@ -1,7 +1,6 @@
 /** The API as its users see it: a server on a real socket, in this process or its own. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
@@ -13,6 +12,7 @@ import { createLog } from '../../api/process/log.ts'
 import { BASE_PATH } from '../../api/paths.ts'
 import { readSettings } from '../../api/config.ts'
 import { serve, type ServeDependencies } from '../../api/serve.ts'
+import { sendOver } from './connections.ts'
 import { REPOSITORY, startProcess } from './processes.ts'
 
 /** The body of a rankings reply for a strict client (CONTRACT 4.3). */
@@ -108,12 +108,9 @@ export type Api = Awaited<ReturnType<typeof startApi>>
 
 /** The server's answer to these exact bytes, until it closes the connection. */
 export async function sendRaw(origin: string, text: string): Promise<string> {
-  const { hostname, port } = new URL(origin)
-  const socket = connect(Number(port), hostname)
+  const socket = sendOver(origin, text)
   let answer = ''
   socket.setEncoding('utf8').on('data', (part: string) => (answer += part))
-  socket.on('error', () => undefined)
-  socket.write(text)
   await once(socket, 'close')
   return answer
 }

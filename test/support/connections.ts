@@ -1,11 +1,11 @@
-/** Connections that are open while a server ends. */
+/** Connections whose bytes the test writes. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
 const HALF = 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
 
 /** A new connection, on which this text is sent. */
-function sendOver(origin: string, text: string): Socket {
+export function sendOver(origin: string, text: string): Socket {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname).on('error', () => undefined)
   socket.write(text)

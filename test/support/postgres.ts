@@ -83,9 +83,11 @@ export async function startPostgres(bin: string) {
     /** Starts it again on the same port, with its data. */
     start,
     stop,
-    /** Stops every process of the server, as a debugger or a frozen machine does. */
-    suspend: () => signal('SIGSTOP'),
-    resume: () => signal('SIGCONT'),
+    /** Stops every process of the server until it is disposed of, as a frozen machine does: nothing answers, or closes. */
+    suspend() {
+      signal('SIGSTOP')
+      return { [Symbol.dispose]: () => signal('SIGCONT') }
+    },
     /** Makes an empty database and resolves to its address. */
     createDatabase: async () => {
       databases += 1
