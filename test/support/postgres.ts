@@ -83,10 +83,14 @@ export async function startPostgres(bin: string) {
     /** Starts it again on the same port, with its data. */
     start,
     stop,
-    /** Stops every process of the server until it is disposed of, as a frozen machine does: nothing answers, or closes. */
-    suspend() {
+    /** Stops every process of the server during `work`, as a frozen machine does: nothing answers, or closes. */
+    async whileSuspended(work: () => Promise<unknown>): Promise<void> {
       signal('SIGSTOP')
-      return { [Symbol.dispose]: () => signal('SIGCONT') }
+      try {
+        await work()
+      } finally {
+        signal('SIGCONT')
+      }
     },
     /** Makes an empty database and resolves to its address. */
     createDatabase: async () => {

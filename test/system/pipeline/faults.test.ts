@@ -8,6 +8,7 @@ import {
   closeSync,
   cpSync,
   existsSync,
+  globSync,
   openSync,
   readFileSync,
   readdirSync,
@@ -21,6 +22,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../../support/api.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
   TemporaryFolders,
@@ -30,7 +32,7 @@ import {
   startCommand,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
-import { startWithoutPrivilege, type Ended } from '../../support/processes.ts'
+import { REPOSITORY, startProcess, startWithoutPrivilege, type Ended } from '../../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FOLDER = `usage/date=${DAY}`
@@ -277,5 +279,28 @@ describe('a warehouse', () => {
     other.closeSync()
     expect([locked.code, locked.stderr]).toEqual([75, expect.stringContaining('another run is under way')])
     expect(asides()).toEqual([])
+  })
+})
+
+describe('a query of npm run sql that takes more than PIPELINE_MEMORY', () => {
+  const sort =
+    'SELECT max(text) FROM (SELECT concat(hash(i), hash(i + 1)) AS text FROM range(5000000) AS t (i) ORDER BY 1)'
+  const spilled = () => globSync('.spilled-*', { cwd: dataDir })
+  const start = (environment: Readonly<Record<string, string>>) =>
+    startProcess(process.execPath, [join(REPOSITORY, 'pipeline/sql-prompt.ts'), sort], {
+      environment: { DATA_DIR: dataDir, PIPELINE_MEMORY: '100MB', ...environment },
+    }).ended
+
+  it('spills into DATA_DIR, and what it spilled disappears with it', async () => {
+    const sorted = start({})
+    await until(() => spilled().length > 0)
+    expect(await sorted).toMatchObject({ code: 0, stdout: expect.stringContaining('(1 row)') })
+    expect(spilled()).toEqual([])
+  })
+
+  it('spills no more than PIPELINE_SPILL allows', async () => {
+    const { code, stderr } = await start({ PIPELINE_SPILL: '1MB' })
+    expect([code, stderr]).toEqual([2, expect.stringContaining('failed to offload data')])
+    expect(spilled()).toEqual([])
   })
 })

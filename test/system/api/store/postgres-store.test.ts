@@ -142,26 +142,27 @@ describe.skipIf(bin === undefined)('openPostgres', () => {
 
 describe.skipIf(bin === undefined)('a database that falls silent', () => {
   it('is waited for no longer than its limits for answers and connections', async () => {
-    const { url } = await database()
-    const store = openPostgres(url)
+    const store = openPostgres((await database()).url)
     await store.query('SELECT 1')
-    using _suspended = server.suspend()
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const [onOldConnection, onNewOne] = Array.from({ length: 2 }, () =>
-      store.query('SELECT 1').then(() => 'answered', String),
-    )
-    await vi.advanceTimersByTimeAsync(10_000)
-    expect(await onNewOne).toMatch(/timeout/)
-    await vi.advanceTimersByTimeAsync(30_000)
-    expect(await onOldConnection).toMatch(/timeout/)
-    await store.close()
+    await server.whileSuspended(async () => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      const [onOldConnection, onNewOne] = Array.from({ length: 2 }, () =>
+        store.query('SELECT 1').then(() => 'answered', String),
+      )
+      await vi.advanceTimersByTimeAsync(10_000)
+      expect(await onNewOne).toMatch(/timeout/)
+      await vi.advanceTimersByTimeAsync(30_000)
+      expect(await onOldConnection).toMatch(/timeout/)
+      await store.close()
+    })
   })
 
   it('does not block the end of the API', async () => {
     const { child, ended } = await startServer(asEnvironment(await database()))
-    using _suspended = server.suspend()
-    child.kill('SIGTERM')
-    expect(await ended).toMatchObject({ code: 0 })
+    await server.whileSuspended(async () => {
+      child.kill('SIGTERM')
+      expect(await ended).toMatchObject({ code: 0 })
+    })
   })
 })
 
@@ -226,8 +227,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
       await makeKey(asEnvironment(settings), 'management'),
     ]
     expect((await api.get(key)).status).toBe(200)
-    {
-      using _suspended = server.suspend()
+    await server.whileSuspended(async () => {
       const began = performance.now()
       const asked = [
         api.get(key),
@@ -240,7 +240,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
         envelopeSchema.parse(await reply.json())
       }
       expect(performance.now() - began).toBeLessThan(3500)
-    }
+    })
     await until(async () => (await api.get(key)).status === 200)
     await api.stop()
   })
