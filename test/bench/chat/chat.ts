@@ -132,10 +132,10 @@ async function startLitellm(print: Print, folder: string, host: string): Promise
   )
   const port = String(await freePort())
   const args = ['--config', config, '--host', '127.0.0.1', '--port', port, '--telemetry', 'False']
-  const child = spawn(program, args, {
-    env: { ...process.env, LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
-    stdio: 'ignore',
-  })
+  // Without a database it keeps nothing, and asks nobody for prices.
+  const { DATABASE_URL: _database, ...environment } = process.env
+  const env = { ...environment, LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
+  const child = spawn(program, args, { env, stdio: 'ignore' })
   return await untilAnswering(child, `http://127.0.0.1:${port}`)
 }
 
