@@ -276,6 +276,7 @@ function checkServed(
     model,
     requests: 1,
     outcome: 'completed',
+    status: 200,
     stream: streams,
     prompt_tokens: prompt,
     completion_tokens: completion,
