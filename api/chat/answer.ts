@@ -29,12 +29,6 @@ interface AnswerOptions {
   readonly silenceMs: number
 }
 
-/** An attempt that serves: its reply is whole, or a stream with its first token; and the chunks read so far. */
-interface Serving {
-  readonly attempt: Attempt
-  readonly chunks: readonly JsonObject[]
-}
-
 export class Answers {
   readonly #options: AnswerOptions
 
@@ -51,21 +45,25 @@ export class Answers {
   }
 
   async #whole(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
-    const { attempt, chunks } = await this.#firstServing(call, request, routing)
+    const attempt = await this.#firstServing(call, request, routing)
     this.#ended(call, attempt)
     await this.#options.finish(call, 'completed', 200, attempt)
-    const { completion } = attempt
-    const identity = { ...identityOf(call, attempt), ...completion.sentIdentity }
+    const { candidate, completion, begun } = attempt
+    const identity = { ...call.identity(candidate), ...completion.sentIdentity }
     // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
-    const body = JSON.stringify({ ...identity, ...completion.whole(chunks), ...routerMetadata(call) })
+    const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(call) })
     sendBody(call.reply, 200, 'application/json; charset=utf-8', body)
   }
 
   async #stream(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
     const { finish, silenceMs } = this.#options
     const [model = ''] = request.models
-    const stream = new ClientStream(call.reply, silenceMs, call.identity(model, 'none'))
-    const serving = await this.#firstServing(call, request, routing).catch(async (error: unknown) => {
+    const stream = new ClientStream(
+      call.reply,
+      silenceMs,
+      call.identity({ model, provider: { name: 'none' } }),
+    )
+    const attempt = await this.#firstServing(call, request, routing).catch(async (error: unknown) => {
       stream.stop()
       // As long as nothing was sent, the error can have its own status.
       if (!stream.hasBegun || !(error instanceof ApiError)) throw error
@@ -73,13 +71,12 @@ export class Answers {
       await finish(call, 'failed', code)
       stream.fail({ code, message, ...(metadata && { metadata }) })
     })
-    if (serving === undefined) return
-    const { attempt } = serving
-    const { completion } = attempt
+    if (attempt === undefined) return
+    const { candidate, completion } = attempt
     call.firstTokenMs = call.elapsedMs
     // A chunk in silence was sent before any provider gave the reply an id.
-    stream.identity = { ...identityOf(call, attempt), ...(!stream.hasBegun && completion.sentIdentity) }
-    await relay(serving, stream)
+    stream.identity = { ...call.identity(candidate), ...(!stream.hasBegun && completion.sentIdentity) }
+    await relay(attempt, stream)
     const { failure } = completion
     this.#ended(call, attempt, failure)
     await finish(call, failure === undefined ? 'completed' : 'cut', 200, attempt)
@@ -95,30 +92,26 @@ export class Answers {
    * Tries one provider after another until one serves the request; the caller ends that attempt.
    * @throws {ApiError} if none does.
    */
-  async #firstServing(
-    call: ChatCall,
-    request: ChatRequest,
-    { candidates, totalMs }: Routing,
-  ): Promise<Serving> {
+  async #firstServing(call: ChatCall, request: ChatRequest, routing: Routing): Promise<Attempt> {
+    const { candidates, totalMs } = routing
     const failed: FailedAttempt[] = []
     for (const candidate of candidates) {
-      const { model, provider } = candidate
       if (!call.goesOn || call.elapsedMs >= totalMs) break
       const previous = failed.at(-1)
-      if (previous !== undefined) this.#options.metrics.fellBack(previous.record)
+      if (previous !== undefined) this.#options.metrics.fellBack(previous)
+      const { model, provider } = candidate
       noteBegin(provider)
       const attempt = call.begin(candidate, totalMs - call.elapsedMs)
       try {
-        const body = providerBody(request, provider)
-        const chunks = await attempt.serve(this.#options.client, body, request.stream)
+        await attempt.serve(this.#options.client, providerBody(request, provider), request.stream)
         // Another model may be less strict.
         const isLastModel = model === candidates.at(-1)?.model
         if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
         noteSuccess(provider)
-        return { attempt, chunks }
+        return attempt
       } catch (error) {
         const failure = asFailure(error, attempt.signal)
-        failed.push({ failure, record: this.#ended(call, attempt, failure) })
+        failed.push({ ...this.#ended(call, attempt, failure), failure })
       }
     }
     throw notServed(failed)
@@ -134,16 +127,14 @@ export class Answers {
     const { model, provider, status, duration_ms: ms } = record
     const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
     const shown = detail !== undefined && { detail: redacted(detail, attempt.candidate.provider.headers) }
-    this.#options.log.warn(
-      { ...facts, ...shown, ...(cause !== undefined && { err: cause }) },
-      'provider did not serve',
-    )
+    const reason = cause !== undefined && { err: cause }
+    this.#options.log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
     return record
   }
 }
 
 /** Passes a stream on to the client, to its end. */
-async function relay({ attempt, chunks }: Serving, client: ClientStream): Promise<void> {
+async function relay(attempt: Attempt, client: ClientStream): Promise<void> {
   const { completion, signal } = attempt
   async function send(some: readonly JsonObject[]): Promise<void> {
     const drained = client.send(some, signal)
@@ -155,15 +146,11 @@ async function relay({ attempt, chunks }: Serving, client: ClientStream): Promis
   }
   try {
     attempt.expectMore()
-    await send(chunks)
+    await send(attempt.begun)
     while (!completion.isOver) await send(await attempt.read())
   } catch (error) {
     completion.end(asCut(error, signal))
   }
-}
-
-function identityOf(call: ChatCall, { candidate }: Attempt): ReplyIdentity {
-  return call.identity(candidate.model, candidate.provider.name)
 }
 
 /** The attempts, if the caller requests them. */

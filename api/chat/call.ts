@@ -14,14 +14,8 @@ import { NO_USAGE } from './usage.ts'
 /** How a request ends, unless its client disconnects. */
 export type Outcome = Exclude<UsageRecord['outcome'], 'left'>
 
-/** What identifies a reply and its model. */
-export interface ReplyIdentity {
-  readonly id: string
-  /** Unix time in seconds. */
-  readonly created: number
-  readonly model: string
-  readonly provider: string
-}
+/** What identifies a reply and its model, in every chunk. */
+export type ReplyIdentity = ReturnType<ChatCall['identity']>
 
 /** The recorded status of a client that disconnected before it received one (nginx's 499). */
 const STATUS_DISCONNECTED = 499
@@ -90,9 +84,10 @@ export class ChatCall {
     return this.#current
   }
 
-  /** What identifies its reply in every chunk, as long as the provider gives it no id. */
-  identity(model: string, provider: string): ReplyIdentity {
-    return { id: `gen-${this.id}`, created: Math.floor(this.#arrivedAt.getTime() / 1000), model, provider }
+  /** The identity of its reply as long as the provider gives it no id; `created` is Unix time in seconds. */
+  identity({ model, provider }: { readonly model: string; readonly provider: { readonly name: string } }) {
+    const created = Math.floor(this.#arrivedAt.getTime() / 1000)
+    return { id: `gen-${this.id}`, created, model, provider: provider.name }
   }
 
   /** The attempt is over; returns its record. */
@@ -156,6 +151,8 @@ const ENDING_MS = 1000
 export class Attempt {
   readonly candidate: Candidate
   readonly completion: Completion
+  /** The chunks for the client that were read until it served. */
+  readonly begun: JsonObject[] = []
   readonly #controller = new AbortController()
   readonly #began = performance.now()
   readonly #total: NodeJS.Timeout
@@ -188,10 +185,10 @@ export class Attempt {
   }
 
   /**
-   * Posts `body`, and reads the reply: to its end, or a stream up to its first token. Returns what was read.
+   * Posts `body`, and reads the reply: to its end, or a stream up to its first token.
    * @throws {AttemptFailure} if it is no answer.
    */
-  async serve(client: ProviderClient, body: string, isStream: boolean): Promise<readonly JsonObject[]> {
+  async serve(client: ProviderClient, body: string, isStream: boolean): Promise<void> {
     const { completion } = this
     const { provider } = this.candidate
     const { first_token_ms, keep_alive_ms } = provider.timeouts
@@ -200,11 +197,9 @@ export class Attempt {
     this.#status = reply.status
     this.#body = reply.body
     this.#chunks = readChunks(reply.body, isStream)
-    const chunks: JsonObject[] = []
     const isServing = () => completion.isOver || (isStream && completion.isMeaningful)
-    while (!isServing()) chunks.push(...(await this.read()))
+    while (!isServing()) this.begun.push(...(await this.read()))
     if (completion.failure !== undefined) throw completion.failure
-    return chunks
   }
 
   /** Reads once; returns the chunks for the client, those before an error too. Afterwards the completion may be over. */

@@ -86,6 +86,8 @@ const modelSchema = z.strictObject({
     }),
 })
 
+export type ModelDetails = Omit<z.infer<typeof modelSchema>, 'providers'>
+
 const limitsSchema = z.strictObject({
   /** Maximum time of one request with all its attempts, in milliseconds. */
   total_ms: milliseconds.default(600_000),
@@ -116,19 +118,7 @@ export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env'
   readonly health: Health
 }
 
-export interface Model extends Omit<z.infer<typeof modelSchema>, 'providers'> {
-  /** The available ones, in the order of the file. */
-  readonly providers: readonly Provider[]
-}
-
-export interface Configuration {
-  readonly models: ReadonlyMap<string, Model>
-  readonly limits: z.infer<typeof limitsSchema>
-  /** Last change of the file, in seconds of Unix time. */
-  readonly writtenAt: number
-  /** A sentence for each configured provider that cannot be used. */
-  readonly warnings: readonly string[]
-}
+export type Configuration = Awaited<ReturnType<typeof readConfiguration>>
 
 /** The current configuration, which an operator can reload. */
 export type Models = Awaited<ReturnType<typeof openModels>>
@@ -166,14 +156,12 @@ export async function openModels(path: string | undefined, environment: NodeJS.P
  * Reads the configuration; keys and secret headers come from `environment`.
  * @throws {OperatorError} that lists every fault of the file.
  */
-export async function readConfiguration(
-  path: string,
-  environment: NodeJS.ProcessEnv,
-): Promise<Configuration> {
+export async function readConfiguration(path: string, environment: NodeJS.ProcessEnv) {
   const { json, writtenAt } = await readJsonFile(path)
   const parsed = fileSchema.safeParse(json)
   if (!parsed.success) throw faulty(path, describe(parsed.error))
   const { models, limits } = parsed.data
+  /** A sentence for each configured provider that cannot be used. */
   const warnings: string[] = []
   const usable = (model: string, entry: ProviderEntry): readonly Provider[] => {
     const { provider, missing } = readProvider(entry, environment, dirname(path))
@@ -182,8 +170,8 @@ export async function readConfiguration(
     warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
     return []
   }
-  const configured = Object.entries(models).map(([name, { providers, ...details }]) => {
-    return [name, { ...details, providers: providers.flatMap((entry) => usable(name, entry)) }] as const
+  const configured = Object.entries(models).map(([name, model]) => {
+    return [name, { ...model, providers: model.providers.flatMap((one) => usable(name, one)) }] as const
   })
   return { models: new Map(configured), limits, writtenAt, warnings }
 }

@@ -80,119 +80,99 @@ export class AttemptFailure extends Error {
   }
 }
 
-/** A row of the table: an error with one of these statuses, if any, and one of these words has this meaning. */
-interface Meaning {
-  readonly kind: FailureKind
-  readonly status?: readonly number[]
-  readonly words?: RegExp
+/** A row of the table: an error with one of these statuses, if any, and one of these words: alternatives, a line each. */
+function meaning(kind: FailureKind, ...statuses: readonly number[]) {
+  return ({ raw: [lines = ''] }: TemplateStringsArray) => {
+    const pattern = lines.trim().replaceAll(/\n\s*/g, '|').replaceAll('#', '^:?')
+    return { kind, statuses, words: new RegExp(pattern, 'im') }
+  }
 }
-
-const anyOf = (...patterns: readonly string[]): RegExp =>
-  new RegExp(patterns.join('|').replaceAll('#', '^:?'), 'im')
 
 /**
  * In the order of matching; `#` marks the begin of a text or number. A status alone means little: some reject a bad key with
  * 400, and an empty account with 429.
  */
-const MEANINGS: readonly Meaning[] = [
+const MEANINGS = [
   // OpenAI, Groq and GitHub Models, with 429 or 413: waiting for the next minute does not help.
-  { kind: 'tooLong', words: anyOf('request too large for|tokens must be reduced|reduce your message size') },
-  { kind: 'quota', words: anyOf('#insufficient quota|#exceeded current quota') },
-  {
-    kind: 'rateLimited',
-    status: [429],
-    words: anyOf('rate.?limit|too many requests|throttl|limit requests|resource exhausted|#1302\\b'),
-  },
-  { kind: 'quota', status: [429], words: anyOf('check your plan and billing') },
-  {
-    kind: 'tooLong',
-    // OpenAI, vLLM, Anthropic, llama.cpp, Gemini, Bedrock, TGI, SGLang, Alibaba, LM Studio, Cerebras, watsonx.
-    words: anyOf(
-      'maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261)\\b',
-      'context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|contextwindowexceeded',
-      'exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))',
-      'exceeds? (?:the )?max(?:imum)? (?:length|\\w* ?tokens)|exceed max message tokens|tokens limit reached',
-      'too big compared to KV|too large to process|too many (?:input |prompt )?tokens|string above max length',
-      '(?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)',
-      '(?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \\d+ while limit',
-      'must have less than \\d+ tokens|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)',
-    ),
-  },
-  {
-    kind: 'filtered',
-    // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
-    words: anyOf(
-      'content (?:filter|management policy|policy|moderation)|\\bflagged\\b|moderation|content exists risk',
-      'sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content',
-      'safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)',
-      'responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\\b)',
-    ),
-  },
-  {
-    kind: 'operator',
-    words: anyOf(
-      // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow.
-      'balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\\b|freetieronly',
-      '(?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)',
-      '(?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\\b|credit limit|included credits',
-      '(?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing',
-      '\\btop(?:ping)?[ -]up\\b|\\barrear|overdue|in good standing|budget.{0,10}exceeded',
-      // A key: OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek.
-      '(?:api|access|subscription|auth\\w*)[ -]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)',
-      '(?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\\w+ )?(?:api|access|auth\\w*)[ -]?(?:key|token)',
-      'authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country',
-      '(?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)',
-      'accessdenied|unrecognizedclient|expiredtoken',
-      // A model name: OpenAI, DeepSeek, OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
-      "\\bmodels?\\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)",
-      '(?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\\b',
-      'not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for',
-      'not supported by any provider|model (?:not supported|terms required)|#(?:deploymentnotfound|modelnotopen|invalidendpointormodel)',
-      '#(?:1211|1500|20012|30003)\\b',
-    ),
-  },
-  {
-    kind: 'overloaded',
-    words: anyOf(
-      'overloaded|at capacity|(?:capacity|queue) exceeded|loading model|model is (?:currently )?loading',
-      '#(?:unavailable|modelnotready|serviceunavailable|insufficient system resource|1305\\b)',
-    ),
-  },
+  meaning('tooLong')`request too large for|tokens must be reduced|reduce your message size`,
+  meaning('quota')`#insufficient quota|#exceeded current quota`,
+  meaning('rateLimited', 429)`
+    rate.?limit|too many requests|throttl|limit requests|resource exhausted|#1302\b
+  `,
+  meaning('quota', 429)`check your plan and billing`,
+  // OpenAI, vLLM, Anthropic, llama.cpp, Gemini, Bedrock, TGI, SGLang, Alibaba, LM Studio, Cerebras, watsonx.
+  meaning('tooLong')`
+    maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261)\b
+    context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|contextwindowexceeded
+    exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))
+    exceeds? (?:the )?max(?:imum)? (?:length|\w* ?tokens)|exceed max message tokens|tokens limit reached
+    too big compared to KV|too large to process|too many (?:input |prompt )?tokens|string above max length
+    (?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)
+    (?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \d+ while limit
+    must have less than \d+ tokens|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
+  `,
+  // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
+  meaning('filtered')`
+    content (?:filter|management policy|policy|moderation)|\bflagged\b|moderation|content exists risk
+    sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content
+    safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
+    responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\b)
+  `,
+  // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow.
+  meaning('operator')`
+    balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\b|freetieronly
+    (?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)
+    (?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\b|credit limit|included credits
+    (?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing
+    \btop(?:ping)?[ -]up\b|\barrear|overdue|in good standing|budget.{0,10}exceeded
+  `,
+  // A key: OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek.
+  meaning('operator')`
+    (?:api|access|subscription|auth\w*)[ -]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)
+    (?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\w+ )?(?:api|access|auth\w*)[ -]?(?:key|token)
+    authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country
+    (?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)
+    accessdenied|unrecognizedclient|expiredtoken
+  `,
+  // A model name: OpenAI, DeepSeek, OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
+  meaning('operator')`
+    \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
+    (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\b
+    not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
+    not supported by any provider|model (?:not supported|terms required)|#(?:deploymentnotfound|modelnotopen|invalidendpointormodel)
+    #(?:1211|1500|20012|30003)\b
+  `,
+  meaning('overloaded')`
+    overloaded|at capacity|(?:capacity|queue) exceeded|loading model|model is (?:currently )?loading
+    #(?:unavailable|modelnotready|serviceunavailable|insufficient system resource|1305\b)
+  `,
   // The model wrote a tool call or JSON that does not parse (Groq, with 400): another provider may do better.
-  { kind: 'failed', words: anyOf('#(?:tool use failed|json validate failed|network error|abort)') },
-  { kind: 'timeout', words: anyOf('#(?:deadline exceeded|gatewaytimeout)') },
-  {
-    kind: 'quota',
-    // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
-    status: [200, 400, 402, 403],
-    words: anyOf(
-      '(?:out of|exceed\\w*|reached|used up).{0,40}\\b(?:quota|usage limits?|allocation)\\b',
-      '\\b(?:quota|usage limits?|daily \\w+ limit)\\b.{0,60}(?:reached|exceeded|exhausted|used up)',
-    ),
-  },
-  {
-    kind: 'malformed',
-    // OpenRouter, with 404: "No endpoints found that support tool use"; llama.cpp, with 500: "requires --jinja".
-    status: [200, 404, 405, 500, 501],
-    words: anyOf(
-      "unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|found that support",
-      'only support(?:s|ed)?\\b|requires? --|--jinja|must alternate|not a multimodal|#2013\\b',
-    ),
-  },
-  { kind: 'rateLimited', words: anyOf('rate.?limit|too many requests|throttl|resource exhausted') },
+  meaning('failed')`#(?:tool use failed|json validate failed|network error|abort)`,
+  meaning('timeout')`#(?:deadline exceeded|gatewaytimeout)`,
+  // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
+  meaning('quota', 200, 400, 402, 403)`
+    (?:out of|exceed\w*|reached|used up).{0,40}\b(?:quota|usage limits?|allocation)\b
+    \b(?:quota|usage limits?|daily \w+ limit)\b.{0,60}(?:reached|exceeded|exhausted|used up)
+  `,
+  // OpenRouter, with 404: "No endpoints found that support tool use"; llama.cpp, with 500: "requires --jinja".
+  meaning('malformed', 200, 404, 405, 500, 501)`
+    unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|found that support
+    only support(?:s|ed)?\b|requires? --|--jinja|must alternate|not a multimodal|#2013\b
+  `,
+  meaning('rateLimited')`rate.?limit|too many requests|throttl|resource exhausted`,
   // Without known words: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic).
-  { kind: 'malformed', status: [400, 415, 422] },
-  { kind: 'timeout', status: [408, 504, 524] },
-  { kind: 'overloaded', status: [498, 503, 529] },
-  { kind: 'tooLarge', status: [413] },
-  { kind: 'rateLimited', status: [429] },
+  meaning('malformed', 400, 415, 422)``,
+  meaning('timeout', 408, 504, 524)``,
+  meaning('overloaded', 498, 503, 529)``,
+  meaning('tooLarge', 413)``,
+  meaning('rateLimited', 429)``,
 ]
 
 function kindOf(status: number, json: string): FailureKind {
   // Each text and number on a line of its own.
   const lines = json.replaceAll(/(?:[_ ]|\\[nrt])+/g, ' ').replaceAll(/(?<!\\)"/g, '\n')
   const known = MEANINGS.find(
-    (one) => one.status?.includes(status) !== false && one.words?.test(lines) !== false,
+    ({ statuses, words }) => (statuses.length === 0 || statuses.includes(status)) && words.test(lines),
   )
   // Any other 4xx is the operator's.
   return known?.kind ?? (status < 400 ? 'invalidReply' : status < 500 ? 'operator' : 'failed')

@@ -117,10 +117,7 @@ export function noteFailure({ health }: Provider, retryAfterSeconds?: number, no
 }
 
 /** A provider that did not serve. */
-export interface FailedAttempt {
-  readonly failure: AttemptFailure
-  readonly record: AttemptRecord
-}
+export type FailedAttempt = AttemptRecord & { readonly failure: AttemptFailure }
 
 /** The most useful error for the caller comes first: agents shorten their context and retry. */
 const REFUSALS: readonly ErrorType[] = [
@@ -138,22 +135,17 @@ const NO_TIME =
 export function notServed(attempts: readonly FailedAttempt[]): ApiError {
   const { status, facts, headers } = meaningOf(attempts.map(({ failure }) => failure))
   const sentences = attempts.map(
-    ({ failure, record }) => `${record.provider} (${record.model}) ${failure.message}`,
+    ({ provider, model, failure }) => `${provider} (${model}) ${failure.message}`,
   )
   const message = `No provider served the request: ${sentences.join('; ')}`
-  return new ApiError(status, attempts.length === 0 ? NO_TIME : message, {
-    metadata: {
-      ...facts,
-      provider_name: attempts.at(-1)?.record.provider ?? null,
-      previous_errors: attempts.map(({ failure, record }) => ({
-        model: record.model,
-        provider_name: record.provider,
-        code: record.status,
-        error_type: failure.errorType,
-      })),
-    },
-    headers,
-  })
+  const metadata = {
+    ...facts,
+    provider_name: attempts.at(-1)?.provider ?? null,
+    previous_errors: attempts.map(({ model, provider, status: code, error_type }) => {
+      return { model, provider_name: provider, code, error_type }
+    }),
+  }
+  return new ApiError(status, attempts.length === 0 ? NO_TIME : message, { metadata, headers })
 }
 
 /**

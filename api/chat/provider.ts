@@ -16,7 +16,7 @@ import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureOf } from './failures.ts'
 
-const ERROR_BYTES = 64 * 1024
+const ERROR_CHARACTERS = 64 * 1024
 const CONNECT_MS = 10_000
 
 /** A kept-alive connection that breaks later is not stale: the provider had the request and worked on it. */
@@ -38,11 +38,7 @@ export class ProviderClient {
    * again. The body of the reply is decoded.
    * @throws {AttemptFailure} without a successful reply.
    */
-  async post(
-    provider: Provider,
-    body: string,
-    signal: AbortSignal,
-  ): Promise<{ status: number; body: Readable }> {
+  async post(provider: Provider, body: string, signal: AbortSignal) {
     const reply = await this.#send(provider, body, signal)
     const { statusCode: status = 0, headers } = reply
     const decodedBody = decoded(reply, headers['content-encoding'])
@@ -107,30 +103,27 @@ function decoded(body: Readable, header = 'identity'): Readable {
   return pipeline(body, coding === 'br' ? createBrotliDecompress() : createUnzip(), () => undefined)
 }
 
-/** The text of an error; empty if its body breaks off, cut at a limit. */
+/** The text of an error; empty if its body breaks off or is too long. */
 async function errorText(body: Readable): Promise<string> {
-  const parts: Buffer[] = []
-  let bytes = 0
+  const decoder = new TextDecoder()
+  let text = ''
   try {
     for await (const part of body) {
-      parts.push(part)
-      bytes += part.length
-      if (bytes > ERROR_BYTES) return ''
+      text += decoder.decode(part, { stream: true })
+      if (text.length > ERROR_CHARACTERS) return ''
     }
-    return new TextDecoder().decode(Buffer.concat(parts))
+    return text
   } catch {
     return ''
   }
 }
 
+const DECIMAL = /^\d+(?:\.\d+)?$/
+
 /** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second. */
 function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
-  if (isDecimal(inMs)) return Number(inMs)
-  return isDecimal(header) ? Number(header) * 1000 : retryAfterMs(header)
-}
-
-function isDecimal(text: unknown): boolean {
-  return /^\d+(?:\.\d+)?$/.test(String(text))
+  if (DECIMAL.test(String(inMs))) return Number(inMs)
+  return DECIMAL.test(String(header)) ? Number(header) * 1000 : retryAfterMs(header)
 }
 
 /** The failure behind an error of the connection: the expired deadline, if there is one. */

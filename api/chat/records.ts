@@ -77,13 +77,6 @@ const writeTo = promisify(write)
 /** Without creating the file. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND
 
-/** A record as it is written. */
-interface Line {
-  /** When its request arrived, `YYYY-MM-DDTHH`: its file. */
-  readonly hour: string
-  readonly text: string
-}
-
 /**
  * The writer. Each hour of a day has its file, `date=YYYY-MM-DD/chat-….ndjson`; only this process appends to it. Others
  * may read, move or remove it at any time; it ends with a whole line, unless the process dies within a write.
@@ -99,9 +92,8 @@ export class UsageRecords {
   /** Files with lines that a power cut would lose. */
   readonly #unsynced = new Set<string>()
   /** The next write: records that arrive during a write share it. */
-  #next: { readonly lines: Line[]; readonly written: Promise<void> } | undefined
-  #waiting: readonly Line[] = []
-  #isFailing = false
+  #next: { readonly records: UsageRecord[]; readonly written: Promise<void> } | undefined
+  #waiting: readonly UsageRecord[] = []
   readonly #timer: NodeJS.Timeout
 
   constructor(dataDir: string, log: Log) {
@@ -116,7 +108,7 @@ export class UsageRecords {
   /** Resolves once the record is written, or is in the log and waits for another try. Never rejects. */
   async write(record: UsageRecord): Promise<void> {
     this.#next ??= this.#startWrite()
-    this.#next.lines.push({ hour: record.ts.slice(0, 13), text: `${JSON.stringify(record)}\n` })
+    this.#next.records.push(record)
     await this.#next.written
   }
 
@@ -133,20 +125,21 @@ export class UsageRecords {
   }
 
   #startWrite() {
-    const lines: Line[] = []
+    const records: UsageRecord[] = []
     const written = this.#enqueue(async () => {
       this.#next = undefined
-      const failed = await this.#append(lines)
+      const failed = await this.#append(records)
       if (failed.length > 0) await this.#keep(failed)
     })
-    return { lines, written }
+    return { records, written }
   }
 
-  /** Hands the lines to the log at once, and lets them wait for another try. */
-  async #keep(lines: readonly Line[]): Promise<void> {
-    for (const { text } of lines) this.#log.error({ usage_record: JSON.parse(text) }, NOT_WRITTEN)
+  /** Hands the records to the log at once, and lets them wait for another try. */
+  async #keep(records: readonly UsageRecord[]): Promise<void> {
+    for (const record of records) this.#log.error({ usage_record: record }, NOT_WRITTEN)
     let bytes = 0
-    this.#waiting = [...this.#waiting, ...lines].filter(({ text }) => (bytes += text.length) <= WAITING_BYTES)
+    const fits = (record: UsageRecord) => (bytes += JSON.stringify(record).length) <= WAITING_BYTES
+    this.#waiting = [...this.#waiting, ...records].filter(fits)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#log.flush(() => resolve())
     // The log may fail as well.
@@ -154,11 +147,9 @@ export class UsageRecords {
   }
 
   async #writeWaiting(): Promise<void> {
-    if (!this.#isFailing) return
+    if (this.#waiting.length === 0) return
     this.#waiting = await this.#append(this.#waiting)
-    if (this.#waiting.length > 0) return
-    this.#log.info('usage records are written again')
-    this.#isFailing = false
+    if (this.#waiting.length === 0) this.#log.info('usage records are written again')
   }
 
   /** Makes written lines survive a power cut. */
@@ -175,15 +166,15 @@ export class UsageRecords {
     }
   }
 
-  /** Appends lines, those of each hour in one write; returns those that could not be written. */
-  async #append(lines: readonly Line[]): Promise<readonly Line[]> {
-    const failed: Line[] = []
-    for (const [hour, own] of Map.groupBy(lines, (line) => line.hour)) {
+  /** Appends records, those of the hour of their arrival in one write; returns those that could not be written. */
+  async #append(records: readonly UsageRecord[]): Promise<readonly UsageRecord[]> {
+    const failed: UsageRecord[] = []
+    for (const [hour, own] of Map.groupBy(records, ({ ts }) => ts.slice(0, 13))) {
       try {
-        await this.#appendTo(hour, Buffer.from(own.map(({ text }) => text).join('')))
+        await this.#appendTo(hour, own.map((record) => `${JSON.stringify(record)}\n`).join(''))
       } catch (error) {
-        if (!this.#isFailing) this.#log.error({ err: error }, 'usage records cannot be written; trying again')
-        this.#isFailing = true
+        const isFirst = this.#waiting.length === 0
+        if (isFirst) this.#log.error({ err: error }, 'usage records cannot be written; trying again')
         failed.push(...own)
       }
     }
@@ -191,11 +182,13 @@ export class UsageRecords {
   }
 
   /**
-   * Hands the bytes to the operating system at the end of the hour's file.
+   * Hands the lines to the operating system at the end of the hour's file.
+   * @param hour `YYYY-MM-DDTHH`.
    * @throws if that failed; then no file has them.
    */
-  async #appendTo(hour: string, bytes: Buffer): Promise<void> {
+  async #appendTo(hour: string, lines: string): Promise<void> {
     const { path, file, size } = this.#openFile(hour)
+    const bytes = Buffer.from(lines)
     try {
       // Asynchronous on purpose: requests that end during a write share the next one.
       const { bytesWritten } = await writeTo(file, bytes)
@@ -215,15 +208,17 @@ export class UsageRecords {
   #openFile(hour: string): { readonly path: string; readonly file: number; readonly size: number } {
     const folder = join(this.#folder, `date=${hour.slice(0, 10)}`)
     const path = join(folder, `chat-${hour.replaceAll('-', '')}Z-${this.#suffix}.ndjson`)
-    const known = this.#last?.path === path ? this.#last : undefined
-    if (known === undefined) mkdirSync(folder, { recursive: true })
-    const file = unlessAbsent(() => openSync(path, known === undefined ? 'a' : APPEND))
-    const { ino: inode, size } = file === undefined ? { ino: 0, size: 0 } : fstatSync(file)
-    if (file !== undefined && (known === undefined || known.inode === inode)) {
-      this.#last = { path, inode }
-      return { path, file, size }
+    const isNew = this.#last?.path !== path
+    if (isNew) mkdirSync(folder, { recursive: true })
+    const file = unlessAbsent(() => openSync(path, isNew ? 'a' : APPEND))
+    if (file !== undefined) {
+      const { ino: inode, size } = fstatSync(file)
+      if (isNew || inode === this.#last?.inode) {
+        this.#last = { path, inode }
+        return { path, file, size }
+      }
+      closeSync(file)
     }
-    if (file !== undefined) closeSync(file)
     this.#suffix = makeSuffix()
     return this.#openFile(hour)
   }

@@ -4,10 +4,10 @@ import type { Handler } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
 import { sendJson } from '../http/respond.ts'
-import { ENVELOPE, type Operation, type Tag } from '../openapi/operation.ts'
+import { ENVELOPE, type Operation } from '../openapi/operation.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/shorten.ts'
-import type { Configuration, Model } from './configuration.ts'
+import type { Configuration, ModelDetails } from './configuration.ts'
 import { chatRequestSchema } from './request.ts'
 import type { Chat } from './service.ts'
 
@@ -70,12 +70,12 @@ const modelListSchema = z.strictObject({
 })
 
 function listModels(configuration: Configuration | undefined) {
-  const models = configuration?.models.entries() ?? []
-  const data = [...models].map(([id, model]) => describeModel(id, model, configuration?.writtenAt ?? 0))
+  const models = [...(configuration?.models.entries() ?? [])]
+  const data = models.map(([id, details]) => describeModel(id, details, configuration?.writtenAt ?? 0))
   return { object: 'list', data, total_count: data.length, links: { next: null } }
 }
 
-function describeModel(id: string, details: Model, created: number) {
+function describeModel(id: string, details: ModelDetails, created: number) {
   const { name = id, description, context_length = null, max_completion_tokens = null, pricing } = details
   return {
     id,
@@ -98,14 +98,6 @@ function describeModel(id: string, details: Model, created: number) {
   }
 }
 
-const TAG = 'chat' satisfies Tag
-
-const usageSchema = z.looseObject({
-  prompt_tokens: z.int(),
-  completion_tokens: z.int(),
-  total_tokens: z.int(),
-})
-
 const completionSchema = z.looseObject({
   id: z.string(),
   object: z.literal('chat.completion'),
@@ -124,7 +116,9 @@ const completionSchema = z.looseObject({
       finish_reason: z.string().nullable(),
     }),
   ),
-  usage: usageSchema.describe('Counted by the provider; zeros if it reported none.'),
+  usage: z
+    .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+    .describe('Counted by the provider; zeros if it reported none.'),
 })
 
 const MODEL_REPLIES = {
@@ -135,7 +129,7 @@ const MODEL_REPLIES = {
 const OPERATIONS = {
   completions: {
     id: 'createChatCompletion',
-    tag: TAG,
+    tag: 'chat',
     summary: 'Complete a chat, with fallback',
     description:
       'The chat completions of the OpenAI API. The providers of `model` are tried in order, then the providers of ' +
@@ -177,13 +171,13 @@ const OPERATIONS = {
   },
   models: {
     id: 'listModels',
-    tag: TAG,
+    tag: 'chat',
     summary: 'List the configured models',
     replies: { 200: { description: 'The models.', content: { 'application/json': modelListSchema } } },
   },
   model: {
     id: 'getModel',
-    tag: TAG,
+    tag: 'chat',
     summary: 'Show a configured model',
     path: {
       author: z.string().describe('The author of the model.'),
@@ -193,7 +187,7 @@ const OPERATIONS = {
   },
   modelByName: {
     id: 'getModelByName',
-    tag: TAG,
+    tag: 'chat',
     summary: 'Show a model by its name in one piece',
     path: { id: z.string().describe('`author/slug`, with its slash encoded.') },
     replies: MODEL_REPLIES,
