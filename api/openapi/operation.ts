@@ -10,7 +10,7 @@ export const TAGS = {
   chat: 'Chat completions over several providers.',
   'directory sync': 'Groups of an organisation, synced from its SCIM directory.',
 } as const
-export type Tag = keyof typeof TAGS
+type Tag = keyof typeof TAGS
 
 const text = (description: string) => ({ description, schema: { type: 'string' as const } })
 
