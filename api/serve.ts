@@ -93,7 +93,7 @@ export async function serve(settings: Settings, given: ServeDependencies): Promi
   const pages = webRoutes({ ...dataset, publicUrl: settings.PUBLIC_URL, port })
   const routes = [...described, ...openApiRoutes(described), ...pages, ...readiness.routes]
   const app = createApp({ routes, store: requestStore, clock, log, stallMs, metrics })
-  const server = await listen(app, { host, port, log, limits, beforeCut: () => chat.cancel() })
+  const server = await listen(app, { host, port, beforeCut: () => chat.cancel() }, { log, limits })
   // Syncs are interrupted at once: they would only be cut after the requests in flight. A silent database may hold one.
   opened.defer(async () => {
     const interrupted = Promise.race([syncJobs.close(), sleep(SYNC_STOP_MS, undefined, { ref: false })])

@@ -17,24 +17,25 @@ export const errorEnvelopeSchema = z.object({
 })
 export type ErrorEnvelope = z.infer<typeof errorEnvelopeSchema>
 
-interface ApiErrorOptions {
-  readonly metadata?: Readonly<Record<string, unknown>>
-  /** Headers of the reply, such as `Retry-After`. */
-  readonly headers?: Readonly<Record<string, string>>
-}
+type Facts = Readonly<Record<string, unknown>>
 
 /** Rejects a request with this HTTP status; the caller sees the message. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  readonly metadata: Readonly<Record<string, unknown>> | undefined
+  readonly metadata: Facts | undefined
+  /** Headers of the reply, such as `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(status: number, message: string, options: ApiErrorOptions = {}) {
+  constructor(
+    status: number,
+    message: string,
+    { metadata, headers = {} }: { metadata?: Facts; headers?: Readonly<Record<string, string>> } = {},
+  ) {
     super(message)
     this.status = status
-    this.metadata = options.metadata
-    this.headers = options.headers ?? {}
+    this.metadata = metadata
+    this.headers = headers
   }
 }
 
@@ -43,16 +44,10 @@ export class OperatorError extends UsageError {
   override readonly name = 'OperatorError'
 }
 
-/** Known facts of the request beside its error. */
-interface EnvelopeFacts {
-  readonly accountId?: string | undefined
-  readonly routerMetadata?: Readonly<Record<string, unknown>> | undefined
-}
-
-/** The envelope of an error. */
+/** The envelope of an error, with what is known of its request. */
 export function errorEnvelope(
   { status, message, metadata }: Pick<ApiError, 'status' | 'message' | 'metadata'>,
-  { accountId, routerMetadata }: EnvelopeFacts = {},
+  { accountId, routerMetadata }: { accountId?: string | undefined; routerMetadata?: Facts | undefined } = {},
 ): ErrorEnvelope {
   return {
     error: { code: status, message, metadata: metadata ?? null },
@@ -73,6 +68,6 @@ const TYPES: Readonly<Record<number, string>> = {
 }
 
 /** The metadata of an error with its type. */
-export function typedMetadata({ status, metadata }: ApiError): Readonly<Record<string, unknown>> {
+export function typedMetadata({ status, metadata }: ApiError): Facts {
   return { error_type: TYPES[status] ?? 'unmapped', ...metadata }
 }

@@ -45,31 +45,17 @@ const REPORT_EVERY_MS = 60_000
 /** Milliseconds for a client to receive a final error and close. */
 const LINGER_MS = 1000
 
-/** A listening server. */
-export interface HttpServer {
-  /** Its address for clients, `http://host:port`. */
-  readonly origin: string
-  /** Stops accepting, lets requests in flight finish, closes idle connections. */
-  close(): Promise<void>
-}
-
-interface ListenOptions {
-  readonly host: string
-  readonly port: number
-  readonly log: Log
-  readonly limits: HttpLimits
-  /** Called when a stopping service waits no longer; open replies have a second to send an error. */
-  readonly beforeCut?: () => void
-}
-
 /**
- * Serves `app` on host and port.
+ * Serves `app`; resolves to the address for clients, `http://host:port`, and to a function that stops accepting, lets
+ * requests in flight finish and closes idle connections.
+ * @param address.beforeCut called when a stopping service waits no longer; open replies have a second to send an error.
  * @throws {OperatorError} if the address is not available.
  */
 export async function listen(
   app: Express,
-  { host, port, log, limits, beforeCut = () => undefined }: ListenOptions,
-): Promise<HttpServer> {
+  { host, port, beforeCut }: { readonly host: string; readonly port: number; readonly beforeCut: () => void },
+  { log, limits }: { readonly log: Log; readonly limits: HttpLimits },
+) {
   const server = http.createServer({
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersMs,
@@ -202,7 +188,7 @@ async function bindFault(server: SocketServer, host: string, port: number): Prom
 }
 
 /** The address where clients reach a server that listens on `host`. */
-export function originOf(host: string, address: AddressInfo | string | null): string {
+function originOf(host: string, address: AddressInfo | string | null): string {
   if (address === null || typeof address === 'string') throw new TypeError('The server listens on no port')
   // Clients cannot send requests to the wildcard addresses.
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host

@@ -8,8 +8,9 @@ const { R_OK, W_OK, X_OK } = constants
 export function missingRights(paths: readonly string[], use: 'read' | 'write'): string[] {
   const mode = use === 'read' ? R_OK : R_OK | W_OK
   const reasons = paths.flatMap((path) => {
+    let found = path
+    while (!existsSync(found)) found = dirname(found)
     try {
-      const found = nearestExisting(path)
       const isFolder = statSync(found).isDirectory()
       if (!isFolder && found !== path) return [`${found} is not a folder`]
       accessSync(found, isFolder ? mode | X_OK : mode)
@@ -19,8 +20,4 @@ export function missingRights(paths: readonly string[], use: 'read' | 'write'): 
     }
   })
   return [...new Set(reasons)]
-}
-
-function nearestExisting(path: string): string {
-  return existsSync(path) ? path : nearestExisting(dirname(path))
 }

@@ -1,5 +1,4 @@
 /** The store in a PostgreSQL database, which several API processes may share. */
-import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
@@ -57,11 +56,11 @@ export function openPostgres(url: string): Store {
     ...postgresQueries(pool),
     transaction: (work) => enqueue(() => runTransaction(pool, work)),
     async close() {
-      const closed = enqueue(() => pool.end()).then(() =>
-        Promise.all(Array.from(sockets, (socket) => once(socket, 'close'))),
-      )
-      await Promise.race([closed.catch(ignore), sleep(CLOSE_MS, undefined, { ref: false })])
-      for (const socket of sockets) socket.destroy(new Error('The connection to the database was closed'))
+      await Promise.race([
+        enqueue(() => pool.end()).catch(ignore),
+        sleep(CLOSE_MS, undefined, { ref: false }),
+      ])
+      for (const socket of sockets) socket.destroySoon()
     },
   }
 }

@@ -10,23 +10,14 @@ export function longList<Output>(element: z.ZodType<Output>) {
   // zod's array would visit every element.
   return z
     .custom<readonly Output[]>(Array.isArray, 'Expected a list')
-    .superRefine((list, context) => checkElements(element, list, context))
+    .superRefine((list, context) => {
+      let faulty = 0
+      for (let index = 0; index < list.length && faulty < FAULTY_AT_MOST; index += 1) {
+        const issues = element.safeParse(list[index]).error?.issues ?? []
+        if (issues.length > 0) faulty += 1
+        for (const { path, message } of issues)
+          context.addIssue({ code: 'custom', path: [index, ...path], message, continue: false })
+      }
+    })
     .meta({ type: 'array', items: jsonSchema(element) })
-}
-
-/** Adds the first faults of the elements to `context`. */
-function checkElements<Output>(
-  element: z.ZodType<Output>,
-  list: readonly unknown[],
-  context: z.RefinementCtx,
-): void {
-  let faulty = 0
-  for (let index = 0; index < list.length && faulty < FAULTY_AT_MOST; index += 1) {
-    const { error } = element.safeParse(list[index])
-    if (error === undefined) continue
-    faulty += 1
-    for (const { path, message } of error.issues) {
-      context.addIssue({ code: 'custom', path: [index, ...path], message, continue: false })
-    }
-  }
 }

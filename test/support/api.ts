@@ -106,6 +106,11 @@ export async function startApi(
 
 export type Api = Awaited<ReturnType<typeof startApi>>
 
+/** Lets `handle` answer a path of a running service, for replies that no route gives. */
+export function answerWith({ routes }: Api, path: string, handle: Api['routes'][number]['handle']): void {
+  for (const route of routes.filter((each) => each.path === path)) Object.assign(route, { handle })
+}
+
 /** The server's answer to these exact bytes, until it closes the connection. */
 export async function sendRaw(origin: string, text: string): Promise<string> {
   const socket = sendOver(origin, text)

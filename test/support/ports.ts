@@ -1,12 +1,23 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { Server as HttpServer } from 'node:http'
 import { createServer, type Server } from 'node:net'
 
-/** A free TCP port of the loopback interface. */
+/** The system gives out ports from 32768 on; it gives nobody else one of these. */
+const [FIRST_PORT, PORTS] = [12_000, 20_000]
+
+/** A free TCP port of the loopback interface, for a program that takes no 0. */
 export async function freePort(): Promise<number> {
-  const { port, close } = await listen(createServer())
-  await close()
-  return port
+  for (;;) {
+    const server = createServer()
+    const port = FIRST_PORT + randomInt(PORTS)
+    const isFree = await once(server.listen(port, '127.0.0.1'), 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.close()
+    if (isFree) return port
+  }
 }
 
 /** Starts a server on a free port of the loopback interface; an HTTP server that is closed breaks its connections. */

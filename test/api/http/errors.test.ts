@@ -1,94 +1,56 @@
-/** CONTRACT 3: every error has the envelope, whatever raises it. */
+/** CONTRACT 3 and 4.6: every error has the envelope, whatever raises it; pages of other origins may read it; the log has a line of each reply. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Registry } from 'prom-client'
 import { makeKey } from '../../../api/accounts/credentials.ts'
-import { createApp } from '../../../api/http/app.ts'
-import { ApiError } from '../../../api/http/errors.ts'
-import type { Route } from '../../../api/http/route.ts'
-import { HTTP_LIMITS, listen, type HttpServer } from '../../../api/http/server.ts'
-import { envelopeSchema, memoryLog, sendRaw, startApi, until, type Api } from '../../support/api.ts'
+import { answerWith, envelopeSchema, sendRaw, startApi, until, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
-const { log, messages } = memoryLog()
 
 let api: Api
 /** The same, with a short time for a request to arrive. */
 let impatient: Api
-/** Routes that fail in every possible way. */
-let faulty: HttpServer
 let key: string
 
-function failing(path: string, handle: Route['handle']): Route {
-  return { method: 'GET', path, access: 'open', handle }
-}
-
-const FAULTY = [
-  failing('/throws', () => {
-    throw new Error('the secret inside')
-  }),
-  failing('/rejects', () => Promise.reject(new Error('secret'))),
-  failing('/refuses', () => {
-    throw new ApiError(502, 'Message: 😀')
-  }),
-  failing('/breaks-off', (_request, reply) => {
-    reply.write('half')
-    throw new Error('secret')
-  }),
-]
-
 beforeAll(async () => {
-  const environment = { CHAT_BODY_MIB: '2' }
-  api = await startApi(folders.make(), { environment })
+  api = await startApi(folders.make(), { environment: { CHAT_BODY_MIB: '2' } })
   impatient = await startApi(folders.make(), { limits: { headersMs: 1000, requestMs: 1500 } })
   key = await api.makeKey()
-  const app = createApp({
-    routes: FAULTY,
-    store: { query: () => Promise.reject(new Error('there is no store')) },
-    clock: () => new Date(),
-    log,
-    stallMs: 60_000,
-    metrics: new Registry(),
-  })
-  faulty = await listen(app, { host: '127.0.0.1', port: 0, log, limits: HTTP_LIMITS })
 })
-
 afterAll(async () => {
-  await Promise.all([api.close(), impatient.close(), faulty.close()])
+  await Promise.all([api.close(), impatient.close()])
   folders.removeAll()
 })
 
 /** The envelope of a reply that must be an error with this status. */
-function checkEnvelope(status: number, contentType: string | null, text: string) {
+function checkEnvelope(status: number, contentType: string | null | undefined, text: string) {
   expect(contentType).toMatch(/^application\/json(;|$)/)
-  const envelope = envelopeSchema.parse(JSON.parse(text))
-  expect(envelope.error.code).toBe(status)
-  return envelope
+  const { error } = envelopeSchema.parse(JSON.parse(text))
+  expect(error.code).toBe(status)
+  return error.message
 }
 
-async function fault(status: number, path: string, init: RequestInit = {}, origin = api.origin) {
-  const response = await fetch(`${origin}${path}`, init)
+async function fault(status: number, path: string, init: RequestInit = {}) {
+  const response = await fetch(`${api.origin}${path}`, init)
   expect(response.status).toBe(status)
   expect(response.headers.get('X-Request-Id')).toMatch(/^[\da-f-]{36}$/)
   expect(response.headers.get('Cache-Control')).toBe('no-store')
-  const envelope = checkEnvelope(status, response.headers.get('Content-Type'), await response.text())
-  return { ...envelope, message: envelope.error.message, headers: response.headers }
+  const text = await response.text()
+  const message = checkEnvelope(status, response.headers.get('Content-Type'), text)
+  return { message, text, headers: response.headers }
 }
 
-/** The message of a raw reply, which closes its connection. */
-async function rawFault(status: number, text: string, { origin } = api): Promise<string> {
-  const [head = '', body = ''] = (await sendRaw(origin, text)).split('\r\n\r\n')
-  expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-  expect(head).toMatch(/^X-Request-Id: /m)
+/** The statuses and the last body of the replies to these bytes, until the server closes the connection. */
+async function raw(text: string, { origin } = api) {
+  const replies = await sendRaw(origin, text)
+  const statuses = replies.match(/(?<=HTTP\/1\.1 )\d+/g)?.map(Number) ?? []
+  const [head = '', body = ''] = replies.slice(replies.lastIndexOf('HTTP/1.1')).split('\r\n\r\n')
+  expect(head).toMatch(/^X-Request-Id: [\da-f-]{36}/m)
   expect(head).toMatch(/^Connection: close/m)
   expect(head).toMatch(new RegExp(`^Content-Length: ${Buffer.byteLength(body)}\r?$`, 'm'))
-  return checkEnvelope(status, /^Content-Type: (.*)$/m.exec(head)?.[1] ?? null, body).error.message
-}
-
-/** The status of each reply to these bytes, until the server closes the connection. */
-async function rawStatuses(text: string): Promise<string[]> {
-  return (await sendRaw(api.origin, text)).match(/(?<=HTTP\/1\.1 )\d+/g) ?? []
+  const status = statuses.at(-1) ?? 0
+  if (status >= 400) checkEnvelope(status, /^Content-Type: (.*)$/m.exec(head)?.[1], body)
+  return { statuses, body }
 }
 
 describe('every route of the table', () => {
@@ -98,9 +60,8 @@ describe('every route of the table', () => {
       const allow = [...methods, 'OPTIONS'].join(', ')
       for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter(
         (each) => !methods.includes(each),
-      )) {
+      ))
         expect((await fault(405, path, { method })).headers.get('Allow')).toBe(allow)
-      }
       const options = await fetch(`${api.origin}${path}`, { method: 'OPTIONS' })
       expect([options.status, options.headers.get('Allow')]).toEqual([204, allow])
     }
@@ -135,63 +96,41 @@ describe('every route of the table', () => {
   })
 })
 
-it('different Authorization headers are 401, a repeated one is taken', async () => {
-  const lines = (...keys: string[]) => keys.map((each) => `Authorization: Bearer ${each}\r\n`).join('')
-  const ask = (...keys: string[]) =>
-    sendRaw(
-      api.origin,
-      `GET /api/v1/scim/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines(...keys)}\r\n`,
-    )
-  const manager = await api.makeKey('management')
-  expect(await ask(manager, key)).toMatch(/^HTTP\/1\.1 401 [^]*several Authorization headers/)
-  expect(await ask(manager, manager)).toMatch(/^HTTP\/1\.1 200 /)
-})
-
-it('an error names the account of a known caller', async () => {
-  const headers = { authorization: `Bearer ${key}` }
-  const { user_id: account } = await fault(400, '/api/v1/datasets/app-rankings?limit=x', { headers })
-  expect(account).toMatch(/^[\da-f-]{36}$/)
-})
-
 describe('a fault inside the service', () => {
-  it.each(['/throws', '/rejects'])('%s is a 500 that shows only the request id', async (path) => {
-    const envelope = await fault(500, path, {}, faulty.origin)
-    const requestId = envelope.headers.get('X-Request-Id') ?? 'none'
-    expect(envelope.message).toContain(requestId)
-    expect(JSON.stringify(envelope)).not.toContain('secret')
-    const line = messages().find((entry) => entry['request_id'] === requestId && 'err' in entry)
+  it('is a 500 that shows only the request id, which the log has beside the fault', async () => {
+    answerWith(api, '/docs', () => Promise.reject(new Error('the secret inside')))
+    const { message, text, headers } = await fault(500, '/docs')
+    const requestId = headers.get('X-Request-Id') ?? 'none'
+    expect(message).toContain(requestId)
+    expect(text).not.toContain('secret')
+    const line = api.messages().find((entry) => entry['request_id'] === requestId && 'err' in entry)
     expect(JSON.stringify(line)).toMatch(/secret[^]*errors\.test\.ts/)
   })
 
-  it('that is an ApiError is passed on unchanged', async () => {
-    expect((await fault(502, '/refuses', {}, faulty.origin)).message).toBe('Message: 😀')
-  })
-
   it('after half a reply breaks the connection', async () => {
-    const response = fetch(`${faulty.origin}/breaks-off`).then((reply) => reply.text())
+    answerWith(api, '/docs', (_request, reply) => {
+      reply.write('half')
+      throw new Error('secret')
+    })
+    const response = fetch(`${api.origin}/docs`).then((reply) => reply.text())
     await expect(response).rejects.toThrow()
   })
 })
 
-describe('a request that cannot be served', () => {
-  it.each(['/index.html', '/api/v1', '/api/v2/status', '/nope', '//', '/api/v1/datasets'])(
-    '404 of %s',
+describe('an unknown path', () => {
+  it.each(['/index.html', '/api/v1', '/api/v2/status', '//', '/api/v1/datasets', `/${'a'.repeat(99)}`])(
+    '%s is 404',
     async (path) => {
-      expect((await fault(404, path)).message).toContain(`No such path: ${path}; /docs`)
+      expect((await fault(404, path)).message).toBe(`No such path: ${path}; /docs lists all paths`)
     },
   )
 
-  it.each([
-    ['/' + 'a'.repeat(99), ''],
-    ['/' + 'a'.repeat(100), '…'],
-    ['/' + 'a'.repeat(99) + 'bbb', '…'],
-  ])('404 of %s, with at most a hundred characters of it', async (path, end) => {
-    expect((await fault(404, path)).message).toBe(
-      `No such path: ${path.slice(0, 100)}${end}; /docs lists all paths`,
-    )
+  it('is shown with at most a hundred characters', async () => {
+    const { message } = await fault(404, `/${'a'.repeat(100)}`)
+    expect(message).toBe(`No such path: /${'a'.repeat(99)}…; /docs lists all paths`)
   })
 
-  it.each(['/apps/%E0%A4%A', '/%'])('400 for %s, which is not encoded correctly', async (path) => {
+  it.each(['/apps/%E0%A4%A', '/%'])('%s, which is not encoded correctly, is 400', async (path) => {
     await fault(400, path)
   })
 })
@@ -221,139 +160,139 @@ describe('a body', () => {
     expect((await fault(status, CHAT, { ...init, method: 'POST', headers })).message).toContain(part)
   })
 
-  /** A request with the head of a body, on a service that gives its rest little time. */
+  /** The replies to a request with the head of a body, on a service that gives its rest little time. */
   async function begin(rest: string, path = CHAT): Promise<string> {
     const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await impatient.makeKey()}\r\n`
     return await sendRaw(impatient.origin, `${head}Content-Type: application/json\r\n${rest}`)
   }
+  const LATE = 'Content-Length: 50\r\n\r\n{'
+  const TOLD = 'Content-Length: 7\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n'
 
   it.each([
-    ['its length', 'Content-Length: 400000000\r\n\r\n'],
-    ['its length, without the word to go on', 'Content-Length: 400000000\r\nExpect: 100-continue\r\n\r\n'],
-    ['its bytes', `Transfer-Encoding: chunked\r\n\r\n2100000\r\n${'x'.repeat(0x2100000)}\r\n`],
-  ])('that is too large by %s is 413 before its end', async (_what, rest) => {
-    const answer = await begin(rest)
-    expect(answer).toMatch(/^HTTP\/1\.1 413 [^]*at most 33554432 bytes/)
-    expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1)
-  })
-
-  it('with Expect: 100-continue is asked for where it is read, and not elsewhere', async () => {
-    const expected = 'Content-Length: 7\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n'
-    expect(await begin(`${expected}{"a":1}`)).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /)
-    expect(await begin(expected, '/nope')).toMatch(/^HTTP\/1\.1 404 (?![^]*100 Continue)/)
-  })
-
-  it('that does not arrive is 408, or nothing if its request was answered', async () => {
-    const answer = await begin('Content-Length: 50\r\n\r\n{')
-    expect(answer).toMatch(/^HTTP\/1\.1 408 [^]*"code":408/)
-    expect((await begin('Content-Length: 50\r\n\r\n{', '/nope')).match(/HTTP\/1\.1 \d+/g)).toEqual([
-      'HTTP/1.1 404',
-    ])
+    ['too large by its length, is refused before its end', 'Content-Length: 400000000\r\n\r\n', '413'],
+    ['too large, is not asked for', 'Content-Length: 400000000\r\nExpect: 100-continue\r\n\r\n', '413'],
+    [
+      'too large by its bytes, is refused before its end',
+      `Transfer-Encoding: chunked\r\n\r\n2100000\r\n${'x'.repeat(0x2100000)}\r\n`,
+      '413',
+    ],
+    ['expected, is asked for where it is read', `${TOLD}{"a":1}`, '100 400'],
+    ['expected, is not asked for elsewhere', TOLD, '404', '/nope'],
+    ['that does not arrive, is 408', LATE, '408'],
+    ['that does not arrive, is no second reply to an answered request', LATE, '404', '/nope'],
+  ])('%s', async (_what, rest, statuses, path = CHAT) => {
+    expect((await begin(rest, path)).match(/(?<=HTTP\/1\.1 )\d+/g)?.join(' ')).toBe(statuses)
   })
 })
 
-it.each([
-  ['http://example.org/healthz', 200],
-  ['HTTP://example.org/healthz', 200],
-  ['http://example.org/nope?x=1', 404],
-  ['http://[::1/healthz', 200],
-  ['http://a:b/nope', 404],
-  ['x://y?z', 503],
-  ['x://y?z=/healthz', 400],
-  ['*', 404],
-])(
-  'the address %s, which does not begin with its path, is answered by the application',
-  async (target, status) => {
-    const request = `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
-    const [head = '', body = ''] = (await sendRaw(api.origin, request)).split('\r\n\r\n')
-    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nX-Request-Id: `))
-    if (status !== 200) expect(envelopeSchema.parse(JSON.parse(body)).error.code).toBe(status)
-  },
-)
-
-describe('a fault on the socket', () => {
+describe('raw bytes', () => {
+  const target = (address: string) => `GET ${address} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
   const healthz = (lines: string) => `GET /healthz HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`
 
   it.each([
-    ['not HTTP', 'hello\r\n\r\n'],
-    ['an unknown method', 'BREW /status HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a header without colon', 'GET / HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n'],
-    ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
-    ['a tunnel', 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['no Host', healthz('')],
-    ['two Host lines', healthz('Host: x\r\nHost: x\r\n')],
-    ['a Host with a path', healthz('Host: x/y\r\n')],
-    ['a Host with a user', healthz('Host: a@x\r\n')],
-    ['two names in one Host', healthz('Host: x, y z\r\n')],
-    ['an empty Host', healthz('Host:\r\n')],
-    ['a port that is none', healthz('Host: x:y\r\n')],
-  ])('400 of %s', async (_what, text) => {
-    await rawFault(400, text)
+    // Addresses that do not begin with their path are answered by the application.
+    [200, target('http://example.org/healthz')],
+    [200, target('HTTP://example.org/healthz')],
+    [404, target('http://example.org/nope?x=1')],
+    [200, target('http://[::1/healthz')],
+    [404, target('http://a:b/nope')],
+    [503, target('x://y?z')],
+    [400, target('x://y?z=/healthz')],
+    [404, target('*')],
+    [400, 'hello\r\n\r\n'],
+    [400, 'BREW /status HTTP/1.1\r\nHost: x\r\n\r\n'],
+    [400, 'GET / HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n'],
+    [400, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
+    [400, 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    [400, healthz('')],
+    [400, healthz('Host: x\r\nHost: x\r\n')],
+    [400, healthz('Host: x/y\r\n')],
+    [400, healthz('Host: a@x\r\n')],
+    [400, healthz('Host: x, y z\r\n')],
+    [400, healthz('Host:\r\n')],
+    [400, healthz('Host: x:y\r\n')],
+    // An upgrade or an unknown expectation is ignored.
+    [200, healthz('Host: x\r\nExpect: miracles\r\n')],
+    [200, healthz('Host: x\r\nUpgrade: h2c\r\n')],
+    [200, healthz('Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n')],
+    [431, `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
+    [431, `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
+  ])('get one reply, %i: %.90j', async (status, text) => {
+    expect((await raw(text)).statuses).toEqual([status])
   })
 
-  it('431 for headers that are too large, 408 for those that do not arrive', async () => {
-    await rawFault(431, `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`)
-    await rawFault(431, `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`)
-    await rawFault(408, 'GET / HTTP/1.1\r\nHost: x\r\n', impatient)
+  it('that do not arrive are 408, and a refusal is logged', async () => {
+    expect((await raw('GET / HTTP/1.1\r\nHost: x\r\n', impatient)).statuses).toEqual([408])
+    await until(() =>
+      impatient.messages().some(({ msg, status }) => msg === 'request refused' && status === 408),
+    )
   })
 
-  it.each(['Expect: miracles', 'Upgrade: h2c', 'Connection: Upgrade\r\nUpgrade: websocket'])(
-    'is not the upgrade "%s", which is ignored',
-    async (header) => {
-      expect(await rawStatuses(healthz(`Host: x\r\n${header}\r\n`))).toEqual(['200'])
-    },
-  )
-
-  it('is logged', async () => {
-    const isRefusal = (line: Record<string, unknown>) =>
-      line['msg'] === 'request refused' && line['status'] === 400
-    await rawFault(400, 'hello\r\n\r\n')
-    await until(() => api.messages().some(isRefusal))
+  it('with different Authorization headers are 401, a repeated one is taken', async () => {
+    const manager = await api.makeKey('management')
+    const ask = (...keys: string[]) => {
+      const lines = keys.map((each) => `Authorization: Bearer ${each}\r\n`).join('')
+      return raw(`GET /api/v1/scim/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines}\r\n`)
+    }
+    expect((await ask(manager, key)).body).toContain('several Authorization headers')
+    expect((await ask(manager, manager)).statuses).toEqual([200])
   })
 })
 
 describe('a page of another origin', () => {
   it.each([
-    '/api/v1/status',
-    '/api/v1/status/',
-    '/api/v1/datasets/app-rankings',
-    '/api/v1/%',
-    CHAT,
-    `/api/v1/status?${'x'.repeat(20_000)}`,
-  ])('reads any reply of %.40s, with the reason', async (path) => {
-    const { headers } = await fetch(`${api.origin}${path}`)
-    expect(headers.get('Access-Control-Allow-Origin')).toBe('*')
-    expect(headers.get('Access-Control-Expose-Headers')).toContain('*')
+    ['/api/v1/status', '*'],
+    ['/api/v1/status/', '*'],
+    ['/api/v1/datasets/app-rankings', '*'],
+    ['/api/v1/%', '*'],
+    [CHAT, '*'],
+    [`/api/v1/status?${'x'.repeat(20_000)}`, '*'],
+    ['/metrics', null],
+    ['/healthz', null],
+    ['/nope', null],
+  ])('reads the reply of %.40s only below the API, with security headers: %j', async (path, allowed) => {
+    const { headers, status } = await fetch(`${api.origin}${path}`)
+    expect(headers.get('Access-Control-Allow-Origin')).toBe(allowed)
+    if (allowed !== null) expect(headers.get('Access-Control-Expose-Headers')).toContain('*')
+    if (status === 431) return
+    expect(headers.get('X-Content-Type-Options')).toBe('nosniff')
+    expect(headers.get('Content-Security-Policy')).toContain("default-src 'none'")
+    expect([headers.get('X-Powered-By'), headers.get('Strict-Transport-Security')]).toEqual([null, null])
   })
 
   it('may send a key to an unknown path of the API, to read the 404', async () => {
-    const ask = (path: string) =>
-      fetch(`${api.origin}${path}`, {
-        method: 'OPTIONS',
-        headers: {
-          'Access-Control-Request-Method': 'GET',
-          'Access-Control-Request-Headers': 'authorization',
-        },
-      })
+    const asking = {
+      'Access-Control-Request-Method': 'GET',
+      'Access-Control-Request-Headers': 'authorization',
+    }
+    const ask = (path: string) => fetch(`${api.origin}${path}`, { method: 'OPTIONS', headers: asking })
     const preflight = await ask('/api/v1/datasets/app-rankings/')
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('Access-Control-Allow-Headers')).toContain('Authorization')
     expect((await ask('/nope')).status).toBe(404)
   })
-
-  it.each(['/metrics', '/healthz', '/nope'])('reads nothing of %s, outside the API', async (path) => {
-    const { headers } = await fetch(`${api.origin}${path}`)
-    expect(headers.get('Access-Control-Allow-Origin')).toBeNull()
-  })
 })
 
-it.each(['/healthz', '/nope'])(
-  '%s has security headers, and nothing names the server software',
-  async (path) => {
-    const { headers } = await fetch(`${api.origin}${path}`)
-    expect(headers.get('X-Content-Type-Options')).toBe('nosniff')
-    expect(headers.get('Content-Security-Policy')).toContain("default-src 'none'")
-    expect(headers.get('X-Powered-By')).toBeNull()
-    expect(headers.get('Strict-Transport-Security')).toBeNull()
-  },
-)
+it('the log has caller, request and outcome of each request under its own id, but not those to /healthz', async () => {
+  await fetch(`${api.origin}/healthz`)
+  const init = { headers: { 'X-Request-Id': 'mine' } }
+  const replies = [1, 2].map(() => api.get('/datasets/app-rankings?limit=5', key, init))
+  const ids = (await Promise.all(replies)).map((reply) => reply.headers.get('X-Request-Id') ?? '')
+  expect(new Set([...ids, 'mine']).size).toBe(3)
+  const requests = () => api.messages().filter(({ msg }) => msg === 'request')
+  for (const id of ids)
+    expect(await until(() => requests().find((line) => line['request_id'] === id))).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      msg: 'request',
+      request_id: id,
+      method: 'GET',
+      path: '/api/v1/datasets/app-rankings',
+      status: 503,
+      ms: expect.any(Number),
+      account_id: expect.stringMatching(/^[\da-f-]{36}$/),
+      key_id: expect.stringMatching(/^[\da-f-]{36}$/),
+    })
+  // Balancers poll it all the time.
+  expect(requests().map(({ path, status }) => [path, status])).not.toContainEqual(['/healthz', 200])
+})

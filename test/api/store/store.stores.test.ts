@@ -1,4 +1,7 @@
 /** CONTRACT 4.5, 5 and 10: what the service stores, in either database. */
+import { readlinkSync } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
@@ -164,6 +167,20 @@ stores.describeOnce('A store in an SQLite file', () => {
     await pause()
     await Promise.all([end(), adding])
     expect(await counter.value()).toBe(8)
+  })
+
+  it('has a transaction on the disk before it is done; single statements, which count requests, are not synced', async () => {
+    await using counter = await openCounter(await fresh())
+    await using probe = await open(import.meta.filename)
+    const synced: unknown[] = []
+    const handles: FileHandle = Object.getPrototypeOf(probe)
+    vi.spyOn(handles, 'sync').mockImplementation(async function (this: FileHandle) {
+      synced.push([basename(readlinkSync(`/proc/self/fd/${this.fd}`)), await counter.value()])
+    })
+    await counter.store.query('UPDATE counter SET n = 1')
+    expect(synced).toEqual([])
+    await counter.store.transaction((queries) => queries.query('UPDATE counter SET n = 2'))
+    expect(synced).toEqual([['service.sqlite-wal', 2]])
   })
 
   it('finishes pending queries before it is closed', async () => {

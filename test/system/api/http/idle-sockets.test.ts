@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, expect, it } from 'vitest'
-import { makeKey } from '../../../support/api.ts'
+import { makeKey, said, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { startProcess } from '../../../support/processes.ts'
@@ -17,11 +17,7 @@ it('a run that publishes while all connections are taken is served, and the serv
   const command = 'ulimit -n 256 && exec node_modules/.bin/node api/server.ts'
   const environment = { DATA_DIR: dataDir, PORT: '0' }
   const server = startProcess('bash', ['-c', command], { environment })
-  let origin: string | undefined
-  while (origin === undefined) {
-    await Promise.race([once(server.child.stderr, 'data'), server.ended])
-    origin = /"origin":"([^"]+)"/.exec(server.output.stderr)?.[1]
-  }
+  const [, origin = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
   const { hostname, port } = new URL(origin)
   const request = { headers: { Authorization: `Bearer ${key}` } }
   const rankings = `${origin}/api/v1/datasets/app-rankings`
@@ -35,16 +31,9 @@ it('a run that publishes while all connections are taken is served, and the serv
     await once(socket, 'connect')
   }
   await publishSnapshot(dataDir, { ...oneApp(), asOf: new Date('2027-01-01T02:00:00Z') })
-  while (!server.output.stderr.includes('20270101T020000Z')) {
-    await Promise.race([once(server.child.stderr, 'data'), server.ended])
-    expect(server.child.exitCode).toBeNull()
-    expect(server.child.signalCode).toBeNull()
-  }
+  await said(server, 'stderr', /20270101T020000Z/)
   for (const socket of sockets) socket.destroy()
-  for (;;) {
-    const response = await fetch(rankings, request).catch(() => undefined)
-    if (response?.status === 200) break
-  }
+  await until(async () => (await fetch(rankings, request).catch(() => undefined))?.status === 200)
   server.child.kill('SIGTERM')
   expect(await server.ended).toMatchObject({ code: 0 })
 })
