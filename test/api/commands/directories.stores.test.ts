@@ -3,11 +3,12 @@ import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
 import { requestJob } from '../../../api/scim/job-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
-import { directories as runDirectories } from '../../../api/commands/directories.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
+import type { Store } from '../../../api/store/store.ts'
 import { startProgram } from '../../support/api.ts'
 import {
   DIRECTORY_TOKEN,
@@ -40,6 +41,16 @@ const A = '--url https://a.example'
 
 const sync = (settings: StoreSettings, more = '') => directories(settings, `sync --account acme ${more}`)
 
+/** Looks into the store of these settings. */
+async function inStore<Result>(settings: StoreSettings, look: (store: Store) => Promise<Result>) {
+  const store = await openStore(settings, new Date())
+  const result = await look(store)
+  await store.close()
+  return result
+}
+const rowsOf = (settings: StoreSettings, table: string) =>
+  inStore(settings, async (store) => (await store.query(`SELECT 1 AS x FROM ${table}`)).length)
+
 stores.describeOnce('directories, wrongly used', () => {
   it.each([
     ['set', '--account NAME'],
@@ -60,6 +71,8 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${A} --client-id x`, '--token-url URL'],
     [`${SET} ${A} --token-url https://a.example/token`, '--client-id ID'],
     [`${SET} ${TOKEN} --token-url https://a.example/token`, 'either --token-env'],
+    ['connect', 'expected set, list, remove, test, sync'],
+    ['', 'set --account NAME'],
   ])('names the remedy on %s before it opens anything', async (line, remedy) => {
     const DATA_DIR = join(folders.make(), 'none')
     const run = await directories({ DATA_DIR }, line)
@@ -67,11 +80,6 @@ stores.describeOnce('directories, wrongly used', () => {
     expect(run.stderr).toContain(remedy)
     expect(existsSync(DATA_DIR)).toBe(false)
   })
-})
-
-stores.describeOnce('directories set --token-env', () => {
-  const set = async (name: string) =>
-    (await directories({ DATA_DIR: folders.make() }, `${SET} ${A} --token-env ${name}`)).stderr
 
   it.each([
     'abcdef0123456789abcdef0123456789',
@@ -79,260 +87,213 @@ stores.describeOnce('directories set --token-env', () => {
     'sk_live_4eC39HqLyjWDarjtT1zdp7dc',
     'AbCdEfGhIjKlMnOpQrStUvWxYz',
     'secret-token.x',
-  ])('rejects %s, which looks like a token, and does not repeat it', async (token) => {
-    const message = await set(token)
-    expect(message).toContain('ACME_SCIM_TOKEN')
-    expect(message).not.toContain(token)
+  ])('does not repeat %s, which looks like a token and no variable', async (token) => {
+    const { stderr } = await directories({ DATA_DIR: folders.make() }, `${SET} ${A} --token-env ${token}`)
+    expect(stderr).toContain('ACME_SCIM_TOKEN')
+    expect(stderr).not.toContain(token)
   })
 
-  it.each(['ACME_SCIM_TOKEN', 'T1', 'OKTA_PRODUCTION_DIRECTORY_TOKEN', 'scim_token', 'acmeScimToken'])(
-    'takes %s',
-    async (name) => {
-      expect(await set(name)).toContain('There is no account')
-    },
-  )
+  it.each([
+    `${SET} ${A} --token-env T1`,
+    `${SET} ${A} --token-env OKTA_PRODUCTION_DIRECTORY_TOKEN`,
+    `${SET} ${A} --token-env acmeScimToken`,
+    `${SET} ${A} --token-url https://a.example/token --client-id x --client-secret-env scim_secret`,
+  ])('takes %s', async (line) => {
+    expect((await directories({ DATA_DIR: folders.make() }, line)).stderr).toContain('There is no account')
+  })
 })
 
 describe.each(stores.kinds)('on $name', ({ fresh }) => {
   /** The settings of a store with the account "acme". */
   async function withAccount(): Promise<StoreSettings> {
     const settings = await fresh()
-    const store = await openStore(settings, new Date())
-    await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
-    await store.close()
+    await inStore(settings, (store) =>
+      createKey(store, { account: 'acme', kind: 'management', now: new Date() }),
+    )
     return settings
   }
 
   /** The settings of a store with account "acme" connected to the directory. */
-  async function connected(url: string, more = ''): Promise<StoreSettings> {
+  async function connected(url: string, more = TOKEN): Promise<StoreSettings> {
     const settings = await withAccount()
-    const run = await directories(settings, `${SET} --url ${url} ${TOKEN} ${more}`)
-    expect(run.stderr).toContain('Connected account "acme"')
+    const run = await directories(settings, `${SET} --url ${url} ${more}`)
+    expect(run).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringContaining('Connected account "acme"'),
+    })
     return settings
   }
 
-  describe('directories set', () => {
-    it('connects an account, and list shows it without the token', async () => {
-      const settings = await withAccount()
-      const url = 'https://scim.example.com/v2'
-      const options = `${TOKEN} --members per_group --schedule "0 * * * *"`
-      const run = await directories(settings, `set --account acme --url ${url} ${options}`)
-      expect(run).toMatchObject({ code: 0, stdout: '' })
-      const list = await directories(settings, 'list')
-      expect(list.stdout).toMatch(
-        /^account\turl\t.*\nacme\thttps:\/\/scim\.example\.com\/v2\tenv:DIRECTORY_TOKEN\tper_group\t0 \* \* \* \*\t\d{4}-[^\t]+Z\t\t\t\n$/,
-      )
-      expect(list.stdout + run.stderr).not.toContain(DIRECTORY_TOKEN)
-    })
-
-    it('changes the given options of a connection, and keeps the rest', async () => {
-      const more = '--schedule "0 * * * *" --members off --gate-groups 9'
-      const settings = await connected('http://127.0.0.1:1/a', more)
-      const found = async () => {
-        const store = await openStore(settings, new Date())
-        const connection = await findConnectionByName(store, 'acme')
-        await store.close()
-        return connection
-      }
-      const before = await found()
-      const run = await directories(settings, 'set --account acme --url http://127.0.0.1:2/b')
-      expect(run.stderr).toContain('Deletion gate: 9 groups, 50 members, 20 %.')
-      expect(await found()).toEqual({
-        ...before,
-        url: 'http://127.0.0.1:2/b',
-        updated_at: expect.any(String),
-      })
-
-      const others = '--schedule off --no-allow-loopback --gate-percent 50 --url https://b.example'
-      await directories(settings, `set --account acme ${others}`)
-      expect(await found()).toMatchObject({
-        url: 'https://b.example/',
-        token_source: before?.token_source,
-        members: 'off',
-        schedule: null,
-        next_sync_at: null,
-        gate_groups: 9,
-        gate_percent: 50,
-        allow_loopback: 0,
-        allow_private: 0,
-      })
-    })
-
-    it('warns if groups of another server are stored, whose ids may be the same', async () => {
-      await using directory = await startDirectory(groupsNamed('1'))
-      const settings = await connected(directory.url)
-      const set = async (url: string) => (await directories(settings, `${SET} --url ${url}`)).stderr
-      expect(await set('https://a.example')).not.toContain('Warning')
-      await directories(settings, `${SET} --url ${directory.url}`)
-      await sync(settings)
-      expect(await set(`${directory.url}/other`)).not.toContain('Warning')
-      expect(await set('https://a.example')).toContain('1 groups of the former one are stored')
-    })
+  it('set connects an account, and list shows it without the token', async () => {
+    const options = `${TOKEN} --members per_group --schedule "0 * * * *"`
+    const list = await directories(await connected('https://scim.example.com/v2', options), 'list')
+    expect(list.stdout).toMatch(
+      /^account\turl\t.*\nacme\thttps:\/\/scim\.example\.com\/v2\tenv:DIRECTORY_TOKEN\tper_group\t0 \* \* \* \*\t\d{4}-[^\t]+Z\t\t\t\n$/,
+    )
+    expect(list.stdout).not.toContain(DIRECTORY_TOKEN)
   })
 
-  describe('directories, wrongly used', () => {
-    it.each([
-      [`${SET} ${TOKEN}`, '--url https://'],
-      [`${SET} ${A}`, '--token-env VARIABLE, --token-file'],
-      ['erase --account nobody', 'keys -- list'],
-      [`set --account nobody ${TOKEN} ${A}`, 'keys -- create'],
-      ['remove --account acme', 'set creates one'],
-      ['test --account acme', 'set creates one'],
-      ['sync --account acme', 'set creates one'],
-      ['connect', 'expected set, list, remove, test, sync'],
-      ['', 'set --account NAME'],
-    ])('exits with 2 and the remedy for %s', async (line, remedy) => {
-      const run = await directories(await withAccount(), line)
-      expect(run).toMatchObject({ code: 2, stdout: '' })
-      expect(run.stderr).toContain(remedy)
-      expect(run.stderr).not.toContain('    at ')
-    })
+  it('set changes the given options of a connection, and keeps the rest', async () => {
+    const more = `${TOKEN} --schedule "0 * * * *" --members off --gate-groups 9`
+    const settings = await connected('http://127.0.0.1:1/a', more)
+    const found = () => inStore(settings, (store) => findConnectionByName(store, 'acme'))
+    const before = await found()
+    const url = 'http://127.0.0.1:2/b'
+    const run = await directories(settings, `set --account acme --url ${url}`)
+    expect(run.stderr).toContain('Deletion gate: 9 groups, 50 members, 20 %.')
+    expect(await found()).toEqual({ ...before, url, updated_at: expect.any(String) })
+
+    const others = '--schedule off --no-allow-loopback --gate-percent 50 --url https://b.example'
+    await directories(settings, `set --account acme ${others}`)
+    const schedule = { schedule: null, next_sync_at: null }
+    const changed = { ...schedule, url: 'https://b.example/', gate_percent: 50, allow_loopback: 0 }
+    expect(await found()).toEqual({ ...before, ...changed, updated_at: expect.any(String) })
   })
 
-  describe('directories sync', () => {
-    it('syncs and prints the job', async () => {
-      await using directory = await startDirectory(groupsNamed('1', '2'))
-      const settings = await connected(directory.url)
-      const run = await sync(settings)
-      expect(run.code).toBe(0)
-      expect(jobSchema.parse(JSON.parse(run.stdout))).toMatchObject({ status: 'succeeded', synced_groups: 2 })
-      expect(run.stderr).not.toContain(DIRECTORY_TOKEN)
-      expect((await directories(settings, 'list')).stdout).toMatch(/\tsucceeded\t\d{4}-[^\t]+Z\t\n$/)
-    })
-
-    it('takes the token from a private file', async () => {
-      await using directory = await startDirectory(groupsNamed('1'))
-      const file = join(folders.make(), 'token')
-      writeFileSync(file, `${DIRECTORY_TOKEN}\n`)
-      chmodSync(file, 0o600)
-      const settings = await withAccount()
-      await directories(settings, `${SET} --url ${directory.url} --token-file ${file}`)
-      expect((await sync(settings)).code).toBe(0)
-
-      chmodSync(file, 0o640)
-      const args = ['sync', '--account', 'acme']
-      const run = await startProgram('commands/directories.ts', args, asEnvironment(settings)).ended
-      expect(run.code).toBe(1)
-      expect(run.stderr).toContain('chmod 0600')
-      expect(JSON.parse(run.stdout)).toMatchObject({ error_message: FAILURES.token_unavailable })
-    })
-
-    it('exits with 1 and the sentence of the failure, which list shows too', async () => {
-      await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
-      const settings = await connected(directory.url)
-      const sentence = FAILURES.directory_unauthorized
-      const run = await sync(settings)
-      expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) })
-      expect(JSON.parse(run.stdout)).toMatchObject({ status: 'failed' })
-      expect((await directories(settings, 'list')).stdout).toContain(`Z\t${sentence}\n`)
-    })
-
-    it('--dry-run prints what would change, with warnings, and writes nothing', async () => {
-      await using directory = await startDirectory(groupsNamed('1', '2', '3'))
-      const settings = await connected(directory.url)
-      await sync(settings)
-      directory.groups.splice(0, 3, { id: '1', displayName: 'New\tname' })
-      const members = [{ value: 'new' }, { value: '' }]
-      directory.groups.push({ id: '3', displayName: 'Group 3', members }, ...groupsNamed('4'))
-      for (let times = 0; times < 2; times += 1) {
-        const run = await sync(settings, '--dry-run')
-        expect(run.code).toBe(0)
-        expect(run.stdout).toBe(
-          'groups added: 1\n  Group 4\ngroups renamed: 1\n  Group 1 -> New name\ngroups deleted: 1\n  Group 2\n' +
-            'members joined: 2\n  Group 3: new\n  Group 4: user-of-4\n' +
-            'members left: 2\n  New name: user-of-1\n  Group 3: user-of-3\n' +
-            'warning: 1 group with members that have no usable id: these are left out (the first: "3")\n',
-        )
-      }
-      expect(await rowsOf(settings, 'scim_sync_jobs')).toBe(1)
-    })
-
-    it("removes as much as the connection's gate allows, and all with --allow-deletions", async () => {
-      await using directory = await startDirectory(manyGroups(20))
-      const settings = await connected(directory.url, '--gate-groups 3')
-      const job = async (more?: string): Promise<unknown> => JSON.parse((await sync(settings, more)).stdout)
-      await sync(settings)
-      directory.groups.splice(0, 5)
-      expect((await sync(settings)).stderr).toContain(FAILURES.deletion_threshold_exceeded)
-      await directories(settings, 'set --account acme --gate-percent 25')
-      expect(await job()).toMatchObject({ deleted_groups: 5 })
-
-      directory.groups.splice(0, 10)
-      const dry = await sync(settings, '--dry-run')
-      expect(dry.stdout).toContain('groups deleted: 10\n  Group ')
-      expect(dry.stderr).toContain(FAILURES.deletion_threshold_exceeded)
-      expect((await sync(settings)).code).toBe(1)
-      expect(await job('--allow-deletions')).toMatchObject({ synced_groups: 5, deleted_groups: 10 })
-      directory.groups.length = 0
-      expect((await sync(settings)).stderr).toContain(FAILURES.directory_empty)
-      expect(await job('--allow-deletions')).toMatchObject({ synced_groups: 0, deleted_groups: 5 })
-    })
-  })
-
-  describe('directories test', () => {
-    it.each([
-      ['inline', 'groups: 120\nwith members: 120\nmemberships: 120\n'],
-      ['off', 'groups: 120\nwith members: 0\nmemberships: 0\n'],
-    ])('counts what a sync would read, members %s', async (members, output) => {
-      await using directory = await startDirectory(manyGroups(120))
-      const settings = await connected(directory.url, `--members ${members}`)
-      const run = await directories(settings, 'test --account acme')
-      expect(run).toMatchObject({ code: 0, stdout: output, stderr: '' })
-      expect(await rowsOf(settings, 'scim_groups')).toBe(0)
-    })
-
-    it('exits with 1 and the reason', async () => {
-      await using directory = await startDirectory([], { quirk: () => ({ status: 404, body: {} }) })
-      const run = await directories(await connected(directory.url), 'test --account acme')
-      expect(run).toMatchObject({ code: 1, stdout: '' })
-      expect(run.stderr).toContain('status 404')
-    })
-  })
-
-  async function rowsOf(settings: StoreSettings, table: string) {
-    const store = await openStore(settings, new Date())
-    const { length } = await store.query(`SELECT 1 AS x FROM ${table}`)
-    await store.close()
-    return length
-  }
-
-  it('directories remove removes the connection and keeps the groups', async () => {
+  it('set warns if groups of another server are stored, whose ids may be the same', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const settings = await connected(directory.url)
+    const set = async (url: string) => (await directories(settings, `${SET} --url ${url}`)).stderr
+    expect(await set('https://a.example')).not.toContain('Warning')
+    await set(directory.url)
+    await sync(settings)
+    expect(await set(`${directory.url}/other`)).not.toContain('Warning')
+    expect(await set('https://a.example')).toContain('1 groups of the former one are stored')
+  })
+
+  it.each([
+    [`${SET} ${TOKEN}`, '--url https://'],
+    [`${SET} ${A}`, '--token-env VARIABLE, --token-file'],
+    ['erase --account nobody', 'keys -- list'],
+    [`set --account nobody ${TOKEN} ${A}`, 'keys -- create'],
+    ['remove --account acme', 'set creates one'],
+    ['test --account acme', 'set creates one'],
+    ['sync --account acme', 'set creates one'],
+  ])('exits with 2 and the remedy for %s', async (line, remedy) => {
+    const run = await directories(await withAccount(), line)
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toContain(remedy)
+    expect(run.stderr).not.toContain('    at ')
+  })
+
+  it('sync syncs and prints the job', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2'))
+    const settings = await connected(directory.url)
+    const run = await sync(settings)
+    expect(run.code).toBe(0)
+    expect(jobSchema.parse(JSON.parse(run.stdout))).toMatchObject({ status: 'succeeded', synced_groups: 2 })
+    expect(run.stderr).not.toContain(DIRECTORY_TOKEN)
+    expect((await directories(settings, 'list')).stdout).toMatch(/\tsucceeded\t\d{4}-[^\t]+Z\t\n$/)
+  })
+
+  it('sync takes the token from a private file', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    const file = join(folders.make(), 'token')
+    writeFileSync(file, `${DIRECTORY_TOKEN}\n`)
+    chmodSync(file, 0o600)
+    const settings = await connected(directory.url, `--token-file ${file}`)
+    expect((await sync(settings)).code).toBe(0)
+
+    chmodSync(file, 0o640)
+    const args = ['sync', '--account', 'acme']
+    const run = await startProgram('commands/directories.ts', args, asEnvironment(settings)).ended
+    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining('chmod 0600') })
+    expect(JSON.parse(run.stdout)).toMatchObject({ error_message: FAILURES.token_unavailable })
+  })
+
+  it('sync exits with 1 and the sentence of the failure, which list shows too', async () => {
+    await using directory = await startDirectory([], { quirk: () => ({ status: 401, body: {} }) })
+    const settings = await connected(directory.url)
+    const sentence = FAILURES.directory_unauthorized
+    const run = await sync(settings)
+    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) })
+    expect(JSON.parse(run.stdout)).toMatchObject({ status: 'failed' })
+    expect((await directories(settings, 'list')).stdout).toContain(`Z\t${sentence}\n`)
+  })
+
+  it('sync --dry-run prints what would change, with warnings, and writes nothing', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2', '3'))
+    const settings = await connected(directory.url)
+    await sync(settings)
+    const members = [{ value: 'new' }, { value: '' }]
+    const three = { id: '3', displayName: 'Group 3', members }
+    directory.groups.splice(0, 3, { id: '1', displayName: 'New\tname' }, three, ...groupsNamed('4'))
+    for (let times = 0; times < 2; times += 1) {
+      const run = await sync(settings, '--dry-run')
+      expect(run.code).toBe(0)
+      expect(run.stdout).toBe(
+        'groups added: 1\n  Group 4\ngroups renamed: 1\n  Group 1 -> New name\ngroups deleted: 1\n  Group 2\n' +
+          'members joined: 2\n  Group 3: new\n  Group 4: user-of-4\n' +
+          'members left: 2\n  New name: user-of-1\n  Group 3: user-of-3\n' +
+          'warning: 1 group with members that have no usable id: these are left out (the first: "3")\n',
+      )
+    }
+    expect(await rowsOf(settings, 'scim_sync_jobs')).toBe(1)
+  })
+
+  it("sync removes as much as the connection's gate allows, and all with --allow-deletions", async () => {
+    await using directory = await startDirectory(manyGroups(20))
+    const settings = await connected(directory.url, `${TOKEN} --gate-groups 3`)
+    const job = async (more?: string): Promise<unknown> => JSON.parse((await sync(settings, more)).stdout)
+    await sync(settings)
+    directory.groups.splice(0, 5)
+    expect((await sync(settings)).stderr).toContain(FAILURES.deletion_threshold_exceeded)
+    await directories(settings, 'set --account acme --gate-percent 25')
+    expect(await job()).toMatchObject({ deleted_groups: 5 })
+
+    directory.groups.splice(0, 10)
+    const dry = await sync(settings, '--dry-run')
+    expect(dry.stdout).toContain('groups deleted: 10\n  Group ')
+    expect(dry.stderr).toContain(FAILURES.deletion_threshold_exceeded)
+    expect(await job('--allow-deletions')).toMatchObject({ synced_groups: 5, deleted_groups: 10 })
+    directory.groups.length = 0
+    expect((await sync(settings)).stderr).toContain(FAILURES.directory_empty)
+    expect(await job('--allow-deletions')).toMatchObject({ synced_groups: 0, deleted_groups: 5 })
+  })
+
+  it.each([
+    ['inline', 'groups: 120\nwith members: 120\nmemberships: 120\n'],
+    ['off', 'groups: 120\nwith members: 0\nmemberships: 0\n'],
+  ])('test counts what a sync would read, members %s', async (members, output) => {
+    await using directory = await startDirectory(manyGroups(120))
+    const settings = await connected(directory.url, `${TOKEN} --members ${members}`)
+    const run = await directories(settings, 'test --account acme')
+    expect(run).toMatchObject({ code: 0, stdout: output, stderr: '' })
+    expect(await rowsOf(settings, 'scim_groups')).toBe(0)
+  })
+
+  it('test exits with 1 and the reason', async () => {
+    await using directory = await startDirectory([], { quirk: () => ({ status: 404, body: {} }) })
+    const run = await directories(await connected(directory.url), 'test --account acme')
+    expect(run).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('status 404') })
+  })
+
+  it('remove removes the connection and keeps the groups; erase erases all groups, deleted ones included', async () => {
+    await using directory = await startDirectory(groupsNamed('1', '2', '3'))
+    const settings = await connected(directory.url)
+    const counts = async () => [await rowsOf(settings, 'scim_groups'), await rowsOf(settings, 'scim_members')]
+    await sync(settings)
+    directory.groups.splice(0, 1)
     await sync(settings)
     expect((await directories(settings, 'remove --account acme')).code).toBe(0)
     expect((await directories(settings, 'list')).stdout).toMatch(/^account\t[^\n]+\n$/)
-    expect(await rowsOf(settings, 'scim_groups WHERE deleted_at IS NULL')).toBe(1)
+    expect(await counts()).toEqual([3, 2])
+    await directories(settings, `${SET} ${A} ${TOKEN}`)
+    expect((await directories(settings, 'erase --account acme')).stderr).toContain(
+      '3 groups and 2 memberships',
+    )
+    expect(await counts()).toEqual([0, 0])
+    expect((await directories(settings, 'list')).stdout).not.toContain('acme')
   })
 
-  describe('directories erase', () => {
-    const erase = (settings: StoreSettings) => directories(settings, 'erase --account acme')
-
-    it('erases the connection and all groups of the account, deleted ones included', async () => {
-      await using directory = await startDirectory(groupsNamed('1', '2', '3'))
-      const settings = await connected(directory.url)
-      const counts = async () => [
-        await rowsOf(settings, 'scim_groups'),
-        await rowsOf(settings, 'scim_members'),
-      ]
-      await sync(settings)
-      directory.groups.splice(0, 1)
-      await sync(settings)
-      expect(await counts()).toEqual([3, 2])
-      expect((await erase(settings)).stderr).toContain('3 groups and 2 memberships')
-      expect(await counts()).toEqual([0, 0])
-      expect((await directories(settings, 'list')).stdout).not.toContain('acme')
-    })
-
-    it('erases nothing while a sync is running', async () => {
-      const settings = await connected('http://127.0.0.1:1/')
-      const store = await openStore(settings, new Date())
+  it('erase erases nothing while a sync is running', async () => {
+    const settings = await connected('http://127.0.0.1:1/')
+    await inStore(settings, async (store) => {
       const { account_id: accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}
       await requestJob(store, accountId, { now: new Date() })
-      await store.close()
-      const run = await erase(settings)
-      expect(run.code).toBe(2)
-      expect(run.stderr).toContain('erase again once it has ended')
     })
+    const run = await directories(settings, 'erase --account acme')
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('erase again once it has ended') })
   })
 })

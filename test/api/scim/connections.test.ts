@@ -1,14 +1,19 @@
 /** CONTRACT 5: how a sync reaches its directory: addresses, TLS, tokens, and the sentence for each fault. */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
 import { guardedLookup, isWithinReach } from '../../../api/scim/addresses.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
+import { listen } from '../../support/ports.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { useAccounts } from '../../support/scim/directory-case.ts'
-import { groupsNamed, manyGroups, startDirectory, usualReply } from '../../support/scim/faulty-directory.ts'
-import { DIRECTORY_TOKEN } from '../../support/scim/faulty-directory.ts'
+import {
+  DIRECTORY_TOKEN,
+  groupsNamed,
+  manyGroups,
+  startDirectory,
+  usualReply,
+} from '../../support/scim/faulty-directory.ts'
 import { startSyncApi } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
@@ -21,36 +26,15 @@ const LOOPBACK = { allow_loopback: 1, allow_private: 0 }
 
 describe('an address', () => {
   it.each([
-    [
-      ['8.8.8.8', '172.32.0.1', '2606:4700::1111', '::ffff:8.8.8.8', '2400:cb00::1'],
-      [true, true],
-    ],
-    [
-      ['10.1.2.3', '172.31.255.255', '192.168.0.1', '100.64.0.1', 'fd12::1', '::ffff:192.168.0.1'],
-      [false, true],
-    ],
-    [
-      ['127.0.0.1', '127.255.255.254', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1'],
-      [false, true],
-    ],
-    [
-      ['169.254.169.254', '::ffff:a9fe:a9fe', 'fd00:ec2::254', 'fd20:ce::254', '100.100.100.200'],
-      [false, false],
-    ],
-    [
-      ['0.0.0.0', '::', '::127.0.0.1', 'fe80::1', '224.0.0.1', '255.255.255.255', '198.51.100.1'],
-      [false, false],
-    ],
-    [
-      ['64:ff9b::a9fe:a9fe', '64:ff9b::7f00:1', '2002:7f00:1::', '2001::1', '2001:db8::1'],
-      [false, false],
-    ],
-    [
-      ['3fff::1', '5f00::1', '100::1', '4000::1', '192.88.99.1', '::ffff:0:127.0.0.1'],
-      [false, false],
-    ],
-  ])('is within reach by the rule: %j', (addresses, [byDefault, withPrivate]) => {
-    for (const address of addresses) {
+    [true, true, '8.8.8.8 172.32.0.1 2606:4700::1111 ::ffff:8.8.8.8 2400:cb00::1'],
+    [false, true, '10.1.2.3 172.31.255.255 192.168.0.1 100.64.0.1 fd12::1 ::ffff:192.168.0.1'],
+    [false, true, '127.0.0.1 127.255.255.254 ::1 ::ffff:127.0.0.1 ::ffff:7f00:1'],
+    [false, false, '169.254.169.254 ::ffff:a9fe:a9fe fd00:ec2::254 fd20:ce::254 100.100.100.200'],
+    [false, false, '0.0.0.0 :: ::127.0.0.1 fe80::1 224.0.0.1 255.255.255.255 198.51.100.1'],
+    [false, false, '64:ff9b::a9fe:a9fe 64:ff9b::7f00:1 2002:7f00:1:: 2001::1 2001:db8::1'],
+    [false, false, '3fff::1 5f00::1 100::1 4000::1 192.88.99.1 ::ffff:0:127.0.0.1'],
+  ])('is within reach by default: %s, if private ones are: %s; %s', (byDefault, withPrivate, addresses) => {
+    for (const address of addresses.split(' ')) {
       expect([address, isWithinReach(address, 'https:', NOTHING)]).toEqual([address, byDefault])
       expect([address, isWithinReach(address, 'https:', PRIVATE)]).toEqual([address, withPrivate])
     }
@@ -76,56 +60,52 @@ describe('an address', () => {
   })
 })
 
-describe('a directory that cannot be reached', () => {
-  it.each<[string, string, Failure]>([
-    ['does not resolve', 'https://directory.invalid/v2', 'directory_unknown_host'],
-    ['refuses the connection', 'http://127.0.0.1:2/v2', 'directory_connection_refused'],
-  ])('fails with its own sentence if it %s', async (_name, url, failure) => {
-    const acme = await connect(url)
-    expect((await acme.sync()).error_message).toBe(FAILURES[failure])
-  })
-
-  it('fails with its own sentence if it speaks no TLS', async () => {
+describe('a directory that cannot be reached fails with its own sentence', () => {
+  it.each<[string, (url: string) => string, Failure]>([
+    ['does not resolve', () => 'https://directory.invalid/v2', 'directory_unknown_host'],
+    ['refuses the connection', () => 'http://127.0.0.1:2/v2', 'directory_connection_refused'],
+    ['speaks no TLS', (url) => url.replace('http:', 'https:'), 'directory_tls'],
+    ['may not be connected to', () => 'https://10.0.0.1/v2', 'address_refused'],
+  ])('if it %s', async (_name, urlOf, failure) => {
     await using directory = await startDirectory([])
-    const acme = await connect(directory.url.replace('http:', 'https:'))
-    expect((await acme.sync()).error_message).toBe(FAILURES.directory_tls)
+    const acme = await connect(urlOf(directory.url))
+    expect((await acme.sync()).error_message).toBe(FAILURES[failure])
   })
 })
 
-/** A token endpoint (RFC 6749, 4.4), and the directory that takes its tokens. */
+/** A token endpoint (RFC 6749, 4.4), and the directory that takes its tokens `lifetime` times. */
 async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
   const requests: { authorization: string | undefined; form: URLSearchParams }[] = []
   const uses = new Map<string, number>()
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    const { authorization } = request.headers
-    requests.push({ authorization, form: new URLSearchParams(await text(request)) })
-    const isAccepted = (accepts === 'header') === (authorization !== undefined) && accepts !== 'nothing'
-    response.writeHead(isAccepted ? 200 : 401)
-    const token = `issued-token-${requests.length}`
-    uses.set(token, 0)
-    response.end(JSON.stringify(isAccepted ? { access_token: token } : { error: 'invalid_client' }))
-  }
-  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
+  const endpoint = await listen(
+    createServer((request, response) => {
+      void text(request).then((form) => {
+        const { authorization } = request.headers
+        requests.push({ authorization, form: new URLSearchParams(form) })
+        const isAccepted = (accepts === 'header') === (authorization !== undefined) && accepts !== 'nothing'
+        const access_token = `issued-token-${requests.length}`
+        uses.set(access_token, 0)
+        response.writeHead(isAccepted ? 200 : 401)
+        response.end(JSON.stringify(isAccepted ? { access_token } : { error: 'invalid_client' }))
+      })
+    }),
+  )
   const directory = await startDirectory(manyGroups(250), {
     quirk: (asked) => {
       const token = asked.authorization?.replace('Bearer ', '') ?? ''
-      const used = uses.get(token)
-      if (used === undefined || used >= lifetime) return { status: 401, body: {} }
+      const used = uses.get(token) ?? lifetime
+      if (used >= lifetime) return { status: 401, body: {} }
       uses.set(token, used + 1)
       return usualReply(directory.groups, { ...asked, authorization: `Bearer ${DIRECTORY_TOKEN}` })
     },
   })
-  const port = typeof address === 'object' ? address?.port : 0
   return {
     requests,
     url: directory.url,
-    oauth: { token_url: `http://127.0.0.1:${port}/token`, client_id: 'a client:1' },
+    oauth: { token_url: `http://127.0.0.1:${endpoint.port}/token`, client_id: 'a client:1' },
     async [Symbol.asyncDispose]() {
-      server.close()
-      server.closeAllConnections()
-      await directory[Symbol.asyncDispose]()
+      await endpoint.close()
+      await directory.close()
     },
   }
 }
@@ -153,26 +133,17 @@ describe('a token from a token address', () => {
     expect(written).not.toMatch(/issued-token|client-secret/)
   })
 
-  it('is requested again if it expires during the sync', async () => {
-    await using provider = await startOAuth({ lifetime: 2 })
-    expect((await sync(provider)).job).toMatchObject({ status: 'succeeded', synced_groups: 250 })
-    expect(provider.requests).toHaveLength(2)
-  })
-
-  it('fails the sync if the directory refuses a new one too', async () => {
-    await using provider = await startOAuth({ lifetime: 0 })
-    expect((await sync(provider)).job.error_message).toBe(FAILURES.directory_unauthorized)
-  })
-
-  it('is requested with the credentials in the body if the header is refused', async () => {
-    await using provider = await startOAuth({ accepts: 'body' })
-    expect((await sync(provider)).job.status).toBe('succeeded')
-    expect(provider.requests.at(-1)?.form.get('client_secret')).toBe(SECRET)
-  })
-
-  it('fails the sync with its own sentence if none is issued', async () => {
-    await using provider = await startOAuth({ accepts: 'nothing' })
-    expect((await sync(provider)).job.error_message).toBe(FAILURES.token_refused)
+  it.each<[string, Parameters<typeof startOAuth>[0], Failure | null, number]>([
+    ['is requested again if it expires during the sync', { lifetime: 2 }, null, 2],
+    ['fails the sync if the directory refuses a new one too', { lifetime: 0 }, 'directory_unauthorized', 3],
+    ['is requested with the credentials in the body if the header is refused', { accepts: 'body' }, null, 2],
+    ['fails the sync with its own sentence if none is issued', { accepts: 'nothing' }, 'token_refused', 2],
+  ])('%s', async (_name, options, failure, requests) => {
+    await using provider = await startOAuth(options)
+    expect((await sync(provider)).job.error_message).toBe(failure && FAILURES[failure])
+    expect(provider.requests).toHaveLength(requests)
+    const inBody = provider.requests.at(-1)?.form.get('client_secret') ?? null
+    expect(inBody).toBe(options?.accepts === undefined ? null : SECRET)
   })
 })
 

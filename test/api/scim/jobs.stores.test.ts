@@ -1,12 +1,12 @@
-/** CONTRACT 5: a sync job from its account's view: states, failures, times, and changes. */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+/** CONTRACT 4.6 and 5: a sync job from its account's view: states, failures, times, changes, notices and metrics. */
+import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
 import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
+import { listen } from '../../support/ports.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
@@ -14,8 +14,8 @@ import {
   startDirectory,
   type DirectoryGroup,
 } from '../../support/scim/faulty-directory.ts'
-import { TestStores } from '../../support/stores.ts'
 import { connectionTo, startSyncApi } from '../../support/scim/sync.ts'
+import { TestStores } from '../../support/stores.ts'
 
 /** A time in the past, at which a scheduled sync is due. */
 const DUE = '2026-11-20T10:00:00.000Z'
@@ -24,6 +24,12 @@ const NOTHING = { synced_groups: null, deleted_groups: null }
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
+
+/** A clock that moves this much with each look. */
+const moving = (seconds: number) => {
+  let now = 1_800_000_000
+  return () => new Date((now += seconds) * 1000)
+}
 
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   /** A service with an account whose directory holds its groups back until `open`; its job has begun to read. */
@@ -39,31 +45,26 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     return { ...posted, url, service, acme, open, [Symbol.asyncDispose]: close }
   }
 
-  it('goes from queued through running to succeeded, always with all eight keys', async () => {
+  it('goes from queued through running to succeeded, and every POST meanwhile returns it', async () => {
     await using held = await heldSync(groupsNamed('1', '2'))
     const { response, job, acme, service, open } = held
-    expect(response.status).toBe(202)
-    expect(response.headers.get('Location')).toBe(`/api/v1/scim/sync-jobs/${job.id}`)
-    expect(response.headers.get('Retry-After')).toBe('2')
+    const location = `/api/v1/scim/sync-jobs/${job.id}`
     const nothing = { ...NOTHING, error_message: null, finished_at: null }
     expect(job).toMatchObject({ ...nothing, status: 'queued', started_at: null })
-    expect(await acme.job(job.id)).toMatchObject({
-      ...nothing,
-      status: 'running',
-      started_at: expect.any(String),
-    })
+    const started_at = expect.any(String)
+    expect(await acme.job(job.id)).toMatchObject({ ...nothing, status: 'running', started_at })
+    const posts = await Promise.all(Array.from({ length: 10 }, () => acme.post()))
+    for (const { status, headers } of [response, ...posts.map((post) => post.response)])
+      expect([status, headers.get('Location'), headers.get('Retry-After')]).toEqual([202, location, '2'])
     open()
     const end = await acme.end(job.id)
-    expect(end).toMatchObject({
-      status: 'succeeded',
-      synced_groups: 2,
-      deleted_groups: 0,
-      error_message: null,
-    })
+    const success = { synced_groups: 2, deleted_groups: 0, error_message: null }
+    expect(end).toMatchObject({ ...success, status: 'succeeded' })
     const { headers } = await service.get(`/scim/sync-jobs/${job.id}`, acme.key)
     expect(headers.get('Retry-After')).toBeNull()
     const times = [end.created_at, end.started_at ?? '', end.finished_at ?? '']
     expect(times.toSorted()).toEqual(times)
+    expect((await acme.post()).job.id).not.toBe(job.id)
   })
 
   it.each([
@@ -71,24 +72,10 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     { status: 'failed', token: 'refused' },
   ])('that has $status did not start before its creation, with any clock', async ({ status, token }) => {
     await using directory = await startDirectory(groupsNamed('1'))
-    let seconds = 1_800_000_000
-    const clock = () => new Date((seconds -= 1) * 1000)
-    await using service = await startSyncApi(await fresh(), { clock, token })
+    await using service = await startSyncApi(await fresh(), { clock: moving(-1), token })
     const end = await (await service.connect(directory.url)).sync()
     expect(end.status).toBe(status)
     expect(new Set([end.started_at, end.finished_at])).toEqual(new Set([end.created_at]))
-  })
-
-  it('is returned by every POST while it is open, and then a new one starts', async () => {
-    await using held = await heldSync([])
-    const { acme, job, open } = held
-    const posts = await Promise.all(Array.from({ length: 10 }, () => acme.post()))
-    const location = `/api/v1/scim/sync-jobs/${job.id}`
-    const answers = posts.map(({ response }) => [response.status, response.headers.get('Location')].join(' '))
-    expect(new Set(answers)).toEqual(new Set([`202 ${location}`]))
-    open()
-    await acme.end(job.id)
-    expect((await acme.post()).job.id).not.toBe(job.id)
   })
 
   it('shows a fixed sentence for its failure; the log has the details by job id, never the token', async () => {
@@ -107,10 +94,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
 
   const putAgain = async (store: Store, url: string) =>
     await putConnection(store, 'acme', connectionTo(url), new Date(0))
-  const renameTable = async (store: Store) =>
-    await store.script('ALTER TABLE scim_groups RENAME TO elsewhere')
-  const restoreTable = async (store: Store) =>
-    await store.script('ALTER TABLE elsewhere RENAME TO scim_groups')
+  const renameTable = (store: Store) => store.script('ALTER TABLE scim_groups RENAME TO elsewhere')
+  const restoreTable = (store: Store) => store.script('ALTER TABLE elsewhere RENAME TO scim_groups')
 
   it.each<[string, Failure, (store: Store, url: string) => Promise<unknown>, typeof restoreTable?]>([
     ['its connection is changed meanwhile', 'connection_changed', putAgain],
@@ -173,57 +158,40 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     open()
     for (const { account, id } of jobs) expect((await account.end(id)).status).toBe('succeeded')
   })
-})
 
-describe.each(stores.kinds)('GET /scim/sync-jobs/{id}/changes on $name', ({ fresh }) => {
-  const none = { count: 0, names: [] }
-
-  it('shows what each job did', async () => {
-    await using directory = await startDirectory(groupsNamed('1', '2', '3'))
+  it('shows what it did: counts, and the first hundred names of each; nothing if it failed', async () => {
+    const none = { count: 0, names: [] }
+    const people = Array.from({ length: 150 }, (_, index) => ({ value: `user-${index}` }))
+    await using directory = await startDirectory([
+      ...groupsNamed('1', '3'),
+      { id: '2', displayName: 'Staff', members: people },
+    ])
     await using service = await startSyncApi(await fresh())
-    const acme = await service.connect(directory.url)
-    const groups = expect.arrayContaining(['Group 1', 'Group 2', 'Group 3'])
-    const members = expect.arrayContaining(['Group 1: user-of-1', 'Group 2: user-of-2', 'Group 3: user-of-3'])
-    expect(await acme.changes((await acme.sync()).id)).toEqual({
-      groups_added: { count: 3, names: groups },
-      groups_renamed: none,
-      groups_deleted: none,
-      members_joined: { count: 3, names: members },
-      members_left: none,
-      warnings: [],
-    })
+    const acme = await service.connect(directory.url, { gate_members: 200 })
+    const first = await acme.changes((await acme.sync()).id)
+    const groups = { count: 3, names: expect.arrayContaining(['Group 1', 'Staff', 'Group 3']) }
+    const joined = expect.arrayContaining(['Group 1: user-of-1', 'Staff: user-0'])
+    expect(first).toMatchObject({ groups_added: groups, members_joined: { count: 152, names: joined } })
+    expect(first.members_joined.names).toHaveLength(100)
     const renamed = { id: '1', displayName: 'New', members: [{ value: 'ann', display: 'Ann' }, {}] }
-    directory.groups.splice(0, 3, renamed, { id: '2', displayName: 'Group 2' })
+    directory.groups.splice(0, 3, renamed, { id: '2', displayName: 'Staff', members: people.slice(1) })
     expect(await acme.changes((await acme.sync()).id)).toEqual({
       groups_added: none,
       groups_renamed: { count: 1, names: ['Group 1 -> New'] },
       groups_deleted: { count: 1, names: ['Group 3'] },
       members_joined: { count: 1, names: ['New: Ann'] },
-      members_left: { count: 2, names: expect.arrayContaining(['New: user-of-1', 'Group 2: user-of-2']) },
+      members_left: { count: 2, names: ['New: user-of-1', 'Staff: user-0'] },
       warnings: [expect.stringContaining('no usable id')],
     })
-  })
-
-  it('counts all, names the first hundred, and shows no changes of a job that failed', async () => {
-    const people = Array.from({ length: 150 }, (_, index) => ({ value: `user-${index}` }))
-    await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members: people }])
-    await using service = await startSyncApi(await fresh())
-    const acme = await service.connect(directory.url)
-    const { members_joined } = await acme.changes((await acme.sync()).id)
-    expect([members_joined.count, members_joined.names.length]).toEqual([150, 100])
     directory.groups.length = 0
     const job = await acme.sync()
     expect(job.status).toBe('failed')
     expect(await acme.changes(job.id)).toMatchObject({ groups_deleted: none, members_left: none })
   })
-})
 
-describe.each(stores.kinds)('GET /scim/sync-jobs on $name', ({ fresh }) => {
-  it('lists the jobs of the account, newest first, page by page', async () => {
+  it('is listed for its account, newest first, page by page', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
-    let seconds = 1_800_000_000
-    const clock = () => new Date((seconds += 1) * 1000)
-    await using service = await startSyncApi(await fresh(), { clock })
+    await using service = await startSyncApi(await fresh(), { clock: moving(1) })
     const acme = await service.connect(directory.url)
     const other = await service.connect(directory.url, { account: 'other' })
     const jobs = [await acme.sync(), await acme.sync(), await acme.sync()].toReversed()
@@ -232,59 +200,74 @@ describe.each(stores.kinds)('GET /scim/sync-jobs on $name', ({ fresh }) => {
     expect(await acme.jobs('?offset=1&limit=1')).toEqual({ data: jobs.slice(1, 2), total_count: 3 })
     expect((await other.jobs()).total_count).toBe(1)
   })
+
+  it('is counted by its outcome, with its time in this process', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    await acme.sync()
+    await service.connect(directory.url, { account: 'closed', token_source: 'ANOTHER' })
+    const closed = service.administrator(await service.makeKey('management', 'closed'))
+    await closed.sync()
+    // The job of a process that died has no time.
+    await service.store.query(
+      `INSERT INTO scim_sync_jobs (id, account_id, status, created_at, started_at, runner, lease_until)
+       SELECT '00000000-0000-4000-8000-000000000000', id, 'running', $1, $1, 'gone', '' FROM accounts WHERE name = 'acme'`,
+      [DUE],
+    )
+    // A job is over before it is counted.
+    await until(async () => {
+      const text = await (await fetch(`${service.origin}/metrics`)).text()
+      const lines = text.split('\n').filter((line) => /^scim_(?!.*(?:_bucket|_sum))/.test(line))
+      return (
+        lines.toSorted().join() ===
+        [
+          'scim_job_duration_seconds_count 3',
+          'scim_jobs_total{outcome="interrupted"} 1',
+          'scim_jobs_total{outcome="succeeded"} 2',
+          'scim_jobs_total{outcome="token_unavailable"} 1',
+        ].join()
+      )
+    })
+  })
 })
 
-/** A program that receives notices. */
-async function startHook() {
-  const received: unknown[] = []
-  const take = async (request: IncomingMessage, response: ServerResponse) => {
-    received.push(await json(request))
-    response.end()
-  }
-  const server = createServer((request, response) => void take(request, response))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
-  return { origin: `http://127.0.0.1:${port}`, received, [Symbol.dispose]: () => server.close() }
-}
-
 describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
-  it('start once when they are due, and set the next time', async () => {
+  it('start once when they are due, set the next time, and are not blocked by an unreadable connection', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const settings = await fresh()
-    const clock = () => new Date('2026-11-20T12:30:00Z')
+    let now = new Date('2026-11-20T12:30:00Z')
+    const clock = () => now
     await using first = await startSyncApi(settings, { clock })
     await using second = await startSyncApi(settings, { clock })
+    await first.connect(directory.url, { account: 'broken', schedule: 'never', next_sync_at: DUE })
+    const next_sync_at = '2026-11-20T13:00:00.000Z'
+    const later = await first.connect(directory.url, { account: 'later', ...HOURLY, next_sync_at })
     // Three times were missed; they give one job.
     const acme = await first.connect(directory.url, HOURLY)
     await until(async () => (await acme.groups()).total_count === 1)
-    const connection = await findConnectionByName(second.store, 'acme')
-    expect(connection?.next_sync_at).toBe('2026-11-20T13:00:00.000Z')
+    expect(await findConnectionByName(second.store, 'acme')).toMatchObject({ next_sync_at })
     const jobs = await second.store.query('SELECT status FROM scim_sync_jobs')
     expect(jobs.map((row) => row['status'])).toEqual(['succeeded'])
-  })
-
-  it('wait for their time, and are not blocked by an unreadable connection', async () => {
-    await using directory = await startDirectory(groupsNamed('1'))
-    let now = new Date('2026-11-20T12:30:00Z')
-    await using service = await startSyncApi(await fresh(), { clock: () => now })
-    await service.connect(directory.url, { account: 'broken', schedule: 'never', next_sync_at: DUE })
-    const acme = await service.connect(directory.url, { ...HOURLY, next_sync_at: '2026-11-20T13:00:00.000Z' })
-    await service.connect(directory.url, { account: 'other', ...HOURLY })
-    await until(async () => (await service.store.query('SELECT 1 AS x FROM scim_groups')).length > 0)
-    expect((await acme.groups()).total_count).toBe(0)
-    now = new Date('2026-11-20T13:00:00Z')
-    await until(async () => (await acme.groups()).total_count === 1)
+    expect((await later.groups()).total_count).toBe(0)
+    now = new Date(next_sync_at)
+    await until(async () => (await later.groups()).total_count === 1)
   })
 
   it('send NOTICE_WEBHOOK a notice of the first that fails, and of the first that succeeds again', async () => {
-    using hook = await startHook()
+    const received: unknown[] = []
+    await using hook = await listen(
+      createServer((request, response) => {
+        void json(request).then((notice) => response.end(String(received.push(notice))))
+      }),
+    )
     let isRefused = true
     await using directory = await startDirectory(groupsNamed('1'), {
       quirk: ({ path }) => (path === '/Groups' && isRefused ? { status: 401, body: {} } : undefined),
     })
-    await using service = await startSyncApi(await fresh(), { settings: { NOTICE_WEBHOOK: hook.origin } })
+    const settings = { NOTICE_WEBHOOK: `http://127.0.0.1:${hook.port}` }
+    await using service = await startSyncApi(await fresh(), { settings })
     await (await service.connect(directory.url, { account: 'asked' })).sync()
     const acme = await service.connect(directory.url, HOURLY)
     const scheduled = async (number: number) => {
@@ -302,9 +285,9 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     const recovered = await scheduled(3)
     await scheduled(4)
     const about = 'The scheduled directory sync of account "acme"'
-    await until(() => hook.received.length >= 2)
+    await until(() => received.length >= 2)
     const message = `${about} failed. ${FAILURES.directory_unauthorized}`
-    expect(hook.received).toEqual([
+    expect(received).toEqual([
       { event: 'sync_failed', message, account: 'acme', job_id: failed.id },
       { event: 'sync_recovered', message: `${about} succeeds again.`, account: 'acme', job_id: recovered.id },
     ])

@@ -1,7 +1,9 @@
-/** CONTRACT 5: the requests of an account's administrators. */
+/** CONTRACT 5: the requests of an account's administrators, by hand and by the official client. */
+import { OpenRouter } from '@openrouter/sdk'
+import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sdk/models/errors'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema } from '../../support/api.ts'
+import { envelopeSchema, until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { TestStores } from '../../support/stores.ts'
 import { startSyncApi } from '../../support/scim/sync.ts'
@@ -10,19 +12,10 @@ const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
-const PATHS = [
-  ['POST', '/scim/sync-jobs'],
-  ['GET', '/scim/sync-jobs'],
-  ['GET', `/scim/sync-jobs/${UNKNOWN}`],
-  ['GET', `/scim/sync-jobs/${UNKNOWN}/changes`],
-  ['GET', '/scim/groups'],
-  ['GET', `/scim/groups/${UNKNOWN}`],
-  ['GET', `/scim/groups/${UNKNOWN}/members`],
-] as const
 const LISTS = ['/scim/sync-jobs', '/scim/groups', `/scim/groups/${UNKNOWN}/members`]
-/** Paths with an id. */
 const OF_JOB = ['/scim/sync-jobs/ID', '/scim/sync-jobs/ID/changes']
 const OF_GROUP = ['/scim/groups/ID', '/scim/groups/ID/members']
+const PATHS = [...LISTS, ...OF_JOB, ...OF_GROUP].map((path) => ['GET', path.replace('ID', UNKNOWN)] as const)
 
 const typed = (type: string) => ({ body: '{', headers: { 'Content-Type': type } })
 
@@ -40,7 +33,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
   afterAll(async () => {
     await service.close()
-    await directory[Symbol.asyncDispose]()
+    await directory.close()
   })
 
   /** The status of an error, and its message. */
@@ -50,18 +43,19 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     return [response.status, error.message] as const
   }
 
-  it.each(PATHS)('%s %s needs a management key', async (method, path) => {
-    const inference = await service.makeKey('inference', 'acme')
-    for (const key of [undefined, inference]) expect((await fault(path, key, { method }))[0]).toBe(401)
-  })
+  it.each([['POST', '/scim/sync-jobs'] as const, ...PATHS])(
+    '%s %s needs a management key',
+    async (method, path) => {
+      const inference = await service.makeKey('inference', 'acme')
+      for (const key of [undefined, inference]) expect((await fault(path, key, { method }))[0]).toBe(401)
+    },
+  )
 
   it.each(['limit=0', 'limit=101', 'limit=1.5', 'offset=-1', 'offset=', 'limit=1&limit=2', 'count=5'])(
     'lists are 400 for ?%s and name the parameter',
     async (query) => {
-      for (const path of LISTS) {
-        const [status, message] = await fault(`${path}?${query}`, acme.key)
-        expect([status, message]).toEqual([400, expect.stringContaining(`"${query.split('=')[0]}"`)])
-      }
+      const message = expect.stringContaining(`"${query.split('=')[0]}"`)
+      for (const path of LISTS) expect(await fault(`${path}?${query}`, acme.key)).toEqual([400, message])
     },
   )
 
@@ -91,82 +85,97 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     expect(JSON.stringify(ours)).not.toContain('"number"')
   })
 
-  describe('POST /scim/sync-jobs', () => {
-    it('is 404 for an account without a directory, and the message says what is missing', async () => {
-      const key = await service.makeKey('management', 'nobody')
-      const [status, message] = await fault('/scim/sync-jobs', key, { method: 'POST' })
-      expect([status, message]).toEqual([404, expect.stringContaining('No directory is configured')])
-    })
-
-    it.each([
-      ['nothing', {}],
-      ['an empty object', { ...typed('application/json'), body: '{}' }],
-      ['JSON that is none', typed('application/json')],
-      ['a form', typed('application/x-www-form-urlencoded')],
-    ] satisfies [string, RequestInit][])('accepts the body %s', async (_name, init) => {
-      const response = await service.get('/scim/sync-jobs', acme.key, { method: 'POST', ...init })
-      expect(response.status).toBe(202)
-      await acme.end(response.headers.get('Location')?.split('/').at(-1) ?? '')
-    })
+  it('POST /scim/sync-jobs is 404 for an account without a directory, and says what is missing', async () => {
+    const key = await service.makeKey('management', 'nobody')
+    const message = expect.stringContaining('No directory is configured')
+    expect(await fault('/scim/sync-jobs', key, { method: 'POST' })).toEqual([404, message])
   })
 
-  it('GET /scim/sync-jobs/{id} accepts the id in capitals', async () => {
-    const { id } = await acme.sync()
+  it.each([
+    ['nothing', {}],
+    ['an empty object', { ...typed('application/json'), body: '{}' }],
+    ['JSON that is none', typed('application/json')],
+    ['a form', typed('application/x-www-form-urlencoded')],
+  ] satisfies [string, RequestInit][])('POST /scim/sync-jobs accepts the body %s', async (_name, init) => {
+    const response = await service.get('/scim/sync-jobs', acme.key, { method: 'POST', ...init })
+    expect(response.status).toBe(202)
+    const { id } = await acme.end(response.headers.get('Location')?.split('/').at(-1) ?? '')
+    // An id may be in either case.
     expect((await acme.job(id.toUpperCase())).id).toBe(id)
   })
 
-  describe('GET /scim/groups', () => {
-    it('returns 50 groups by default, and their total', async () => {
-      const { data, total_count } = await acme.groups('')
-      expect([data.length, total_count]).toEqual([50, 120])
-    })
-
-    it('pages through all groups, each once, oldest first', async () => {
-      directory.groups.push(...groupsNamed('new'))
-      await acme.sync()
-      const pages = await Promise.all(
-        [0, 50, 100].map(async (offset) => (await acme.groups(`?offset=${offset}&limit=50`)).data),
-      )
-      const ids = pages.flat().map((group) => group.external_id)
-      expect(ids.at(-1)).toBe('new')
-      expect(ids.toSorted()).toEqual(directory.groups.map((group) => group.id).toSorted())
-      expect((await acme.groups('?offset=121')).data).toEqual([])
-      expect((await acme.groups('?offset=9007199254740991')).data).toEqual([])
-    })
+  it('GET /scim/groups pages through all groups, each once, oldest first, 50 at a time by default', async () => {
+    directory.groups.push(...groupsNamed('new'))
+    await acme.sync()
+    const { data, total_count } = await acme.groups('')
+    expect([data.length, total_count]).toEqual([50, 121])
+    const pages = await Promise.all(
+      [0, 50, 100].map(async (offset) => (await acme.groups(`?offset=${offset}&limit=50`)).data),
+    )
+    const ids = pages.flat().map((group) => group.external_id)
+    expect(ids.at(-1)).toBe('new')
+    expect(ids.toSorted()).toEqual(directory.groups.map((group) => group.id).toSorted())
+    for (const offset of ['121', '9007199254740991'])
+      expect((await acme.groups(`?offset=${offset}`)).data).toEqual([])
+    const response = await service.get(`/scim/groups/${data[0]?.id}`, acme.key)
+    expect([response.status, await response.json()]).toEqual([200, { data: data[0] }])
   })
 
-  it('GET /scim/groups/{id} returns one group of the list', async () => {
-    const [group] = (await acme.groups()).data
-    const response = await service.get(`/scim/groups/${group?.id}`, acme.key)
-    expect([response.status, await response.json()]).toEqual([200, { data: group }])
-    expect(group?.member_count).toBe(1)
+  it('GET /scim/groups/{id}/members pages through the members; their type may follow from their address', async () => {
+    const members = Array.from({ length: 120 }, (_, index) => ({
+      value: `user-${String(index).padStart(3, '0')}`,
+      $ref: index === 119 ? 'https://a.example/v2/Groups/user-119' : '../Users/user',
+      display: `User ${index}`,
+    }))
+    await using large = await startDirectory([{ id: 'large', displayName: 'Large', members }])
+    const other = await service.connect(large.url, { account: 'large' })
+    await other.sync()
+    const [group] = (await other.groups()).data
+    expect(group?.member_count).toBe(120)
+    const read = async (query: string) =>
+      await (await service.get(`/scim/groups/${group?.id}/members${query}`, other.key)).json()
+    const last = { id: 'user-119', type: 'Group', display_name: 'User 119' }
+    expect(await read('?offset=119')).toEqual({ data: [last], total_count: 120 })
+    expect(await read('')).toMatchObject({ data: { length: 50, 0: { type: 'User' } } })
   })
 
-  describe('GET /scim/groups/{id}/members', () => {
-    it('pages through the members', async () => {
-      const members = Array.from({ length: 120 }, (_, index) => ({
-        value: `user-${String(index).padStart(3, '0')}`,
-        type: 'User',
-        display: `User ${index}`,
-      }))
-      directory.groups.push({ id: 'large', displayName: 'Large', members })
-      await acme.sync()
-      const { data: groups } = await acme.groups('?offset=100')
-      const id = groups.find((group) => group.external_id === 'large')?.id
-      const read = async (query: string) =>
-        await (await service.get(`/scim/groups/${id}/members${query}`, acme.key)).json()
-      const last = { id: 'user-119', type: 'User', display_name: 'User 119' }
-      expect(await read('?offset=119')).toEqual({ data: [last], total_count: 120 })
-      expect(await read('')).toMatchObject({ data: { length: 50 } })
+  it('GET /scim/groups/{id}/members returns no total if the directory supplies no members', async () => {
+    await using bare = await startDirectory([{ id: 'untold', displayName: 'Untold' }])
+    const other = await service.connect(bare.url, { account: 'bare' })
+    await other.sync()
+    const [group] = (await other.groups()).data
+    expect(group?.member_count).toBeNull()
+    expect(await other.members(group?.id ?? '')).toEqual({ data: [], total_count: null })
+  })
+
+  describe('the official client', () => {
+    const client = (apiKey: string) =>
+      new OpenRouter({ serverURL: service.base, apiKey, retryConfig: { strategy: 'none' } }).scim
+
+    it('starts a job, follows it to its end and pages through the groups', async () => {
+      const scim = client(acme.key)
+      const { headers, result } = await scim.createSyncJob()
+      expect(headers['location']).toEqual([`/api/v1/scim/sync-jobs/${result.data.id}`])
+      expect(result.data).toMatchObject({ status: 'queued', syncedGroups: null, errorMessage: null })
+      const { data: ended } = await until(async () => {
+        const reply = await scim.getSyncJob({ id: result.data.id })
+        return reply.data.finishedAt !== null && reply
+      })
+      expect(ended).toMatchObject({ status: 'succeeded', deletedGroups: 0, errorMessage: null })
+      const names: string[] = []
+      for await (const page of await scim.listGroups({ limit: 25 })) {
+        expect(page.result.totalCount).toBe(ended.syncedGroups)
+        names.push(...page.result.data.map((group) => group.displayName))
+      }
+      expect(names.toSorted()).toEqual(directory.groups.map((group) => group.displayName).toSorted())
     })
 
-    it('returns no total if the directory supplies no members', async () => {
-      await using bare = await startDirectory([{ id: 'untold', displayName: 'Untold' }])
-      const other = await service.connect(bare.url, { account: 'bare' })
-      await other.sync()
-      const [group] = (await other.groups()).data
-      expect(group?.member_count).toBeNull()
-      expect(await other.members(group?.id ?? '')).toEqual({ data: [], total_count: null })
+    it('turns a 404 and a 401 into their typed errors', async () => {
+      const scim = client(await service.makeKey('management', 'nobody'))
+      const wrongKind = client(await service.makeKey('inference', 'nobody'))
+      await expect(scim.createSyncJob()).rejects.toBeInstanceOf(NotFoundResponseError)
+      await expect(scim.getSyncJob({ id: UNKNOWN })).rejects.toBeInstanceOf(NotFoundResponseError)
+      await expect(wrongKind.createSyncJob()).rejects.toBeInstanceOf(UnauthorizedResponseError)
     })
   })
 })

@@ -1,4 +1,8 @@
-/** CONTRACT 5: directories with odd HTTP, or that never answer. */
+/** CONTRACT 5: directories with odd HTTP, that never answer, or that send too much: these are cut off. */
+import type { ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { expect, it } from 'vitest'
+import { SYNC_LIMITS } from '../../../../api/scim/client.ts'
 import type { Failure } from '../../../../api/scim/failures.ts'
 import {
   describeDirectories,
@@ -12,81 +16,65 @@ import {
   groupsNamed,
   listOf,
   manyGroups,
+  ofList,
+  startDirectory,
   type Quirk,
   type Reply,
-  ofList,
 } from '../../../support/scim/faulty-directory.ts'
-
-/** Answers from this request for the list on. */
-const faultsFirst = (faults: number, reply: Reply): Quirk =>
-  ofList(({ before }) => (before < faults ? reply : undefined))
-
-const halfAReply: Reply = {
-  send: (response) => {
-    response.writeHead(200, { 'Content-Length': '100000' }).write('{"Resou')
-    setTimeout(() => response.destroy(), 10)
-  },
-}
-const inParts = (body: unknown): Reply => ({
-  send: (response) => {
-    const parts = JSON.stringify(body).match(/.{1,50}/gs) ?? []
-    const timer = setInterval(() => {
-      const part = parts.shift()
-      if (part !== undefined) return response.write(part)
-      clearInterval(timer)
-      return response.end()
-    }, 1)
-  },
-})
-const config =
-  (reply: Reply): Quirk =>
-  ({ path }) =>
-    path === '/ServiceProviderConfig' ? reply : undefined
 
 const some = manyGroups(3)
 const hundreds = manyGroups(250)
 
 /** A directory whose groups are read in spite of this. */
 const reads = (quirk: Quirk, groups = some): DirectoryCase => ({ groups, quirk, ends: groups.length })
+/** The list is sent like this. */
+const sent = (send: (response: ServerResponse, body: string) => void) =>
+  reads(ofList(({ query }) => ({ send: (response) => send(response, JSON.stringify(listOf(some, query))) })))
 /** A list that ends the sync. */
 const fails = (ends: Failure, reply: Quirk): DirectoryCase => ({ quirk: ofList(reply), ends })
+/** Answers the first requests for the list. */
+const first = (faults: number, reply: Reply): Quirk =>
+  ofList(({ before }) => (before < faults ? reply : undefined))
 /** A fault of the second page, at the first `most` requests. */
 const inTheMiddle = (reply: Reply, most = Infinity): Quirk =>
   ofList((asked) => (startIndexOf(asked) > 100 && asked.before < most ? reply : undefined))
 const retryAfter = (value: string) => status(429, { 'Retry-After': value })
 const soon = new Date(Date.now() + 2000).toUTCString()
+const halfAReply: Reply = {
+  send: (response) => {
+    response.writeHead(200, { 'Content-Length': '100000' }).write('{"Resou', () => response.destroy())
+  },
+}
+const configs = [status(401), status(429), status(500), status(302), hangUp].map((reply, index) => [
+  `fails at its configuration (${index})`,
+  reads(({ path }) => (path === '/ServiceProviderConfig' ? reply : undefined)),
+])
 
 describeDirectories(useAccounts(), {
-  'asks for a pause, in seconds': reads(faultsFirst(2, retryAfter('1'))),
-  'asks for a pause in words': reads(faultsFirst(1, retryAfter('soon'))),
-  'asks for a pause until a time': reads(faultsFirst(2, retryAfter(soon))),
-  'is overloaded and asks for fifteen pauses': reads(faultsFirst(15, status(503, { 'Retry-After': '1' }))),
-  'asks once for a pause of an hour': {
-    quirk: faultsFirst(1, retryAfter('3600')),
-    ends: 'directory_rate_limited',
-  },
+  ...Object.fromEntries(configs),
+  'asks for a pause, in seconds': reads(first(2, retryAfter('1'))),
+  'asks for a pause in words': reads(first(1, retryAfter('soon'))),
+  'asks for a pause until a time': reads(first(2, retryAfter(soon))),
+  'is overloaded and asks for fifteen pauses': reads(first(15, status(503, { 'Retry-After': '1' }))),
+  'asks once for a pause of an hour': fails('directory_rate_limited', first(1, retryAfter('3600'))),
   'asks for pauses for ever': fails('directory_rate_limited', () => retryAfter('0')),
   'asks for a pause of a day': fails('directory_rate_limited', () => retryAfter('86400')),
-  'times out a few times': reads(faultsFirst(3, status(408))),
-  'is away for a moment': reads(faultsFirst(2, status(502))),
-  'hangs up a few times': reads(faultsFirst(3, hangUp)),
+  'times out a few times': reads(first(3, status(408))),
+  'is away for a moment': reads(first(2, status(502))),
+  'hangs up a few times': reads(first(3, hangUp)),
   'fails in the middle for a while': reads(inTheMiddle(status(502), 4), hundreds),
   'hangs up in the middle for a while': reads(inTheMiddle(halfAReply, 4), hundreds),
-  'sends in small parts': reads(ofList((asked) => inParts(listOf(some, asked.query)))),
-  'sends an ETag and a large header': reads(
-    ofList((asked) => ({
-      headers: { ETag: 'W/"1"', 'X-Large': 'x'.repeat(15_000) },
-      body: listOf(some, asked.query),
-    })),
+  'sends in small parts': sent((response, body) => {
+    for (const part of body.match(/.{1,50}/gs) ?? []) response.write(part)
+    response.end()
+  }),
+  'sends an ETag and a large header': sent((response, body) =>
+    response.writeHead(200, { ETag: 'W/"1"', 'X-Large': 'x'.repeat(15_000) }).end(body),
   ),
-  'sends hints ahead': reads(
-    ofList((asked) => ({
-      send: (response) => {
-        response.writeEarlyHints({ link: '</style.css>; rel=preload' })
-        response.end(JSON.stringify(listOf(some, asked.query)))
-      },
-    })),
-  ),
+  'sends hints ahead': sent((response, body) => {
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+    response.end(body)
+  }),
   'leads to the same path with a slash': fails('directory_invalid_response', () =>
     status(301, { Location: '/scim/v2/Groups/' }),
   ),
@@ -118,10 +106,80 @@ describeDirectories(useAccounts(), {
   'fails for ever': fails('directory_failing', () => status(500)),
   'never answers': fails('directory_unreachable', () => hangUp),
   'knows no groups': { quirk: () => status(404), ends: 'directory_invalid_response' },
-  ...Object.fromEntries(
-    [status(401), status(429), status(500), status(302), hangUp].map((reply, index) => [
-      `fails at its configuration (${index})`,
-      reads(config(reply)),
-    ]),
+})
+
+const MIB = 1024 * 1024
+/** Small limits, so that a test sends little. */
+const SMALL = {
+  responseBytes: MIB / 2,
+  responseElements: 40_000,
+  groups: 1000,
+  members: 5000,
+  pages: 50,
+  tries: 1,
+}
+const small = useAccounts({ sync: { limits: { ...SYNC_LIMITS, ...SMALL } } })
+
+/** Sends `head`, then repeats `part` until `bytes` are sent or the client hangs up; then `tail`. */
+const tooMuch = (head: string, part: string, { bytes = 1e12, tail = '', code = 200 } = {}): Reply => ({
+  send(response) {
+    response.writeHead(code).write(head)
+    const chunk = part.repeat(Math.ceil(65_536 / part.length))
+    let left = bytes
+    const go = () => {
+      while (left > 0 && !response.destroyed) {
+        left -= chunk.length
+        if (!response.write(chunk)) return void response.once('drain', go)
+      }
+      response.end(tail)
+    }
+    go()
+  },
+})
+const GOOD = '{"totalResults":1,"Resources":[{"id":"1","displayName":"A"'
+const packed: Reply = {
+  send: (response) =>
+    response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(gzipSync(Buffer.alloc(20 * MIB, ' '))),
+}
+
+/** Small pages that together have too many members. */
+const manyMembers: Quirk = (asked) => {
+  const members = Array.from({ length: 2000 }, (_, index) => ({ value: `${index}` }))
+  const groups = [0, 1].map((index) => ({ id: `${startIndexOf(asked) + index}`, displayName: 'A', members }))
+  return { body: { totalResults: 10_000, Resources: groups } }
+}
+const endlessCursors: Quirk = ({ before }) => ({
+  body: { Resources: [{ id: `${before}`, displayName: 'A' }], nextCursor: `cursor-${before}` },
+})
+const tooLarge = (reply: Quirk | Reply) =>
+  fails('directory_too_large', typeof reply === 'function' ? reply : () => reply)
+
+describeDirectories(small, {
+  'sends blanks without end': tooLarge(tooMuch('', ' ')),
+  'sends few bytes that become many': tooLarge(packed),
+  'sends nothing but opening brackets': tooLarge(tooMuch('{"Resources":', '[')),
+  'sends lists in lists, all of them closed': tooLarge(
+    tooMuch(`${GOOD},"x":${'['.repeat(10_000)}`, ']', { bytes: 1 }),
   ),
+  'sends empty objects beside a good group': tooLarge(
+    tooMuch(`${GOOD}}],"x":[{}`, ',{}', { bytes: 300_000, tail: ']}' }),
+  ),
+  'sends members without end': tooLarge(tooMuch(`${GOOD},"members":[{"value":"0"}`, ',{"value":"1"}')),
+  'sends a text without end': tooLarge(tooMuch(`${GOOD},"x":"`, 'x')),
+  'sends a number without end': tooLarge(tooMuch(`${GOOD},"x":`, '1')),
+  'sends more members than a sync may have': tooLarge(manyMembers),
+  'sends cursors without end': tooLarge(endlessCursors),
+  'has more groups than a sync may have': { groups: manyGroups(1001), ends: 'directory_too_large' },
+  'sends an error of many bytes': fails('directory_invalid_response', () =>
+    tooMuch('', ' ', { bytes: 4 * MIB, tail: '{}', code: 400 }),
+  ),
+})
+
+it('pages with too many bytes are requested in smaller parts, down to one group', async () => {
+  const groups = manyGroups(7).map((group) => ({ ...group, displayName: 'x'.repeat(MIB / 5) }))
+  await using directory = await startDirectory(groups)
+  const account = await small.connect(directory.url)
+  expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 7 })
+  const counts = directory.asked.map(({ query }) => query.get('count')).filter((count) => count !== null)
+  expect([...new Set(counts)]).toEqual(['100', '25', '5', '1'])
 })

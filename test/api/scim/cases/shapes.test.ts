@@ -1,6 +1,17 @@
 /** CONTRACT 5: groups and members in any form, mostly known from reports of users of directories. */
-import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/directory-case.ts'
-import { groupsNamed, type Quirk, ofList } from '../../../support/scim/faulty-directory.ts'
+import {
+  describeDirectories,
+  status,
+  useAccounts,
+  type DirectoryCase,
+} from '../../../support/scim/directory-case.ts'
+import {
+  groupsNamed,
+  manyGroups,
+  ofList,
+  type Quirk,
+  type Reply,
+} from '../../../support/scim/faulty-directory.ts'
 
 const rowsOf = (...rows: readonly unknown[]): Quirk =>
   ofList(({ query }) => ({
@@ -27,7 +38,31 @@ const EVIL =
 const byAddress = [{ $ref: 'https://a.example/Users/ann%2F1' }, { $ref: 'https://a.example/Users/bob/' }]
 const again = [{ value: 'ann' }, { value: 'ann', display: 'Later' }, { value: 'Ann' }]
 
+/** Requests for these of thirty groups by their id are answered by this. */
+const byId = (
+  ids: RegExp,
+  reply: (id: string) => Reply,
+  ends: DirectoryCase['ends'] = 30,
+  warning?: string,
+): DirectoryCase => ({
+  groups: manyGroups(30),
+  quirk: ({ path }) => {
+    const id = path.replace('/Groups/', '')
+    return id !== path && ids.test(id) ? reply(id) : undefined
+  },
+  members: 'per_group',
+  ends,
+  ...(warning !== undefined && { warning }),
+})
+const both = [{ value: 'ann' }, { value: '2', type: 'Group' }]
+
 describeDirectories(useAccounts(), {
+  'a failure at one group': byId(/^3$/, () => status(500), 30, 'could not be read'),
+  'one group that is forbidden': byId(/^3$/, () => status(403), 30, 'could not be read'),
+  'more than a fifth that are': byId(/^[1-7]$/, () => status(403), 'directory_unauthorized'),
+  'users and groups as members': byId(/./, (id) => ({ body: { id, displayName: 'x', members: both } })),
+  'nonsense for one group': byId(/^3$/, () => ({ body: { id: '3', members: 'x' } }), 30, 'could not be read'),
+  'a list for each group': byId(/./, () => ({ body: { Resources: both } }), 'directory_invalid_response'),
   'members as one object': members({ value: 'ann' }, ['ann']),
   'members as a list of ids': members(['ann', 'bob'], ['ann', 'bob']),
   'members as a word': members('none', null, 'could not be read'),
@@ -39,7 +74,7 @@ describeDirectories(useAccounts(), {
   'a name of a member that is a number': members([{ value: 'ann', display: 12 }], ['ann']),
   'a name of a member that is an object': members([{ value: 'ann', display: {} }], ['ann']),
   'addresses of members alone': members(byAddress, ['ann/1', 'bob']),
-  'nested groups': members([{ value: '1', type: 'Group', $ref: '../Groups/1' }], ['1']),
+  'nested groups': members([{ value: '1', $ref: '../Groups/1' }], ['1']),
   'the same member again and again': members(again, ['Ann', 'ann']),
   'a removed member': members([{ value: 'ann', operation: 'delete' }, { value: 'bob' }], ['bob']),
   'names of attributes in capitals': {

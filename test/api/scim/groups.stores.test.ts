@@ -1,0 +1,100 @@
+/** CONTRACT 5: how the groups of an account are stored. */
+import { setImmediate as endOfTurn } from 'node:timers/promises'
+import { afterAll, describe, expect, it } from 'vitest'
+import { findConnectionByName } from '../../../api/scim/connections.ts'
+import type { Store } from '../../../api/store/store.ts'
+import { until } from '../../support/api.ts'
+import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
+import { startSyncApi, syncByCommand } from '../../support/scim/sync.ts'
+import { TestStores } from '../../support/stores.ts'
+
+const stores = new TestStores()
+afterAll(() => stores.removeAll())
+
+describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name }) => {
+  it('keep a former id: deleted ones that return, and ones that are made anew with their externalId', async () => {
+    const staff = { id: 'old', displayName: 'Old', externalId: 'x', members: [{ value: 'ann' }] }
+    await using directory = await startDirectory([staff, ...groupsNamed('1', '2')])
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const idOf = async (scimId: string) =>
+      (await acme.groups()).data.find(({ external_id }) => external_id === scimId)?.id
+    const [old, second] = [await idOf('old'), await idOf('2')]
+    directory.groups.splice(0, 3, { ...staff, id: 'new' }, ...groupsNamed('1'))
+    expect(await acme.sync()).toMatchObject({ synced_groups: 2, deleted_groups: 1 })
+    expect(await idOf('new')).toBe(old)
+    expect((await service.get(`/scim/groups/${second}/members`, acme.key)).status).toBe(404)
+    directory.groups.push({ id: '2', displayName: 'Back', members: [{ value: 'eve' }] })
+    await acme.sync()
+    expect(await idOf('2')).toBe(second)
+    expect(await acme.all()).toEqual({
+      Old: ['ann'],
+      'Group 1': ['user-of-1'],
+      Back: ['eve'],
+    })
+  })
+
+  const countOf = async (store: Store, table: string) =>
+    Number((await store.query(`SELECT count(*) AS n FROM ${table}`))[0]?.['n'])
+
+  it('keep no rows of members that no group has any more, and are not written without a change', async () => {
+    await using directory = await startDirectory(manyGroups(300))
+    await using service = await startSyncApi(await fresh())
+    const acme = await service.connect(directory.url)
+    await acme.sync()
+    const rows = () => service.store.query('SELECT * FROM scim_groups ORDER BY id')
+    const before = await rows()
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', synced_groups: 300 })
+    expect(await rows()).toEqual(before)
+    const grown = directory.groups.map(({ members, ...group }) => {
+      return { ...group, members: [{ value: 'new' }, ...(members ?? [])] }
+    })
+    directory.groups.splice(0, 300, ...grown)
+    await acme.sync()
+    directory.groups.length = 0
+    await acme.sync()
+    // A job is over before its unused lists are deleted.
+    const counts = async () =>
+      await Promise.all(['scim_members', 'scim_member_lists'].map((table) => countOf(service.store, table)))
+    await until(async () => (await counts()).join() === '600,300')
+  })
+
+  // SQLite works on the event loop itself.
+  it.runIf(name === 'SQLite')(
+    'lose a former list in small steps, between which others are served',
+    async () => {
+      const members = Array.from({ length: 20_000 }, (_, index) => ({ value: `user-${index}` }))
+      await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }])
+      await using service = await startSyncApi(await fresh())
+      const acme = await service.connect(directory.url, { gate_percent: 100 })
+      await acme.sync()
+      directory.groups.splice(0, 1, { id: '1', displayName: 'Staff', members: members.slice(1) })
+      await acme.post()
+      let largestStep = 0
+      for (let before = 0, count = 0; count !== 19_999; before = count) {
+        count = await countOf(service.store, 'scim_members')
+        largestStep = Math.max(largestStep, before - count)
+        await endOfTurn()
+      }
+      expect(largestStep).toBeGreaterThan(0)
+      expect(largestStep).toBeLessThan(5000)
+    },
+  )
+
+  it('are synced by command unless another process does, and once that is dead', async () => {
+    await using directory = await startDirectory(groupsNamed('1'))
+    await using service = await startSyncApi(await fresh(), { settings: { SCIM_CONCURRENT_SYNCS: '1' } })
+    const acme = await service.connect(directory.url)
+    const { account_id: accountId = '' } = (await findConnectionByName(service.store, 'acme')) ?? {}
+    await service.store.query(
+      `INSERT INTO scim_sync_jobs (id, account_id, status, created_at, started_at, runner, lease_until)
+       VALUES ('00000000-0000-4000-8000-000000000000', $1, 'running', $2, $2, 'another process', '9999')`,
+      [accountId, new Date().toISOString()],
+    )
+    await expect(syncByCommand(service.store, accountId)).rejects.toThrow('Another process is syncing')
+    await service.store.query("UPDATE scim_sync_jobs SET lease_until = ''")
+    expect(await syncByCommand(service.store, accountId)).toMatchObject({ status: 'succeeded' })
+    expect((await acme.groups()).total_count).toBe(1)
+  })
+})
