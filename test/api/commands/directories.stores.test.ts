@@ -3,7 +3,6 @@ import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/key-store.ts'
-import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
 import { requestJob } from '../../../api/scim/job-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
@@ -17,9 +16,8 @@ import {
   startDirectory,
 } from '../../support/scim/faulty-directory.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
-import { jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
+import { directories, jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 const stores = new TestStores()
@@ -27,13 +25,6 @@ afterAll(async () => {
   folders.removeAll()
   await stores.removeAll()
 })
-
-/** Runs a command line; double quotes hold words together. */
-function directories(settings: StoreSettings, line: string) {
-  const environment = { ...asEnvironment(settings), [TOKEN_VARIABLE]: DIRECTORY_TOKEN, LOG_LEVEL: 'silent' }
-  const args = Array.from(line.matchAll(/"([^"]*)"|\S+/g), ([word, quoted]) => quoted ?? word)
-  return runCommandLine((commandLine) => runDirectories(commandLine, () => undefined), args, environment)
-}
 
 const SET = 'set --account acme --allow-loopback'
 const TOKEN = `--token-env ${TOKEN_VARIABLE}`

@@ -1,5 +1,5 @@
 /** CONTRACT 5: how a sync reaches its directory: addresses, TLS, tokens, and the sentence for each fault. */
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
 import { guardedLookup, isWithinReach } from '../../../api/scim/addresses.ts'
@@ -77,19 +77,16 @@ describe('a directory that cannot be reached fails with its own sentence', () =>
 async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
   const requests: { authorization: string | undefined; form: URLSearchParams }[] = []
   const uses = new Map<string, number>()
-  const endpoint = await listen(
-    createServer((request, response) => {
-      void text(request).then((form) => {
-        const { authorization } = request.headers
-        requests.push({ authorization, form: new URLSearchParams(form) })
-        const isAccepted = (accepts === 'header') === (authorization !== undefined) && accepts !== 'nothing'
-        const access_token = `issued-token-${requests.length}`
-        uses.set(access_token, 0)
-        response.writeHead(isAccepted ? 200 : 401)
-        response.end(JSON.stringify(isAccepted ? { access_token } : { error: 'invalid_client' }))
-      })
-    }),
-  )
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const { authorization } = request.headers
+    requests.push({ authorization, form: new URLSearchParams(await text(request)) })
+    const isAccepted = (accepts === 'header') === (authorization !== undefined) && accepts !== 'nothing'
+    const access_token = `issued-token-${requests.length}`
+    uses.set(access_token, 0)
+    response.writeHead(isAccepted ? 200 : 401)
+    response.end(JSON.stringify(isAccepted ? { access_token } : { error: 'invalid_client' }))
+  }
+  const endpoint = await listen(createServer((request, response) => void answer(request, response)))
   const directory = await startDirectory(manyGroups(250), {
     quirk: (asked) => {
       const token = asked.authorization?.replace('Bearer ', '') ?? ''

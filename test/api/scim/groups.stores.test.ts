@@ -1,11 +1,10 @@
 /** CONTRACT 5: how the groups of an account are stored. */
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
-import { findConnectionByName } from '../../../api/scim/connections.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
-import { startSyncApi, syncByCommand } from '../../support/scim/sync.ts'
+import { directories, startSyncApi } from '../../support/scim/sync.ts'
 import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
@@ -84,17 +83,19 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
 
   it('are synced by command unless another process does, and once that is dead', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
-    await using service = await startSyncApi(await fresh(), { settings: { SCIM_CONCURRENT_SYNCS: '1' } })
+    const settings = await fresh()
+    await using service = await startSyncApi(settings)
     const acme = await service.connect(directory.url)
-    const { account_id: accountId = '' } = (await findConnectionByName(service.store, 'acme')) ?? {}
     await service.store.query(
       `INSERT INTO scim_sync_jobs (id, account_id, status, created_at, started_at, runner, lease_until)
-       VALUES ('00000000-0000-4000-8000-000000000000', $1, 'running', $2, $2, 'another process', '9999')`,
-      [accountId, new Date().toISOString()],
+       SELECT '00000000-0000-4000-8000-000000000000', id, 'running', $1, $1, 'another process', '9999'
+       FROM accounts WHERE name = 'acme'`,
+      [new Date().toISOString()],
     )
-    await expect(syncByCommand(service.store, accountId)).rejects.toThrow('Another process is syncing')
+    const sync = () => directories(settings, 'sync --account acme')
+    expect((await sync()).stderr).toContain('Another process is syncing')
     await service.store.query("UPDATE scim_sync_jobs SET lease_until = ''")
-    expect(await syncByCommand(service.store, accountId)).toMatchObject({ status: 'succeeded' })
+    expect(await sync()).toMatchObject({ code: 0 })
     expect((await acme.groups()).total_count).toBe(1)
   })
 })

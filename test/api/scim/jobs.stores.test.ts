@@ -1,5 +1,5 @@
 /** CONTRACT 4.6 and 5: a sync job from its account's view: states, failures, times, changes, notices and metrics. */
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { afterAll, describe, expect, it } from 'vitest'
 import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connections.ts'
@@ -257,11 +257,11 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
 
   it('send NOTICE_WEBHOOK a notice of the first that fails, and of the first that succeeds again', async () => {
     const received: unknown[] = []
-    await using hook = await listen(
-      createServer((request, response) => {
-        void json(request).then((notice) => response.end(String(received.push(notice))))
-      }),
-    )
+    const take = async (request: IncomingMessage, response: ServerResponse) => {
+      received.push(await json(request))
+      response.end()
+    }
+    await using hook = await listen(createServer((request, response) => void take(request, response)))
     let isRefused = true
     await using directory = await startDirectory(groupsNamed('1'), {
       quirk: ({ path }) => (path === '/Groups' && isRefused ? { status: 401, body: {} } : undefined),

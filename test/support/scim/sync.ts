@@ -1,13 +1,14 @@
 /** Directory sync as its users see it: an account with a connection, and a job from start to end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
-import type { Store } from '../../../api/store/store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
 import { NEW_CONNECTION, putConnection, type ConnectionSettings } from '../../../api/scim/connections.ts'
 import type { HttpLimits } from '../../../api/http/server.ts'
-import { syncNow, type JobDependencies } from '../../../api/scim/jobs.ts'
-import { memoryLog, startApi, until, type Api } from '../api.ts'
+import type { JobDependencies } from '../../../api/scim/jobs.ts'
+import { startApi, until, type Api } from '../api.ts'
+import { runCommandLine } from '../processes.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
 
@@ -117,34 +118,11 @@ export async function startSyncApi(
   }
 }
 
-interface CommandOptions {
-  readonly token?: string
-  readonly signal?: AbortSignal
-  readonly allowDeletions?: boolean
-}
-
-/** Runs the operator's sync command in this process; resolves to its job. */
-export async function syncByCommand(
-  store: Store,
-  accountId: string,
-  {
-    token = DIRECTORY_TOKEN,
-    signal = new AbortController().signal,
-    allowDeletions = false,
-  }: CommandOptions = {},
-) {
-  return await syncNow(
-    accountId,
-    { signal, allowDeletions },
-    {
-      ...QUICK,
-      store,
-      clock: () => new Date(),
-      log: memoryLog().log,
-      environment: { [TOKEN_VARIABLE]: token },
-      syncMs: 60_000,
-    },
-  )
+/** Runs a command line of `directories` in this process; double quotes hold words together. */
+export function directories(store: StoreSettings, line: string, token = DIRECTORY_TOKEN) {
+  const environment = { ...asEnvironment(store), [TOKEN_VARIABLE]: token, LOG_LEVEL: 'silent' }
+  const args = Array.from(line.matchAll(/"([^"]*)"|\S+/g), ([word, quoted]) => quoted ?? word)
+  return runCommandLine((commandLine) => runDirectories(commandLine, () => undefined), args, environment)
 }
 
 /** Requests of an account with a management key. */

@@ -8,13 +8,12 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { findConnectionByName } from '../../../../api/scim/connections.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { until } from '../../../support/api.ts'
 import { freePort } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
-import { startSyncApi, syncByCommand } from '../../../support/scim/sync.ts'
+import { directories, startSyncApi } from '../../../support/scim/sync.ts'
 import { TestStores } from '../../../support/stores.ts'
 
 // Tens of seconds on an idle machine, minutes on a busy one.
@@ -76,10 +75,8 @@ async function liveThrough(directory: LivingDirectory, store: StoreSettings): Pr
     error_message: FAILURES.deletion_threshold_exceeded,
   })
   expect((await acme.groups()).total_count).toBe(GROUPS)
-  const connection = await findConnectionByName(service.store, 'acme')
-  const leave = { token: directory.token, allowDeletions: true }
-  const job = await syncByCommand(service.store, connection?.account_id ?? '', leave)
-  expect(job).toMatchObject({ status: 'succeeded' })
+  const accepted = await directories(store, 'sync --account acme --allow-deletions', directory.token)
+  expect(accepted).toMatchObject({ code: 0 })
   expect((await acme.groups()).total_count).toBe(10)
 
   // A group created again under its externalId keeps its identity.
