@@ -37,14 +37,10 @@ export class Answers {
   }
 
   /**
-   * Answers a request from its candidates.
-   * @throws {ApiError} if none serves it, and nothing was sent.
+   * Answers a request from its candidates, in one piece.
+   * @throws {ApiError} if none serves it.
    */
-  async answer(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
-    await (request.stream ? this.#stream(call, request, routing) : this.#whole(call, request, routing))
-  }
-
-  async #whole(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
+  async whole(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
     const attempt = await this.#firstServing(call, request, routing)
     this.#ended(call, attempt)
     await this.#options.finish(call, 'completed', 200, attempt)
@@ -55,7 +51,8 @@ export class Answers {
     sendBody(call.reply, 200, 'application/json; charset=utf-8', body)
   }
 
-  async #stream(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
+  /** The same, as a stream. It throws as long as nothing was sent; later the stream ends with the error. */
+  async stream(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
     const { finish, silenceMs } = this.#options
     const [model = ''] = request.models
     const stream = new ClientStream(

@@ -26,8 +26,8 @@ const USAGE_MS = 4000
 export class Completion {
   readonly #choices = new Map<number, Choice>()
   readonly #expected: number
-  /** Id and time of the first chunk that has an id: Azure's first has none. */
-  #sentIdentity: ReturnType<typeof identityIn>
+  /** The provider's id and time for it, of the first chunk that has an id: Azure's first has none. */
+  sentIdentity: ReturnType<typeof identityIn>
   /** Empty until a provider reports it. */
   #usage: JsonObject = {}
   /** Members of chunks without choices. */
@@ -96,11 +96,6 @@ export class Completion {
     return readUsage(this.#usage)
   }
 
-  /** The provider's id and time for it. */
-  get sentIdentity() {
-    return this.#sentIdentity
-  }
-
   /** The last chunks: what is left of tool calls, the finishes, and the usage, in a chunk of its own if asked. */
   ending(separateUsage = false): JsonObject[] {
     const all = this.#all
@@ -129,7 +124,7 @@ export class Completion {
   }
 
   #readChunk(value: JsonObject): JsonObject | undefined {
-    this.#sentIdentity ??= identityIn(value)
+    this.sentIdentity ??= identityIn(value)
     this.#noteUsage(value)
     this.#endedWithContent = false
     const choices: JsonObject[] = []
@@ -158,8 +153,7 @@ export class Completion {
   }
 
   get #areOver(): boolean {
-    for (const { isOver } of this.#choices.values()) if (!isOver) return false
-    return this.#choices.size > 0
+    return this.#choices.size > 0 && this.#choices.values().every(({ isOver }) => isOver)
   }
 
   #choice(index: number): Choice {

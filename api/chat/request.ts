@@ -88,7 +88,6 @@ function restrictsNothing(value: unknown): boolean {
 }
 
 const model = z.string().min(1)
-const count = z.int().min(1)
 const number = z.number().nullish()
 
 /** The fields that this service reads; all others pass through. */
@@ -110,7 +109,7 @@ export const chatRequestSchema = z.looseObject({
   // 0 and -1 mean no limit to some servers.
   max_tokens: z.int().min(-1).nullish(),
   max_completion_tokens: z.int().min(-1).nullish(),
-  n: count.nullish(),
+  n: z.int().min(1).nullish(),
   stop: z
     .union([z.string(), longList(z.string())], { error: 'Expected a text or a list of texts' })
     .nullish(),
@@ -193,17 +192,14 @@ export interface NamedApp {
   readonly columns: Pick<UsageRecord, 'app_id' | 'app' | 'app_title' | 'app_categories'>
 }
 
-/** Header lines by lower-case name. */
-type RequestHeaders = Readonly<Record<string, readonly string[] | undefined>>
-
 const ADDRESS_HEADER = /^http-referer$/
 const IS_ADDRESS = /^\s*https?:\/\//i
 // With or without a service prefix in the middle.
-const TITLE_HEADER = /^x-(?:.+-)?title$/i
-const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/i
+const TITLE_HEADER = /^x-(?:.+-)?title$/
+const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
 
 /** The app that the headers name. An address that many apps share, such as localhost, counts by the title. */
-export function namedApp(headers: RequestHeaders): NamedApp {
+export function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
   const [address = ''] = linesOf(headers, ADDRESS_HEADER)
   const title = linesOf(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
   const identity = identityOfAddress(address, title && cleanName(title))
@@ -220,8 +216,8 @@ export function namedApp(headers: RequestHeaders): NamedApp {
   }
 }
 
-/** The lines of all headers with such a name, the shortest name first. */
-function linesOf(headers: RequestHeaders, name: RegExp): readonly string[] {
+/** The lines of all headers with such a name, in lower case, the shortest name first. */
+function linesOf(headers: NodeJS.Dict<string[]>, name: RegExp): readonly string[] {
   return Object.keys(headers)
     .filter((key) => name.test(key))
     .toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1))

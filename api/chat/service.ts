@@ -81,7 +81,8 @@ export async function openChat(options: ChatOptions) {
         // An unreadable body has a usage record too.
         const { body, unrounded } = await readJson(request, reply)
         call.request = readChatRequest(body, unrounded)
-        await answers.answer(call, call.request, candidatesFor(call.request, models.current()))
+        const routing = candidatesFor(call.request, models.current())
+        await answers[call.request.stream ? 'stream' : 'whole'](call, call.request, routing)
       } catch (error) {
         await finish(call, 'failed', statusOf(error))
         throw error
