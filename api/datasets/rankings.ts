@@ -127,16 +127,9 @@ export const RANKINGS = {
   resolve(given, { dataThrough }) {
     const query = resolveQuery(given, dataThrough)
     const { sort, category, subcategory, start, end, limit, offset } = query
+    const filter = { ...(category !== null && { category }), ...(subcategory !== null && { subcategory }) }
     return {
-      parameters: {
-        sort,
-        ...(category !== null && { category }),
-        ...(subcategory !== null && { subcategory }),
-        start_date: start,
-        end_date: end,
-        limit,
-        offset,
-      },
+      parameters: { sort, ...filter, start_date: start, end_date: end, limit, offset },
       maxOffset: MAX_OFFSET,
       read: (snapshot) => readRanking(snapshot, query),
     }

@@ -77,10 +77,7 @@ export const SERIES = {
   },
 } satisfies RowsOperation
 
-const APPS = `
-  SELECT app_id FROM apps WHERE list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)`
-
-// A row for each day, so that days without usage differ from days without data.
+// A row for each day, so that days without usage differ from days without data; one without a day for an empty window.
 const DAYS = `
   SELECT
     CAST(c.day AS VARCHAR) AS day, a.app_id, a.app_name, coalesce(d.requests, 0) AS requests,
@@ -89,17 +86,15 @@ const DAYS = `
     CAST(coalesce(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT), 0) AS VARCHAR)
       AS total_tokens,
     c.status AS coverage
-  FROM coverage AS c
-  JOIN apps AS a ON list_contains(CAST(string_split($apps, ',') AS BIGINT[]), a.app_id)
+  FROM (SELECT * FROM apps WHERE list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)) AS a
+  LEFT JOIN coverage AS c ON c.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
   LEFT JOIN (
     SELECT * FROM app_daily
     WHERE day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
       AND list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)
   ) AS d ON d.day = c.day AND d.app_id = a.app_id
-  WHERE c.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
   ORDER BY c.day, a.app_id`
 
-const appsSchema = z.array(z.object({ app_id: z.bigint() }))
 const daysSchema = z.array(seriesRowSchema)
 
 /**
@@ -112,12 +107,13 @@ async function readSeries(
   { start, end }: DateWindow,
 ): Promise<readonly SeriesRow[]> {
   const apps = ids.join(',')
-  const known = appsSchema.parse(await query(APPS, { apps })).map(({ app_id }) => app_id)
-  const unknown = ids.filter((id) => !known.includes(id))
+  const days = await query(DAYS, { apps, start, end })
+  const known = new Set(days.map(({ app_id }) => app_id))
+  const unknown = ids.filter((id) => !known.has(id))
   if (unknown.length > 0) {
     throw invalidParameter('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)
   }
-  return daysSchema.parse(await query(DAYS, { apps, start, end }))
+  return daysSchema.parse(days.filter(({ day }) => day !== null))
 }
 
 // The order of the macro is that of the rule.

@@ -30,7 +30,6 @@ const POOLS = {
   pages: { running: 2, waiting: 60, queryMs: 20_000 },
   preparation: { running: 1, waiting: 200, queryMs: 60_000 },
 } as const
-type PoolLimits = (typeof POOLS)[PoolName]
 export type PoolName = keyof typeof POOLS
 
 /**
@@ -45,37 +44,22 @@ export async function openDatabase(folder: string, memory: string): Promise<Data
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
   })
-  const connection = await instance.connect()
-  await connection.run(`SET allowed_directories = [${quote(`${folder}/`, "'")}]`)
-  await connection.run('SET enable_external_access = false')
-  await connection.run("SET GLOBAL TimeZone = 'UTC'")
-  return new Database(instance, connection)
-}
-
-export class Database {
-  readonly #instance: DuckDBInstance
-  readonly #connection: DuckDBConnection
-  readonly #pools = {
-    clients: new Pool(POOLS.clients),
-    pages: new Pool(POOLS.pages),
-    preparation: new Pool(POOLS.preparation),
+  const own = await instance.connect()
+  await own.run(`SET allowed_directories = [${quote(`${folder}/`, "'")}]`)
+  await own.run('SET enable_external_access = false')
+  await own.run("SET GLOBAL TimeZone = 'UTC'")
+  const pools = {
+    clients: createPool(POOLS.clients),
+    pages: createPool(POOLS.pages),
+    preparation: createPool(POOLS.preparation),
   }
-  readonly #files = new Set<AttachedFile>()
+  const files = new Set<AttachedFile>()
 
-  constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
-    this.#instance = instance
-    this.#connection = connection
-  }
-
-  /**
-   * Attaches a file under a name.
-   * @throws if it cannot be opened.
-   */
-  async attach(name: string, path: string): Promise<AttachedFile> {
-    await this.#connection.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
+  async function attach(name: string, path: string): Promise<AttachedFile> {
+    await own.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
     const idle: Connection[] = []
     const run = async (ending: AbortSignal, sql: string, values: SqlValues) => {
-      const connection = idle.pop() ?? (await connect(this.#instance, name))
+      const connection = idle.pop() ?? (await connect(instance, name))
       try {
         return await runUntil(ending, connection, sql, values)
       } finally {
@@ -84,25 +68,35 @@ export class Database {
     }
     const file: AttachedFile = {
       queryOf: (pool, signal) => (sql, values) =>
-        this.#pools[pool].run((ending) => run(ending, sql, values), signal),
+        pools[pool].run((ending) => run(ending, sql, values), signal),
       detach: async () => {
-        this.#files.delete(file)
+        files.delete(file)
         for (const connection of idle) disconnect(connection)
-        await this.#connection.run(`DETACH ${quote(name, '"')}`)
+        await own.run(`DETACH ${quote(name, '"')}`)
       },
     }
-    this.#files.add(file)
+    files.add(file)
     return file
   }
 
-  /** Interrupts all statements, and closes all files. */
-  async close(): Promise<void> {
+  async function close(): Promise<void> {
     // A statement on a closed connection never ends, and keeps the process alive.
-    for (const pool of Object.values(this.#pools)) await pool.close()
-    for (const file of this.#files) await file.detach()
-    this.#connection.closeSync()
-    this.#instance.closeSync()
+    for (const pool of Object.values(pools)) await pool.close()
+    for (const file of files) await file.detach()
+    own.closeSync()
+    instance.closeSync()
   }
+  return { attach, close }
+}
+
+export interface Database {
+  /**
+   * Attaches a file under a name.
+   * @throws if it cannot be opened.
+   */
+  readonly attach: (name: string, path: string) => Promise<AttachedFile>
+  /** Interrupts all statements, and closes all files. */
+  readonly close: () => Promise<void>
 }
 
 export interface AttachedFile {
@@ -116,56 +110,51 @@ export interface AttachedFile {
 }
 
 /** Runs a few statements at once; further ones wait, limited in number and time. */
-class Pool {
-  readonly #limits: PoolLimits
-  readonly #queue = new Set<() => void>()
-  readonly #ongoing = new Map<AbortController, Promise<SqlRows>>()
-  #free: number
+function createPool({ running, waiting, queryMs }: (typeof POOLS)[PoolName]) {
+  const queue = new Set<() => void>()
+  const ongoing = new Map<AbortController, Promise<SqlRows>>()
+  let free: number = running
 
-  constructor(limits: PoolLimits) {
-    this.#limits = limits
-    this.#free = limits.running
-  }
-
-  /** Runs a statement once there is room for it; its signal says when it is to end before. */
-  async run(statement: (ending: AbortSignal) => Promise<SqlRows>, signal?: AbortSignal): Promise<SqlRows> {
-    const controller = new AbortController()
-    const timer = setTimeout(() => controller.abort(busy('The query took too long')), this.#limits.queryMs)
-    const ending = signal === undefined ? controller.signal : AbortSignal.any([controller.signal, signal])
-    const result = this.#enter(ending).then(() => statement(ending).finally(() => this.#leave()))
-    this.#ongoing.set(controller, result)
-    try {
-      return await result
-    } catch (error) {
-      ending.throwIfAborted()
-      throw asBusy(error)
-    } finally {
-      clearTimeout(timer)
-      this.#ongoing.delete(controller)
-    }
-  }
-
-  /** Ends all statements. */
-  async close(): Promise<void> {
-    for (const controller of this.#ongoing.keys()) controller.abort(new Error('The service is stopping'))
-    await Promise.allSettled(this.#ongoing.values())
-  }
-
-  async #enter(ending: AbortSignal): Promise<void> {
+  async function enter(ending: AbortSignal): Promise<void> {
     ending.throwIfAborted()
-    if (this.#free > 0) return void (this.#free -= 1)
-    if (this.#queue.size >= this.#limits.waiting) throw busy('Too many queries are waiting')
+    if (free > 0) return void (free -= 1)
+    if (queue.size >= waiting) throw busy('Too many queries are waiting')
     await new Promise<void>((resolve, reject) => {
-      this.#queue.add(resolve)
-      ending.addEventListener('abort', () => this.#queue.delete(resolve) && reject(ending.reason))
+      queue.add(resolve)
+      ending.addEventListener('abort', () => queue.delete(resolve) && reject(ending.reason))
     })
   }
 
-  #leave(): void {
-    const [next] = this.#queue
-    if (next === undefined) return void (this.#free += 1)
-    this.#queue.delete(next)
+  function leave(): void {
+    const [next] = queue
+    if (next === undefined) return void (free += 1)
+    queue.delete(next)
     next()
+  }
+
+  return {
+    /** Runs a statement once there is room for it; its signal says when it is to end before. */
+    async run(statement: (ending: AbortSignal) => Promise<SqlRows>, signal?: AbortSignal): Promise<SqlRows> {
+      const controller = new AbortController()
+      const timer = setTimeout(() => controller.abort(busy('The query took too long')), queryMs)
+      const ending = signal === undefined ? controller.signal : AbortSignal.any([controller.signal, signal])
+      const result = enter(ending).then(() => statement(ending).finally(leave))
+      ongoing.set(controller, result)
+      try {
+        return await result
+      } catch (error) {
+        ending.throwIfAborted()
+        throw asBusy(error)
+      } finally {
+        clearTimeout(timer)
+        ongoing.delete(controller)
+      }
+    },
+    /** Ends all statements. */
+    async close(): Promise<void> {
+      for (const controller of ongoing.keys()) controller.abort(new Error('The service is stopping'))
+      await Promise.allSettled(ongoing.values())
+    },
   }
 }
 

@@ -21,12 +21,8 @@ let drawn, data, chart, readDay
 
 function drawnByAddress() {
   const ids = parameter(subject)?.split(',') ?? boxes().map((box) => box.value)
-  return new Map(
-    ids
-      .slice(0, LIGHT.length)
-      .map((id, place) => [id, place])
-      .toReversed(),
-  )
+  const places = ids.slice(0, LIGHT.length).map((id, place) => [id, place])
+  return new Map(places.toReversed())
 }
 
 function drawnIds() {
@@ -37,8 +33,8 @@ function drawnIds() {
 function addressWith(changes) {
   const url = new URL(location.href)
   for (const [name, value] of Object.entries(changes)) {
-    if (value) url.searchParams.set(name, value)
-    else url.searchParams.delete(name)
+    url.searchParams.delete(name)
+    if (value) url.searchParams.append(name, value)
   }
   return url.href.replaceAll('%2C', ',')
 }
@@ -51,8 +47,7 @@ async function get(address) {
 
 async function load() {
   const response = await get(figure.dataset.source)
-  if (!subject) return readHistory(await response.text())
-  const { series } = await response.json()
+  const series = subject ? (await response.json()).series : readHistory(await response.text())
   return { ...series, items: new Map(series.items.map((item) => [item.id, item])) }
 }
 
@@ -60,24 +55,21 @@ async function load() {
 function readHistory(text) {
   const [, ...lines] = text.trim().split('\n')
   const rows = lines.map((line) => line.split(','))
-  const item = (name, column) => [
-    name,
-    { name, values: rows.map((row) => (row[5] === 'missing' ? null : row[column])) },
-  ]
-  const items = new Map([item('Prompt tokens', 2), item('Completion tokens', 3)])
-  drawn = new Map([...items.keys()].map((id, place) => [id, place]))
+  const valuesOf = (column) => rows.map((row) => (row[5] === 'missing' ? null : row[column]))
+  const items = Object.entries({ 'Prompt tokens': 2, 'Completion tokens': 3 }).map(([name, column]) => {
+    return { id: name, name, values: valuesOf(column) }
+  })
+  drawn = new Map(items.map(({ id }, place) => [id, place]))
   return { days: rows.map(([day]) => day), coverage: rows.map((row) => row[5]), items }
 }
 
 const numbers = (values) => values.map((value) => (value === null ? null : Number(value)))
 
 function datasets() {
-  const style = (colour) => ({
-    backgroundColor: colour,
-    hoverBackgroundColor: colour,
-    borderColor: colour,
-    borderWidth: isStacked() ? 0 : 2,
-  })
+  const style = (colour) => {
+    const ofBars = { backgroundColor: colour, hoverBackgroundColor: colour }
+    return { ...ofBars, borderColor: colour, borderWidth: isStacked() ? 0 : 2 }
+  }
   const sets = [...drawn].flatMap(([id, place]) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
     return name ? [{ id, label: name, in_list, data: numbers(values), ...style(colourAt(place)) }] : []
@@ -85,9 +77,8 @@ function datasets() {
   sets.sort((one, other) => sum(other.data) - sum(one.data))
   if (isStacked() && data.total) {
     const listed = sets.filter(({ in_list }) => in_list)
-    const rest = numbers(data.total).map(
-      (total, day) => total && total - sum(listed.map((set) => set.data[day])),
-    )
+    const used = (day) => sum(listed.map((set) => set.data[day]))
+    const rest = numbers(data.total).map((total, day) => total && total - used(day))
     if (sum(rest) > 0) sets.push({ label: 'all others', data: rest, ...style(REST) })
   }
   // A band over the days without data: a gap, never a zero.
@@ -96,12 +87,8 @@ function datasets() {
   return [...sets, { label: 'no data', data: missing, backgroundColor: GRID, ...band }]
 }
 
-const formatOf = (parts) =>
-  new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC', ...parts })
-const shortDay = formatOf()
-const shortDayOfYear = formatOf({ year: '2-digit' })
-const longDay = formatOf({ weekday: 'short', year: 'numeric' })
-const dayName = (index, format) => format.format(new Date(data.days[index]))
+const DAY = { day: 'numeric', month: 'short', timeZone: 'UTC' }
+const dayName = (index, parts) => new Date(data.days[index]).toLocaleDateString('en-GB', { ...DAY, ...parts })
 
 const tooltip = {
   itemSort: (one, other) => (isStacked() ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
@@ -109,10 +96,10 @@ const tooltip = {
   callbacks: {
     title: ([{ dataIndex }]) => {
       const status = data.coverage[dataIndex]
-      const day = dayName(dataIndex, longDay)
+      const day = dayName(dataIndex, { weekday: 'short', year: 'numeric' })
       return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
     },
-    label: ({ dataset, raw }) => (dataset.yAxisID ? ' no data' : ` ${dataset.label}: ${compact.format(raw)}`),
+    label: ({ dataset, raw }) => ` ${dataset.label}${dataset.yAxisID ? '' : `: ${compact.format(raw)}`}`,
     footer: (items) => {
       const total = compact.format(sum(items.map(({ raw }) => raw)))
       return isStacked() && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
@@ -130,8 +117,8 @@ const legend = {
 
 function options() {
   const stacked = isStacked()
-  const format = data.days.length > 180 ? shortDayOfYear : shortDay
-  const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, format) }
+  const parts = data.days.length > 180 ? { year: '2-digit' } : {}
+  const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, parts) }
   const ticks = { maxTicksLimit: 6, callback: (value) => compact.format(value) }
   return {
     animation: matchMedia('(prefers-reduced-motion: reduce)').matches ? false : { duration: 150 },
@@ -171,16 +158,14 @@ function toggle(id) {
   if (!subject || !data.items.has(id)) return
   let says = ''
   if (!drawn.delete(id)) {
-    const [first] = drawn.keys()
-    const isFull = drawn.size === LIGHT.length
-    if (isFull) drawn.delete(first)
-    if (isFull)
+    if (drawn.size === LIGHT.length) {
+      const [first] = drawn.keys()
+      drawn.delete(first)
       says = `${data.items.get(id).name} is drawn instead of ${data.items.get(first)?.name ?? first}`
-    const taken = [...drawn.values()]
-    drawn.set(
-      id,
-      LIGHT.findIndex((_colour, place) => !taken.includes(place)),
-    )
+    }
+    const taken = new Set(drawn.values())
+    const place = LIGHT.findIndex((_colour, each) => !taken.has(each))
+    drawn.set(id, place)
   }
   go({ [subject]: drawnIds() })
   say(says)
@@ -203,10 +188,9 @@ function readByKeyboard(event) {
 
 function readOut(index) {
   readDay = index
-  const sets = index === undefined ? [] : chart.data.datasets
-  const active = sets.flatMap((set, datasetIndex) =>
-    set.data[index] === null ? [] : [{ datasetIndex, index }],
-  )
+  const places = chart.data.datasets.map((_set, datasetIndex) => ({ datasetIndex, index }))
+  const hasValue = ({ datasetIndex }) => (chart.data.datasets[datasetIndex].data[index] ?? null) !== null
+  const active = places.filter(hasValue)
   chart.setActiveElements(active)
   chart.tooltip.setActiveElements(active, { x: 0, y: 0 })
   chart.update('none')
@@ -273,11 +257,8 @@ sessionStorage.removeItem('choice')
 for (const form of [controls, search]) {
   form?.addEventListener('formdata', ({ formData }) => {
     formData.set(subject, parameter(subject) ?? '')
-    const unused = formData.has('dates')
-      ? ['dates', 'days']
-      : formData.get('days')
-        ? ['start_date', 'end_date']
-        : []
+    const ofDays = formData.get('days') ? ['start_date', 'end_date'] : []
+    const unused = formData.has('dates') ? ['dates', 'days'] : ofDays
     for (const [name, value] of Array.from(formData)) {
       if (unused.includes(name) || ['', 'popular', 'stacked'].includes(value)) formData.delete(name)
     }
