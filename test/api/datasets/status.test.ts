@@ -1,11 +1,10 @@
 /** CONTRACT 4.6: GET /status. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { cronSchedule } from '../../../api/process/cron-schedule.ts'
-import { isStale } from '../../../api/datasets/status.ts'
+import { z } from 'zod'
 import { VERSION } from '../../../pipeline/contract/version.ts'
-import { startApi } from '../../support/api.ts'
+import { startApi, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -60,6 +59,25 @@ it('GET /status shows the freshness of the dataset without a key, also before th
 
 describe('data are stale', () => {
   const [DAILY, HOURLY, WEEKLY] = ['0 2 * * *', '0 2-23 * * *', '0 2 * * 1']
+  const staleSchema = z.object({ data: z.object({ stale: z.boolean() }) })
+  const services = new Map<string, Api>()
+  let now = new Date(NOW)
+
+  afterAll(async () => {
+    for (const api of services.values()) await api.close()
+  })
+
+  /** A service with this schedule, over a snapshot through a day or over none. */
+  async function serviceOf(schedule: string, dataThrough: string | undefined): Promise<Api> {
+    const known = services.get(`${schedule} ${dataThrough}`)
+    if (known !== undefined) return known
+    const dataDir = folders.make()
+    if (dataThrough !== undefined) await publishSnapshot(dataDir, { ...oneApp(), dataThrough, daily: [] })
+    const api = await startApi(dataDir, { clock: () => now, environment: { NIGHTLY_SCHEDULE: schedule } })
+    services.set(`${schedule} ${dataThrough}`, api)
+    return api
+  }
+
   it.each([
     // The run of 20 November 02:00 publishes up to 19 November and has until 03:00.
     [DAILY, '2026-11-19', NOW, false],
@@ -80,7 +98,9 @@ describe('data are stale', () => {
     // What the last run could publish.
     [WEEKLY, '2026-11-15', NOW, false],
     [WEEKLY, '2026-11-14', NOW, true],
-  ])('by the schedule %s, through %s at %s: %s', (schedule, dataThrough, now, stale) => {
-    expect(isStale(dataThrough, cronSchedule(schedule), new Date(now))).toBe(stale)
+  ])('by the schedule %s, through %s at %s: %s', async (schedule, dataThrough, time, stale) => {
+    now = new Date(time)
+    const api = await serviceOf(schedule, dataThrough)
+    expect(staleSchema.parse(await (await api.get('/status')).json()).data.stale).toBe(stale)
   })
 })

@@ -1,5 +1,8 @@
 /** Runs of the pipeline in the test's process, for tests with many runs or a look at the warehouse. */
 import { join } from 'node:path'
+import type { Dependencies } from '../../../pipeline/commands/command.ts'
+import { prune } from '../../../pipeline/commands/prune.ts'
+import { retract } from '../../../pipeline/commands/retract.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import type { Report } from '../../../pipeline/run-end.ts'
 import { runNightly } from '../../../pipeline/run.ts'
@@ -36,4 +39,20 @@ export function queryWarehouse(dataDir: string, sql: string): Promise<TextRow[]>
 /** A figure in a stage's part of the report. */
 export function fact(report: Report, stage: string, name: string): unknown {
   return report.stages.find((part) => part['stage'] === stage)?.[name]
+}
+
+/** `retract` at the given time. */
+export function retractAt(dataDir: string, now: string, id: string, reason: string): Promise<unknown> {
+  return Promise.resolve(retract.prepare([id, '--reason', reason])(at(dataDir, now)))
+}
+
+/** `prune` at the given time. */
+export function pruneAt(dataDir: string, now: string, keepDays: number): Promise<unknown> {
+  return Promise.resolve(prune.prepare(['--keep-days', String(keepDays)])(at(dataDir, now)))
+}
+
+/** What a command is handed; its output is dropped. */
+function at(dataDir: string, now: string): Dependencies {
+  const silent = { print: () => undefined, note: () => undefined, send: async () => undefined }
+  return { config: readConfig({ DATA_DIR: dataDir }), progress: SILENT, now: () => new Date(now), ...silent }
 }

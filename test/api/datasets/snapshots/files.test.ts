@@ -4,41 +4,40 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { prune } from '../../../../pipeline/commands/prune.ts'
-import { retract } from '../../../../pipeline/commands/retract.ts'
-import { readConfig } from '../../../../pipeline/config.ts'
-import { SNAPSHOTS_PATH } from '../../../../pipeline/contract/files.ts'
-import { retractionSchema } from '../../../../pipeline/contract/snapshot-record.ts'
-import { snapshotEntrySchema } from '../../../../api/datasets/snapshots/catalogue.ts'
 import { envelopeSchema, rankingsSchema, startApi, until, type Api } from '../../../support/api.ts'
-import { runAt, SILENT } from '../../../support/pipeline/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { pruneAt, retractAt, runAt } from '../../../support/pipeline/in-process.ts'
+import { deliver, register, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 
 const FIRST = '20260107T020000Z'
 const SECOND = '20260131T020000Z'
 const WITHDRAWN = '20260203T020000Z'
 const NEWEST = '20260205T020000Z'
-const LIST = '/datasets/app-rankings/snapshots'
 const RANKINGS = '/datasets/app-rankings'
+const LIST = `${RANKINGS}/snapshots`
+const LIST_PATH = `/api/v1${LIST}`
 const REASON = 'Counted twice <b>'
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()
 let api: Api
 
-function deliver(day: string, tokens: number): void {
-  const rows = [1, 2, 3].map((app) => `${day}T12:00:00Z,${app},${tokens * app},0`)
-  const header = 'ts,app_id,prompt_tokens,completion_tokens'
-  writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${header}\n${rows.join('\n')}\n`)
-}
+/** Usage of a day by three apps: once, twice and three times `tokens`. */
+const use = (day: string, tokens: number) =>
+  deliver(
+    dataDir,
+    day,
+    [1, 2, 3].map((app) => `${app},${tokens * app},0`),
+  )
 
 beforeAll(async () => {
-  const apps = [1, 2, 3].map((app) => `${app},App ${app},public,2025-01-01`)
-  writeRaw(dataDir, 'apps/registry.csv', `app_id,app_name,visibility,updated_at\n${apps.join('\n')}\n`)
-  deliver('2025-10-01', 5)
-  deliver('2026-01-06', 10)
+  register(
+    dataDir,
+    [1, 2, 3].map((app) => `${app},App ${app},public,,,2025-01-01`),
+  )
+  use('2025-10-01', 5)
+  use('2026-01-06', 10)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
-  deliver('2026-01-30', 20)
+  use('2026-01-30', 20)
   await runAt(dataDir, '2026-01-31T02:00:00Z')
   api = await startApi(dataDir)
 })
@@ -48,30 +47,34 @@ afterAll(async () => {
   folders.removeAll()
 })
 
-function dependencies(now: string) {
-  return {
-    config: readConfig({ DATA_DIR: dataDir }),
-    progress: SILENT,
-    now: () => new Date(now),
-    print: () => undefined,
-    note: () => undefined,
-    send: async () => undefined,
-  }
-}
-
+const entrySchema = z.looseObject({
+  id: z.string(),
+  state: z.string(),
+  current: z.boolean(),
+  files: z.array(
+    z.strictObject({
+      name: z.string(),
+      bytes: z.int(),
+      sha256: z.string().regex(/^[0-9a-f]{64}$/),
+      media_type: z.string(),
+      url: z.string(),
+    }),
+  ),
+})
 const listSchema = z.strictObject({
-  data: z.array(snapshotEntrySchema),
+  data: z.array(entrySchema),
   total_count: z.int(),
-  retracted: z.array(retractionSchema),
+  retracted: z.array(z.looseObject({ id: z.string(), reason: z.string() })),
 })
 
 /** A reply below the list; `headers` of the request. */
-const get = (path: string, headers: Record<string, string> = {}, init: RequestInit = {}) =>
-  api.get(`${LIST}${path}`, undefined, { ...init, headers })
+const get = (path: string, headers: Readonly<Record<string, string>> = {}, init: RequestInit = {}) =>
+  api.get(`${LIST}${path}`, undefined, { ...init, headers: { ...headers } })
 
 const list = async (search = '') => listSchema.parse(await (await get(search)).json())
 const rankings = (search: string) => api.getAsNewAccount(`${RANKINGS}${search}`)
 const feed = async () => (await fetch(`${api.origin}/feed.xml`)).text()
+const messageOf = async (reply: Response) => envelopeSchema.parse(await reply.json()).error.message
 
 const statusSchema = z.object({ data: z.object({ as_of: z.string(), retracted: z.array(z.unknown()) }) })
 const status = async () => statusSchema.parse(await (await api.get('/status')).json()).data
@@ -101,18 +104,15 @@ describe('the list', () => {
   it('has every file with its checksum and size; the monthly ones at the address of the snapshot', async () => {
     const [newest] = (await list()).data
     expect(newest?.files.map(({ name }) => name)).toContain('SHA256SUMS')
-    const one = z
-      .strictObject({ data: snapshotEntrySchema })
-      .parse(await (await get(`/${SECOND}`)).json()).data
+    const { data: one } = z.strictObject({ data: entrySchema }).parse(await (await get(`/${SECOND}`)).json())
     const months = one.files.filter(({ name }) => name.includes('/month='))
     expect(months.map(({ name }) => name)).toContain('app_daily/month=2026-01.parquet')
     expect(one).toEqual({ ...newest, files: expect.arrayContaining([...(newest?.files ?? []), ...months]) })
     for (const { url, sha256, bytes, media_type } of one.files) {
       const response = await fetch(`${api.origin}${url}`)
       const body = await response.bytes()
-      expect(createHash('sha256').update(body).digest('hex')).toBe(sha256)
-      expect(body.length).toBe(bytes)
-      expect(response.headers.get('Content-Type')).toBe(media_type)
+      const sum = createHash('sha256').update(body).digest('hex')
+      expect([sum, body.length, response.headers.get('Content-Type')]).toEqual([sha256, bytes, media_type])
     }
   })
 
@@ -120,40 +120,39 @@ describe('the list', () => {
     const codings = ['identity', 'gzip', 'br']
     const replies = await Promise.all(codings.map((coding) => get('', { 'Accept-Encoding': coding })))
     expect(replies.map(({ headers }) => headers.get('Content-Encoding'))).toEqual([null, 'gzip', 'br'])
-    expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(3)
     expect(replies.map(({ headers }) => headers.get('Vary'))).toEqual(Array(3).fill('Accept-Encoding'))
     expect(new Set(await Promise.all(replies.map((reply) => reply.text()))).size).toBe(1)
-    const known = { 'If-None-Match': replies[1]?.headers.get('ETag') ?? '', 'Accept-Encoding': 'gzip' }
+    const tags = replies.map(({ headers }) => headers.get('ETag') ?? '')
+    expect(new Set(tags).size).toBe(3)
+    const known = { 'If-None-Match': tags[1] ?? '', 'Accept-Encoding': 'gzip' }
     expect((await get('', known)).status).toBe(304)
   })
-
-  it.each(['?state=gone', '?date=2026-02-30', '?date=', '?day=2026-01-01', '?limit=101'])(
-    'refuses %s',
-    async (search) => {
-      expect((await get(search)).status).toBe(400)
-    },
-  )
 
   it('leads from latest to the newest; an encoded name stays encoded', async () => {
     expect((await get('/latest/apps.csv')).url).toBe(`${api.base}${LIST}/${SECOND}/apps.csv`)
     const strange = await get('/latest/..%2F%3Fx', {}, { redirect: 'manual' })
-    expect(strange.headers.get('Location')).toBe(`${SNAPSHOTS_PATH}/${SECOND}/..%2F%3Fx`)
+    expect(strange.headers.get('Location')).toBe(`${LIST_PATH}/${SECOND}/..%2F%3Fx`)
     expect([await strange.text(), strange.headers.get('Vary')]).toEqual(['', null])
   })
 
   it.each([
-    [`/${SECOND}/warehouse.duckdb`, 'has no file "warehouse.duckdb"; it has: app-rankings.duckdb'],
-    [`/${SECOND}/..%2F..%2Fservice.sqlite`, 'has no file "../../service.sqlite"'],
-    [`/${SECOND}/report.json`, 'has no file "report.json"'],
-    [`/${SECOND}/app_daily/month=2020-01.parquet`, 'has no file'],
-    [`/${SECOND}/app_daily/..%2Frankings.csv`, 'has no file'],
-    [`/${SECOND}/app_daily/month=2025-10.parquet%00`, 'has no file'],
-    ['/20200101T000000Z/apps.csv', 'No such snapshot: "20200101T000000Z"'],
-    ['/..%2F..', 'No such snapshot: "../.."'],
-  ])('%s is 404', async (path, message) => {
+    ['?state=gone', 400, 'one of retained, all'],
+    ['?date=2026-02-30', 400, 'YYYY-MM-DD'],
+    ['?date=', 400, 'is empty'],
+    ['?day=2026-01-01', 400, 'is unknown'],
+    ['?limit=101', 400, 'from 1 to 100'],
+    [`/${SECOND}/warehouse.duckdb`, 404, 'has no file "warehouse.duckdb"; it has: app-rankings.duckdb'],
+    [`/${SECOND}/..%2F..%2Fservice.sqlite`, 404, 'has no file "../../service.sqlite"'],
+    [`/${SECOND}/report.json`, 404, 'has no file "report.json"'],
+    [`/${SECOND}/app_daily/month=2020-01.parquet`, 404, 'has no file'],
+    [`/${SECOND}/app_daily/..%2Frankings.csv`, 404, 'has no file'],
+    [`/${SECOND}/app_daily/month=2025-10.parquet%00`, 404, 'has no file'],
+    ['/20200101T000000Z/apps.csv', 404, 'No such snapshot: "20200101T000000Z"'],
+    ['/..%2F..', 404, 'No such snapshot: "../.."'],
+  ])('%s is %d and says why', async (path, expected, message) => {
     const response = await get(path)
-    expect(response.status).toBe(404)
-    expect(envelopeSchema.parse(await response.json()).error.message).toContain(message)
+    expect(response.status).toBe(expected)
+    expect(await messageOf(response)).toContain(message)
   })
 })
 
@@ -228,21 +227,15 @@ describe('a file', () => {
   })
 
   it.each([
-    ['bytes=-8', 206, 8],
+    ['bytes=-8', 8],
     // A suffix longer than the file is the whole file.
-    ['bytes=-999999999', 206, Infinity],
-    ['bytes=999999999-', 416, 0],
-  ])('for %s is answered with %d', async (range, expected, last) => {
+    ['bytes=-999999999', Infinity],
+  ])('for %s is answered with its last bytes', async (range, last) => {
     const reply = await get(PATH, { Range: range })
     const size = onDisk().length
-    expect(reply.status).toBe(expected)
-    if (expected === 416) {
-      expect(reply.headers.get('Content-Range')).toBe(`bytes */${size}`)
-      expect(envelopeSchema.parse(await reply.json()).error.code).toBe(416)
-    } else {
-      expect(reply.headers.get('Content-Range')).toBe(`bytes ${Math.max(0, size - last)}-${size - 1}/${size}`)
-      expect(Buffer.from(await reply.bytes()).equals(onDisk().subarray(-last))).toBe(true)
-    }
+    expect(reply.status).toBe(206)
+    expect(reply.headers.get('Content-Range')).toBe(`bytes ${Math.max(0, size - last)}-${size - 1}/${size}`)
+    expect(Buffer.from(await reply.bytes()).equals(onDisk().subarray(-last))).toBe(true)
   })
 
   it('is sent whole for a range with a weak tag', async () => {
@@ -250,16 +243,20 @@ describe('a file', () => {
     expect([whole.status, (await whole.bytes()).length]).toEqual([200, onDisk().length])
   })
 
-  it.each<Record<string, string>>([{ Range: 'bytes=999999999-' }, { 'If-Match': '"another"' }])(
-    'an error about %j is not cacheable as the file',
-    async (headers) => {
-      const refused = await get(PATH, headers)
-      expect(refused.headers.get('Cache-Control')).toBe('no-store')
-      for (const name of ['ETag', 'Last-Modified', 'Repr-Digest', 'Link']) {
-        expect(refused.headers.get(name)).toBeNull()
-      }
-    },
-  )
+  it.each<[Record<string, string>, number]>([
+    [{ Range: 'bytes=999999999-' }, 416],
+    [{ 'If-Match': '"another"' }, 412],
+  ])('an error about %j is %d, and not cacheable as the file', async (headers, expected) => {
+    const refused = await get(PATH, headers)
+    expect(refused.status).toBe(expected)
+    expect(envelopeSchema.parse(await refused.json()).error.code).toBe(expected)
+    const range = expected === 416 ? `bytes */${onDisk().length}` : null
+    expect(refused.headers.get('Content-Range')).toBe(range)
+    expect(refused.headers.get('Cache-Control')).toBe('no-store')
+    for (const name of ['ETag', 'Last-Modified', 'Repr-Digest', 'Link']) {
+      expect(refused.headers.get(name)).toBeNull()
+    }
+  })
 })
 
 describe('as_of', () => {
@@ -268,16 +265,13 @@ describe('as_of', () => {
     async (asOf) => {
       const { meta, data } = rankingsSchema.parse(await (await rankings(`?as_of=${asOf}`)).json())
       expect(meta).toMatchObject({ as_of: '2026-01-07T02:00:00Z', end_date: '2026-01-06' })
-      expect(data.map(({ app_id, total_tokens }) => [app_id, total_tokens])).toEqual([
-        [3, '30'],
-        [2, '20'],
-        [1, '10'],
-      ])
+      const rows = data.map(({ app_id, total_tokens }) => `${app_id} ${total_tokens}`)
+      expect(rows).toEqual(['3 30', '2 20', '1 10'])
     },
   )
 
   it.each([
-    ['2026-01-07T02:00:01Z', `allowed: the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`],
+    ['2026-01-07T02:00:01Z', `allowed: the as_of of a retained snapshot; ${LIST_PATH} lists them`],
     ['2026-01-07T02:00:00.5Z', 'allowed: the as_of of a retained snapshot'],
     ['20260107T020001Z', 'allowed: the as_of of a retained snapshot'],
     ['yesterday', 'allowed: the time of a snapshot, such as 2026-11-20T02:00:00Z'],
@@ -285,8 +279,7 @@ describe('as_of', () => {
   ])('%s is rejected with 400', async (asOf, message) => {
     const response = await rankings(`?as_of=${asOf}`)
     expect(response.status).toBe(400)
-    const { error } = envelopeSchema.parse(await response.json())
-    expect(error.message).toContain(`sent "${asOf}", ${message}`)
+    expect(await messageOf(response)).toContain(`sent "${asOf}", ${message}`)
   })
 })
 
@@ -297,11 +290,11 @@ function linksOf({ headers }: Response): Record<string, string> {
 }
 
 it('the links of rows name licence, metadata, citation and newest version, and each local one exists', async () => {
-  const links = linksOf(await rankings('?category=coding'))
-  expect(Object.keys(links).toSorted()).toEqual(['cite-as', 'describedby', 'latest-version', 'license'])
-  expect(links['license']).toBe('https://creativecommons.org/licenses/by/4.0/')
-  for (const relation of ['describedby', 'cite-as', 'latest-version']) {
-    expect((await fetch(`${api.origin}${links[relation]}`)).status, relation).toBe(200)
+  const { license, ...local } = linksOf(await rankings('?category=coding'))
+  expect(license).toBe('https://creativecommons.org/licenses/by/4.0/')
+  expect(Object.keys(local).toSorted()).toEqual(['cite-as', 'describedby', 'latest-version'])
+  for (const target of Object.values(local)) {
+    expect((await fetch(`${api.origin}${target}`)).status, target).toBe(200)
   }
 })
 
@@ -326,7 +319,7 @@ describe('after a newer snapshot and its retraction', () => {
 
   beforeAll(async () => {
     const first = await rankings('?limit=1')
-    deliver('2026-02-02', 1000)
+    use('2026-02-02', 1000)
     await runAt(dataDir, '2026-02-03T02:00:00Z')
     await served('2026-02-03T02:00:00Z')
     // A page link leads to the next rank in the snapshot of the first page.
@@ -338,7 +331,7 @@ describe('after a newer snapshot and its retraction', () => {
     key = await api.makeKey()
     withdrawn = (await api.get(RANKINGS, key)).headers
     feedBefore = await feed()
-    await retract.prepare([WITHDRAWN, '--reason', REASON])(dependencies('2026-02-04T12:00:00Z'))
+    await retractAt(dataDir, '2026-02-04T12:00:00Z', WITHDRAWN, REASON)
     await served('2026-01-31T02:00:00Z')
   })
 
@@ -364,7 +357,7 @@ describe('after a newer snapshot and its retraction', () => {
     ['latest', { 'If-Unmodified-Since': 'Tue, 03 Feb 2026 02:00:00 GMT' }, 412],
     ['latest', { 'If-Unmodified-Since': 'Wed, 04 Feb 2026 12:00:00 GMT' }, 200],
   ] as const)('a file of %s with %j is answered with %d', async (id, headers, expected, date?: string) => {
-    const reply = await get(`/${id}/apps.csv`, { ...headers })
+    const reply = await get(`/${id}/apps.csv`, headers)
     expect(reply.status).toBe(expected)
     if (date !== undefined) expect(reply.headers.get('Last-Modified')).toBe(date)
   })
@@ -380,9 +373,9 @@ describe('after a newer snapshot and its retraction', () => {
 
   describe('and a prune', () => {
     beforeAll(async () => {
-      deliver('2026-02-04', 10)
+      use('2026-02-04', 10)
       await runAt(dataDir, '2026-02-05T02:00:00Z')
-      await prune.prepare(['--keep-days', '1'])(dependencies('2026-02-06T00:00:00Z'))
+      await pruneAt(dataDir, '2026-02-06T00:00:00Z', 1)
       await served('2026-02-05T02:00:00Z')
     })
 
@@ -391,11 +384,11 @@ describe('after a newer snapshot and its retraction', () => {
       expect(data.map(({ id }) => id)).toEqual([NEWEST, SECOND])
       expect(retracted.map(({ id, reason }) => [id, reason])).toEqual([[WITHDRAWN, REASON]])
       const all = (await list('?state=all')).data
-      expect(all.map(({ id, state }) => [id, state])).toEqual([
-        [NEWEST, 'retained'],
-        [WITHDRAWN, 'retracted'],
-        [SECOND, 'retained'],
-        [FIRST, 'pruned'],
+      expect(all.map(({ id, state }) => `${id} ${state}`)).toEqual([
+        `${NEWEST} retained`,
+        `${WITHDRAWN} retracted`,
+        `${SECOND} retained`,
+        `${FIRST} pruned`,
       ])
       expect(all[1]).toMatchObject({ reason: REASON, retracted_at: '2026-02-04T12:00:00Z' })
       expect(all[3]).toMatchObject({
@@ -405,12 +398,7 @@ describe('after a newer snapshot and its retraction', () => {
         total_requests: '6',
         total_tokens: '90',
         rows: { apps: 3, app_daily: 6 },
-        files: expect.arrayContaining([
-          expect.objectContaining({
-            name: 'app-rankings.duckdb',
-            sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
-          }),
-        ]),
+        files: expect.arrayContaining([expect.objectContaining({ name: 'app-rankings.duckdb' })]),
       })
     })
 
@@ -457,7 +445,7 @@ describe('after a newer snapshot and its retraction', () => {
       expect(text).toContain('<summary>Counted twice &lt;b&gt;</summary>')
       expect(text).toContain(`href="${api.origin}/?as_of=2026-02-05T02:00:00Z"`)
       // An id is permanent, whatever address a reader uses.
-      expect(text).toContain(`<id>http://127.0.0.1:3000${SNAPSHOTS_PATH}/`)
+      expect(text).toContain(`<id>http://127.0.0.1:3000${LIST_PATH}/`)
       const known = { 'If-None-Match': reply.headers.get('ETag') ?? '' }
       expect((await fetch(`${api.origin}/feed.xml`, { headers: known })).status).toBe(304)
     })
