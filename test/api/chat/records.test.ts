@@ -130,6 +130,19 @@ describe('a record that cannot be written', () => {
     expect(notWritten()).toHaveLength(50)
   })
 
+  it('does not wait in memory beyond 64 MiB: the log has it', async () => {
+    const model = `a/${'x'.repeat(8 * 2 ** 20)}`
+    await using large = await startScriptedChat({ dataDir, wire: (provider) => ({ [model]: [provider] }) })
+    large.script(answers())
+    const obstacle = blockDay()
+    // Each record has the name of the model twice.
+    for (let count = 0; count < 5; count++) await (await large.api.ask({ model })).text()
+    expect(large.api.lines.filter((line) => line.includes('"usage_record"'))).toHaveLength(5)
+    rmSync(obstacle)
+    await until(() => large.api.lines.some((line) => line.includes('usage records are written again')))
+    expect(large.records()).toHaveLength(3)
+  })
+
   it('is tried once more when the service stops', async () => {
     const obstacle = blockDay()
     const id = await ask()

@@ -7,12 +7,11 @@ import { afterAll, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, startProgram, until } from '../../../support/api.ts'
-import { CHAT_DAY, readRecords, startScriptedChat, writeModels } from '../../../support/chat/chat.ts'
-import { publish, query, TemporaryFolders, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { readRecords, writeModels } from '../../../support/chat/chat.ts'
+import { publish, query, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
 import { randomFrom } from '../../../support/random.ts'
 import {
-  answers,
   chunk,
   completion,
   json,
@@ -172,21 +171,4 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
     prompt: counted.reduce((sum, number) => sum + number, 0),
     completion: counted.reduce((sum, number) => sum + 1 + (number % 7), 0),
   })
-})
-
-it('records that cannot be written wait in memory up to 64 MiB; the log has them all', async () => {
-  await using chat = await startScriptedChat()
-  chat.script(answers())
-  // A file in the place of the day's folder.
-  writeRaw(chat.api.dataDir, `usage/date=${CHAT_DAY}`, '')
-  const headers = { 'HTTP-Referer': 'https://app.example', 'X-Title': 'x'.repeat(15_000) }
-  const [sent, atOnce] = [4500, 50]
-  for (let count = 0; count < sent; count += atOnce) {
-    const replies = Array.from({ length: atOnce }, () => chat.api.ask({}, { headers }))
-    for (const reply of await Promise.all(replies)) expect((await reply.text()).length).toBeGreaterThan(0)
-  }
-  expect(chat.api.lines.filter((line) => line.includes('"usage_record"'))).toHaveLength(sent)
-  const waiting = Number(/^usage_records_waiting (\d+)$/m.exec(await chat.api.metrics())?.[1])
-  expect(waiting).toBeGreaterThan(4000)
-  expect(waiting).toBeLessThan(sent)
 })
