@@ -19,6 +19,7 @@ import {
   listConnections,
   putConnection,
   removeConnection,
+  type ConnectionSettings,
 } from '../scim/connections.ts'
 import { FAILURES, SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
@@ -87,7 +88,8 @@ const remove = command({
   options: ACCOUNT,
   prepare: (values) =>
     forAccount('remove', values, async (account, { store, note }) => {
-      if (!(await removeConnection(store, account))) throw notConnected(account)
+      await connectionOf(store, account)
+      await removeConnection(store, account)
       note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
     }),
 })
@@ -171,11 +173,7 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
   })
 }
 
-async function connect(
-  account: string,
-  given: ReturnType<typeof readOptions>,
-  { store, note }: Dependencies,
-): Promise<void> {
+async function connect(account: string, given: Partial<ConnectionSettings>, { store, note }: Dependencies) {
   const former = await findConnectionByName(store, account)
   const connection = combineSettings(given, former)
   if (!(await putConnection(store, account, connection, new Date())))
@@ -206,7 +204,7 @@ async function prepare(account: string, allowDeletions: boolean, dependencies: D
 
 /** Prints the changes of a sync that was not made: a line per kind with its number, and the names below. */
 function showPlan(
-  { report, fault }: Awaited<ReturnType<typeof prepareSync>>,
+  { report, fault }: Awaited<ReturnType<typeof prepare>>,
   { print, note }: Dependencies,
 ): void {
   const { warnings, ...parts } = report
@@ -233,12 +231,8 @@ function jobDependencies({ store, settings, environment }: Dependencies): JobDep
 
 async function connectionOf(store: Store, account: string) {
   const connection = await findConnectionByName(store, account)
-  if (connection === undefined) throw notConnected(account)
-  return connection
-}
-
-function notConnected(account: string): OperatorError {
-  return new OperatorError(
+  if (connection !== undefined) return connection
+  throw new OperatorError(
     `Account "${account}" has no directory: list shows the connections, set creates one`,
   )
 }

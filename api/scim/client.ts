@@ -65,12 +65,9 @@ interface Fault {
 }
 
 /** One request; `what` is its name in the log, `secret` what no reply may repeat. */
-interface Request extends Pick<RequestInit, 'method' | 'body'> {
-  readonly url: string
-  readonly what: string
-  readonly secret: string
-  readonly headers: Readonly<Record<string, string>>
-}
+type Request = RequestInit & { readonly url: string; readonly what: string; readonly secret: string }
+
+const HEADERS = { 'User-Agent': 'app-rankings-scim', Accept: 'application/scim+json, application/json' }
 
 /** A client of a connection's directory; disposing of it ends its requests. */
 export class DirectoryClient {
@@ -104,17 +101,13 @@ export class DirectoryClient {
    * GET of a path below the directory's address.
    * @throws {SyncFailure} without an answer to assess: rejected token, redirect, invalid JSON, no connection.
    */
-  async get(
-    path: string,
-    query: Query = {},
-    patience: Patience = this.#dependencies.limits,
-  ): Promise<Answer> {
+  async get(path: string, query: Query = {}, patience: Patience = this.#dependencies.limits) {
     const parameters = new URLSearchParams(query).toString()
     // Concatenated, since resolving would follow dots and, after a leading //, leave the origin.
     const url = this.#connection.url.replace(/\/$/, '') + path + (parameters && `?${parameters}`)
     const send = async (token: Promise<string>) => {
       const secret = await token
-      const headers = { Accept: 'application/scim+json, application/json', Authorization: `Bearer ${secret}` }
+      const headers = { ...HEADERS, Authorization: `Bearer ${secret}` }
       return await this.#request({ url, what: `GET ${path}`, secret, headers }, patience)
     }
     const used = (this.#token ??= this.#issueToken())
@@ -133,8 +126,9 @@ export class DirectoryClient {
     const secret = this.#secret
     if (url === null) return secret
     return await requestToken(client_id ?? '', secret, async (form, headers) => {
-      const request = { method: 'POST', url, what: 'POST to the token address', secret, headers }
-      return await this.#request({ ...request, body: new URLSearchParams(form) }, this.#dependencies.limits)
+      const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body: new URLSearchParams(form) }
+      const what = 'POST to the token address'
+      return await this.#request({ ...init, url, what, secret }, this.#dependencies.limits)
     })
   }
 
@@ -162,7 +156,6 @@ export class DirectoryClient {
     try {
       const reply = await fetch(url, {
         ...init,
-        headers: { 'User-Agent': 'app-rankings-scim', ...init.headers },
         redirect: 'manual',
         dispatcher: this.#agent,
         signal: AbortSignal.any([this.#signal, AbortSignal.timeout(limits.requestMs)]),

@@ -74,7 +74,7 @@ export async function putConnection(
   account: string,
   settings: ConnectionSettings,
   now: Date,
-): Promise<boolean> {
+) {
   const values = SETTINGS.map((name) => settings[name])
   return await hasRows(queries, PUT, [account, now.toISOString(), ...values])
 }
@@ -106,11 +106,8 @@ async function hasRows(queries: Queries, sql: string, values: readonly Value[]):
 }
 
 /** Sets the next sync time; false if another process did, which then starts the sync. */
-export async function advanceSchedule(
-  queries: Queries,
-  { account_id, next_sync_at }: Connection,
-  next: Date | undefined,
-): Promise<boolean> {
+export async function advanceSchedule(queries: Queries, connection: Connection, next: Date | undefined) {
+  const { account_id, next_sync_at } = connection
   return await hasRows(queries, ADVANCE, [account_id, next_sync_at, next?.toISOString() ?? null])
 }
 

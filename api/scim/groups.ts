@@ -84,15 +84,10 @@ export async function findGroup(queries: Queries, accountId: string, id: string)
  * The members of a group of the account; undefined without such a group. The total is null if the directory never
  * supplied members, so that "unknown" differs from "none".
  */
-export async function listMembers(
-  queries: Queries,
-  accountId: string,
-  id: string,
-  { limit, offset }: PageWanted,
-) {
+export async function listMembers(queries: Queries, accountId: string, id: string, page: PageWanted) {
   const group = await findGroup(queries, accountId, id)
   if (group === undefined) return undefined
-  const rows = await queries.query(SHOWN_MEMBERS, [id, limit, offset])
+  const rows = await queries.query(SHOWN_MEMBERS, [id, page.limit, page.offset])
   return { data: z.array(memberRowSchema).parse(rows), total_count: group.member_count }
 }
 
@@ -106,11 +101,8 @@ const MEMBER_NAMES = `
 
 /** All groups of an account, including deleted ones. */
 export async function readStoredGroups(queries: Queries, accountId: string): Promise<readonly StoredGroup[]> {
-  const groups: StoredGroup[] = []
-  for await (const rows of pagesOf(queries, STORED, accountId)) {
-    groups.push(...z.array(storedGroupSchema).parse(rows))
-  }
-  return groups
+  const schema = z.array(storedGroupSchema)
+  return (await Array.fromAsync(pagesOf(queries, STORED, accountId), (rows) => schema.parse(rows))).flat()
 }
 
 /** Reads rows with this value of `$1`, in pages: each statement reads rows with a `key` after `$2`, in its order. */
@@ -214,11 +206,7 @@ const GROUPS = {
 }
 
 /** Writes what a plan changes. */
-export async function applyPlan(
-  queries: Queries,
-  accountId: string,
-  changes: readonly Change[],
-): Promise<void> {
+export async function applyPlan(queries: Queries, accountId: string, changes: readonly Change[]) {
   // In index order, so that the index is written sequentially.
   const sorted = changes.toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1))
   await endOfTurn()

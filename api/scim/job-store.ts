@@ -84,11 +84,7 @@ export function showJob({ account_id: _account, scheduled: _scheduled, failure, 
  * The open job of the account, or a new one; undefined without a directory. Deletes jobs that finished 90 days ago. Call
  * it in a transaction.
  */
-export async function requestJob(
-  queries: Queries,
-  accountId: string,
-  { now, isScheduled = false }: { readonly now: Date; readonly isScheduled?: boolean },
-): Promise<Job | undefined> {
+export async function requestJob(queries: Queries, accountId: string, now: Date, isScheduled = false) {
   if ((await queries.query(HAS_CONNECTION, [accountId])).length === 0) return undefined
   const kept = new Date(now.getTime() - RETENTION_MS).toISOString()
   await queries.query(`DELETE FROM ${OF_ACCOUNT} AND finished_at < $2`, [accountId, kept])

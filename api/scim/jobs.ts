@@ -2,15 +2,15 @@
  * Runs sync jobs: the queued and scheduled ones of a service, and one of a command. All state is in the store, so that
  * processes share the work and a restart loses nothing.
  */
+import { Counter, Histogram, type Registry } from 'prom-client'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Notify } from '../process/webhook.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
-import { SyncFailure } from './failures.ts'
+import { SyncFailure, type Failure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
 import { createRunner, findJob, requestJob, showJob, type Job, type Runner } from './job-store.ts'
-import type { SyncMetrics } from './metrics.ts'
 import { lostJob, runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
 
 /** A process that has not renewed the lease of its job for this long is dead. */
@@ -77,7 +77,7 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
     },
     /** The open job of the account, or a new one; undefined without a directory (CONTRACT 5). */
     async request(accountId: string): Promise<Job | undefined> {
-      const job = await store.transaction((queries) => requestJob(queries, accountId, { now: clock() }))
+      const job = await store.transaction((queries) => requestJob(queries, accountId, clock()))
       if (job?.status === 'queued') wake()
       return job
     },
@@ -94,16 +94,12 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
  * Runs a sync of the account in this process; resolves to its finished job.
  * @throws {OperatorError} if another process is syncing the account.
  */
-export async function syncNow(
-  accountId: string,
-  options: SyncOptions,
-  dependencies: JobDependencies,
-): Promise<Job> {
+export async function syncNow(accountId: string, options: SyncOptions, dependencies: JobDependencies) {
   const { store, clock, leaseMs } = dependencies
   const runner = createRunner(store, clock, leaseMs)
   await interruptExpired(runner, dependencies)
   const job = await store.transaction(async (queries) => {
-    const open = await requestJob(queries, accountId, { now: clock() })
+    const open = await requestJob(queries, accountId, clock())
     return open && (await runner.take(open, queries))
   })
   if (job === undefined)
@@ -120,7 +116,7 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
     // In one transaction: a process that dies in between would lose the sync.
     await store.transaction(async (queries) => {
       if (await advanceSchedule(queries, connection, next))
-        await requestJob(queries, account_id, { now: clock(), isScheduled: true })
+        await requestJob(queries, account_id, clock(), true)
     })
   } catch (error) {
     log.error({ account_id, err: error }, 'a scheduled directory sync could not be started')
@@ -132,12 +128,7 @@ async function interruptExpired(runner: Runner, dependencies: JobDependencies): 
 }
 
 /** Runs a job that `runner` has taken, and records its end. If the store fails, the lease expires. */
-async function runJob(
-  job: Job,
-  runner: Runner,
-  options: SyncOptions,
-  dependencies: JobDependencies,
-): Promise<void> {
+async function runJob(job: Job, runner: Runner, options: SyncOptions, dependencies: JobDependencies) {
   const { store, log, syncMs, leaseMs } = dependencies
   const start = performance.now()
   const about = { job_id: job.id, account_id: job.account_id }
@@ -187,4 +178,31 @@ async function reportEnd(
   } catch (error) {
     log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
   }
+}
+
+/** Upper bounds in seconds: from a small directory to the longest default sync. */
+const SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800]
+
+type SyncMetrics = ReturnType<typeof createScimMetrics>
+
+/** The metrics of directory sync, in `registry`: never an account, an address or what a directory sent. */
+export function createScimMetrics(registry: Registry) {
+  const jobs = new Counter({
+    name: 'scim_jobs_total',
+    help: 'Sync jobs: succeeded, or the cause of the failure.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  })
+  const duration = new Histogram({
+    name: 'scim_job_duration_seconds',
+    help: 'Time from the start of a sync job to its end.',
+    buckets: SECONDS,
+    registers: [registry],
+  })
+  /** A job is over; `ms` is its time in this process, if it ran here. */
+  const jobFinished = (outcome: 'succeeded' | Failure, ms?: number) => {
+    jobs.inc({ outcome })
+    if (ms !== undefined) duration.observe(ms / 1000)
+  }
+  return { jobFinished }
 }

@@ -98,19 +98,16 @@ function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
 }
 
 /** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
-async function follow(
-  walk: Walk,
-  options: ListOptions,
-  failed: SyncFailure | undefined,
-): Promise<SyncFailure | undefined> {
+async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | undefined) {
   const { client, limits, take } = options
   // Once a way has failed in spite of retries, every other one is tried once.
   const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : limits
   for (let asked = 0; asked < limits.pages; asked += 1) {
     const isFirst = asked === 0
-    const page = await orFailure(
-      isFirst ? requestFirst(walk, options, patience) : requestPage(client, walk.query, patience),
-    )
+    const request = isFirst
+      ? requestFirst(walk, options, patience)
+      : requestPage(client, walk.query, patience)
+    const page = await orFailure(request)
     if (page instanceof SyncFailure) {
       // Once the total is reached, a failing page is not a missing one.
       if (walk.isTotalReached) return undefined
@@ -130,10 +127,7 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
   const page = await requestPage(client, walk.query, patience)
   // A directory that ignores the parameter returns a first page like any other.
   if (walk.isEndStated && !offer.cursor && page.nextCursor === undefined)
-    throw new SyncFailure(
-      'directory_invalid_response',
-      'GET /Groups: no cursor in reply to a request for one',
-    )
+    throw new SyncFailure('directory_invalid_response', 'GET /Groups: no cursor was returned for one')
   if (!withMembers || page.groups.length === 0 || hasMembers(page)) return page
   const query = { ...walk.query, ...ON_REQUEST }
   const named = await orFailure(requestPage(client, query, BRIEF))

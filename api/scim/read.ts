@@ -99,7 +99,9 @@ export class Directory {
   }
 
   #warn(warning: keyof typeof WARNINGS, groups: Iterable<string> = []): void {
-    this.#warned.set(warning, new Set([...(this.#warned.get(warning) ?? []), ...groups]))
+    const known = this.#warned.get(warning) ?? new Set()
+    for (const group of groups) known.add(group)
+    this.#warned.set(warning, known)
   }
 
   async #addMembers(received: ReceivedGroup): Promise<void> {

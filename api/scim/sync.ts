@@ -1,7 +1,7 @@
 /** One sync of one account: reads the directory, plans and checks the change, and switches to it in one transaction. */
 import type { Clock } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
-import type { Queries, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { DirectoryClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
@@ -67,17 +67,24 @@ export async function runSync(
   runner: Runner,
   options: SyncOptions,
   dependencies: SyncDependencies,
-): Promise<Job | undefined> {
+) {
   const { store, log } = dependencies
   const about = { job_id: job.id, account_id: job.account_id }
   try {
-    const { fault, ...prepared } = await prepareSync(job.account_id, options, dependencies, job)
+    const prepared = await prepareSync(job.account_id, options, dependencies, job)
+    const { connection, changes, report, present, fault } = prepared
     if (fault !== undefined) throw fault
+    const success = { synced_groups: present, deleted_groups: report.groups_deleted.count, report }
     const ended = await store.transaction(async (queries) => {
       options.signal.throwIfAborted()
-      return await switchTo(prepared, job, runner, queries)
+      await applyPlan(queries, job.account_id, changes)
+      // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
+      if (!(await holdConnection(queries, connection))) throw connectionChanged()
+      const done = await runner.end(job, success, queries)
+      if (done === undefined) throw lostJob()
+      return done
     })
-    const { warnings } = prepared.report
+    const { warnings } = report
     const { synced_groups: synced, deleted_groups: deleted } = ended
     const details = { ...about, synced, deleted, ...(warnings.length > 0 && { warnings }) }
     log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
@@ -89,21 +96,6 @@ export async function runSync(
     log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
     return await runner.end(job, { failure })
   }
-}
-
-async function switchTo(
-  { connection, changes, report, present }: Omit<Awaited<ReturnType<typeof prepareSync>>, 'fault'>,
-  job: Job,
-  runner: Runner,
-  queries: Queries,
-): Promise<Job> {
-  await applyPlan(queries, job.account_id, changes)
-  // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
-  if (!(await holdConnection(queries, connection))) throw connectionChanged()
-  const success = { synced_groups: present, deleted_groups: report.groups_deleted.count, report }
-  const ended = await runner.end(job, success, queries)
-  if (ended === undefined) throw lostJob()
-  return ended
 }
 
 /** The failure of a job that another process ended. */

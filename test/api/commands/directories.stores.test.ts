@@ -282,7 +282,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const settings = await connected('http://127.0.0.1:1/')
     await inStore(settings, async (store) => {
       const { account_id: accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}
-      await requestJob(store, accountId, { now: new Date() })
+      await requestJob(store, accountId, new Date())
     })
     const run = await directories(settings, 'erase --account acme')
     expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('erase again once it has ended') })

@@ -62,7 +62,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const settings = await fresh()
     const { store, accounts } = await connected(settings, directory.url, ['acme', 'other'])
-    const queued = await Promise.all(accounts.map(({ id }) => requestJob(store, id, { now: new Date() })))
+    const queued = await Promise.all(accounts.map(({ id }) => requestJob(store, id, new Date())))
     await store.close()
     await using service = await startSyncApi(settings, {
       settings: { SCIM_CONCURRENT_SYNCS: '2' },
