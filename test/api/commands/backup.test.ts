@@ -1,11 +1,11 @@
 /** CONTRACT 9: a backup copies everything while it runs, and restoring is copying back. */
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, existsSync, globSync, mkdirSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
 import { rankingsSchema, startApi, startProgram, startServer } from '../../support/api.ts'
-import { TemporaryFolders, publish, writeRaw } from '../../support/pipeline/nightly.ts'
+import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()
@@ -105,6 +105,24 @@ describe('the first start over a copied backup', () => {
     expect([start.code, start.stdout]).toEqual([2, ''])
     for (const path of [changed, missing])
       expect(start.stderr).toContain(`${path} is not the file of the backup`)
+  })
+
+  it('has what the lost machine would have had: the next night publishes the same bytes', async () => {
+    const filesOf = (folder: string) => {
+      const names = globSync('**/*.*', { cwd: currentSnapshot(folder) })
+      const same = names.filter(
+        (name) => name !== 'report.json' && !statSync(join(folder, 'current', name)).isDirectory(),
+      )
+      return same.toSorted().map((name) => [name, readFileSync(join(folder, 'current', name), 'base64')])
+    }
+    const [lost, restored] = [folders.copy(dataDir), copyBack()]
+    for (const folder of [lost, restored]) {
+      writeRaw(folder, 'usage/date=2026-03-11/a.csv', usage('2026-03-11'))
+      await publish(folder, '2026-03-12T02:00:00Z')
+    }
+    const files = filesOf(restored)
+    expect(files.length).toBeGreaterThan(10)
+    expect(files).toEqual(filesOf(lost))
   })
 
   it('serves though a nightly run came before it, which may change raw files', async () => {
