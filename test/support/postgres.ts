@@ -1,5 +1,5 @@
 /** A PostgreSQL server for one test file: a temporary cluster on a free port, without fsync. */
-import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFile, execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -71,11 +71,12 @@ export async function startPostgres(bin: string) {
     server = undefined
   }
 
-  /** Signals the server and the processes of its connections. */
+  /** Signals the server and the processes of its connections, of which one may end meanwhile. */
   function signal(name: 'SIGSTOP' | 'SIGCONT'): void {
     const pid = server?.pid ?? 0
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
-    for (const each of [pid, ...children.map(Number)]) process.kill(each, name)
+    process.kill(pid, name)
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+    spawnSync('sh', ['-c', `kill -s ${name.slice('SIG'.length)} ${children}`])
   }
 
   await start()

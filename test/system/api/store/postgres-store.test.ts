@@ -1,8 +1,7 @@
-/** CONTRACT 10: PostgreSQL as a remote server: unreachable, rejecting, or lost in the middle. */
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { OperatorError } from '../../../../api/http/errors.ts'
-import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
-import { openPostgres } from '../../../../api/store/postgres-store.ts'
+/** CONTRACT 10: PostgreSQL as a remote server: unreachable, rejecting, locked, frozen, or lost in the middle. */
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { envelopeSchema, makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
@@ -25,139 +24,65 @@ afterAll(async () => {
   folders.removeAll()
 })
 
-afterEach(() => {
-  vi.useRealTimers()
-  vi.restoreAllMocks()
-})
-
-const now = new Date('2026-11-20T12:00:00Z')
-
 /** Settings of a store in its own database, with changed parts of the address. */
 async function database(
-  change: (url: URL) => void = () => undefined,
+  change: (url: URL) => unknown = () => undefined,
 ): Promise<StoreSettings & { url: string }> {
   const url = new URL(await server.createDatabase())
   change(url)
   return { DATA_DIR: folders.make(), DATABASE_URL: url.href, url: url.href }
 }
 
-/** Ends every other connection to a database. */
-async function cutConnections(url: string): Promise<void> {
-  await ask(
-    url,
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-  )
-}
+/** How `npm run keys -- list` ends over the database at an address. */
+const listKeys = (url: string, environment: Readonly<Record<string, string>> = {}) =>
+  startProgram('commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
 
-describe.skipIf(bin === undefined)('openStore on a database that cannot be used', () => {
-  it.each([
-    {
-      fault: 'a wrong password',
-      change: (url: URL) => (url.password = 'wr0ng-password'),
-      reason: /authentication/,
-    },
-    {
-      fault: 'no such database',
-      change: (url: URL) => (url.pathname = '/missing'),
-      reason: /does not exist/,
-    },
-    { fault: 'no server there', change: (url: URL) => (url.port = '1'), reason: /ECONNREFUSED/ },
-    { fault: 'no TLS', change: (url: URL) => (url.search = '?sslmode=verify-full'), reason: /SSL/ },
-  ])('names host and database and never the password: $fault', async ({ change, reason }) => {
-    const settings = await database(change)
-    const { host, pathname } = new URL(settings.url)
-    const fault: unknown = await openStore(settings, now).catch((error: unknown) => error)
-    if (!(fault instanceof OperatorError)) throw new TypeError(`Not an OperatorError: ${String(fault)}`)
-    expect(fault.message).toContain(
-      `DATABASE_URL: database "${pathname.slice(1)}" at ${host} cannot be used: `,
-    )
-    expect(fault.message).toMatch(reason)
-    expect(fault.message).not.toMatch(new RegExp(`${PASSWORD}|wr0ng`))
+describe.skipIf(bin === undefined)('a command on a database that cannot be used', () => {
+  it.each<readonly [string, (url: URL) => unknown, RegExp]>([
+    ['a wrong password', (url) => (url.password = 'wr0ng-password'), /authentication/],
+    ['no such database', (url) => (url.pathname = '/missing'), /does not exist/],
+    ['no server there', (url) => (url.port = '1'), /ECONNREFUSED/],
+    ['no TLS', (url) => (url.search = '?sslmode=verify-full'), /SSL/],
+  ])('names host and database and never the password: %s', async (_fault, change, reason) => {
+    const { url } = await database(change)
+    const { host, pathname } = new URL(url)
+    const { code, stdout, stderr } = await listKeys(url)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`DATABASE_URL: database "${pathname.slice(1)}" at ${host} cannot be used: `)
+    expect(stderr).toMatch(reason)
+    expect(stderr).not.toMatch(new RegExp(`${PASSWORD}|wr0ng`))
   })
-})
 
-describe.skipIf(bin === undefined)('openPostgres', () => {
   it('takes the password from PGPASSWORD if the address has none', async () => {
     const { url } = await database((address) => (address.password = ''))
-    const run = (environment: Readonly<Record<string, string>>) =>
-      startProgram('commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
-    expect(await run({ PGPASSWORD: PASSWORD })).toMatchObject({ code: 0 })
-    expect(await run({ PGPASSWORD: 'wrong' })).toMatchObject({ code: 2, stdout: '' })
+    expect(await listKeys(url, { PGPASSWORD: PASSWORD })).toMatchObject({ code: 0 })
+    expect(await listKeys(url, { PGPASSWORD: 'wrong' })).toMatchObject({ code: 2, stdout: '' })
   })
 
-  it('reconnects after the server has ended every connection', async () => {
+  it.each(['', '?lock_timeout=50'])(
+    'waits for a lock of others no longer than its limit, or than that in the address "%s"',
+    async (search) => {
+      const { url } = await database((address) => (address.search = search))
+      expect(await listKeys(url)).toMatchObject({ code: 0 })
+      const other = new Client(url)
+      await other.connect()
+      await other.query('BEGIN; LOCK TABLE accounts, api_keys IN ACCESS EXCLUSIVE MODE')
+      const { code, stderr } = await listKeys(url)
+      expect([code, stderr]).toEqual([2, expect.stringContaining('lock timeout')])
+      await other.end()
+      expect(await listKeys(url)).toMatchObject({ code: 0 })
+    },
+  )
+
+  it('waits for a frozen server no longer than its limit', async () => {
     const { url } = await database()
-    const store = openPostgres(url)
-    await Promise.all(Array.from({ length: 5 }, () => store.query('SELECT pg_sleep(0.01)')))
-    await cutConnections(url)
-    const rows = await until(() => store.query('SELECT 1 AS one').catch(() => undefined))
-    expect(rows).toEqual([{ one: 1 }])
-    await store.close()
-  })
-
-  it('fails a transaction with a broken connection, even while its work waits for something else', async () => {
-    const { url } = await database()
-    const store = openPostgres(url)
-    await store.script('CREATE TABLE counter (n INTEGER NOT NULL); INSERT INTO counter VALUES (0)')
-    const broken = store.transaction(async (queries) => {
-      await queries.query('UPDATE counter SET n = 5')
-      await cutConnections(url)
-      await until(() =>
-        queries.query('SELECT 1').then(
-          () => false,
-          () => true,
-        ),
-      )
-    })
-    await expect(broken).rejects.toThrow()
-    expect(await store.transaction((queries) => queries.query('SELECT n FROM counter'))).toEqual([{ n: 0 }])
-    await store.close()
-  })
-
-  it('lets the server end lock waits, slow queries and idle transactions', async () => {
-    const { url } = await database()
-    const store = openPostgres(url)
-    const limits = await store.query(
-      "SELECT name, setting FROM pg_settings WHERE name ~ '^(lock|statement|idle_in_transaction_session)_timeout$'",
-    )
-    expect(Object.fromEntries(limits.map(({ name, setting }) => [name, setting]))).toEqual({
-      idle_in_transaction_session_timeout: '60000',
-      lock_timeout: '10000',
-      statement_timeout: '30000',
-    })
-    await store.close()
-  })
-
-  it('fails on a lock of another transaction, after the time in the address', async () => {
-    const { url } = await database((address) => (address.search = '?lock_timeout=50'))
-    const [first, second] = [openPostgres(url), openPostgres(url)]
-    await first.transaction(async () => {
-      await expect(second.transaction((queries) => queries.query('SELECT 1'))).rejects.toThrow('lock timeout')
-    })
-    expect(await second.transaction((queries) => queries.query('SELECT 1 AS one'))).toEqual([{ one: 1 }])
-    await Promise.all([first.close(), second.close()])
-  })
-})
-
-describe.skipIf(bin === undefined)('a database that falls silent', () => {
-  it('is waited for no longer than its limits for answers and connections', async () => {
-    const store = openPostgres((await database()).url)
-    await store.query('SELECT 1')
     await server.whileSuspended(async () => {
-      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-      const [onOldConnection, onNewOne] = Array.from({ length: 2 }, () =>
-        store.query('SELECT 1').then(() => 'answered', String),
-      )
-      await vi.advanceTimersByTimeAsync(10_000)
-      expect(await onNewOne).toMatch(/timeout/)
-      await vi.advanceTimersByTimeAsync(30_000)
-      expect(await onOldConnection).toMatch(/timeout/)
-      await store.close()
+      const { code, stderr } = await listKeys(url)
+      expect([code, stderr]).toEqual([2, expect.stringContaining('timeout')])
     })
   })
 
-  it('does not block the end of the API', async () => {
+  it('ends the API though the server is frozen', async () => {
     const { child, ended } = await startServer(asEnvironment(await database()))
     await server.whileSuspended(async () => {
       child.kill('SIGTERM')
@@ -243,6 +168,27 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     })
     await until(async () => (await api.get(key)).status === 200)
     await api.stop()
+  })
+
+  it('survive connections that the server ends: each request is answered or refused', async () => {
+    const settings = await database()
+    await publishOne(settings.DATA_DIR)
+    const api = await startServing(settings)
+    const statuses = new Set<number>()
+    for (let round = 0; round < 20; round += 1) {
+      const key = await makeKey(asEnvironment(settings))
+      const replies = Array.from({ length: 10 }, async () => (await api.get(key)).status)
+      await ask(
+        settings.url,
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      )
+      for (const status of await Promise.all(replies)) statuses.add(status)
+    }
+    expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
+    const key = await makeKey(asEnvironment(settings))
+    await until(async () => (await api.get(key)).status === 200)
+    expect(await api.stop()).toMatchObject({ code: 0 })
   })
 
   it('answer 503 while the server is away and recover by themselves', async () => {
