@@ -8,7 +8,7 @@ import { pluralize } from '../program/terminal.ts'
 import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
-import { listDays } from '../sources/count.ts'
+import { listUsageDays } from '../sources/drop-folder.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
 import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
@@ -30,7 +30,7 @@ export async function plan(
   const { dataDir } = config
   if (!existsSync(dataDir)) throw new UsageError(`DATA_DIR ${dataDir} does not exist`)
   const ledger = (await readWarehouse(config, readLedger)) ?? new Map()
-  const days = planDays(listDays(join(dataDir, RAW_FOLDER)), ledger, lastCompletedDay(now()), range)
+  const days = planDays(listUsageDays(join(dataDir, RAW_FOLDER)), ledger, lastCompletedDay(now()), range)
   const current = currentSnapshot(dataDir) ?? null
   const pulls = await listPulls(dependencies)
   const result = {

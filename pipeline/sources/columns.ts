@@ -36,20 +36,6 @@ export const PULLED_COLUMNS: Columns = {
   optional: [...USAGE_COLUMNS.optional, 'row_count'],
 }
 
-/** The columns of usage that hold a count. */
-const COUNTS: readonly string[] = [
-  'app_id',
-  'prompt_tokens',
-  'completion_tokens',
-  'requests',
-  'row_count',
-  'reasoning_tokens',
-  'cached_tokens',
-]
-
-/** The columns of usage that are 1 where a row has no value. */
-const ONE_BY_DEFAULT: readonly string[] = ['requests', 'row_count']
-
 export function allColumns({ required, optional, descriptive = [] }: Columns): readonly string[] {
   return [...required, ...optional, ...descriptive]
 }
@@ -88,23 +74,22 @@ export function matchColumns(
   columns: Columns,
 ): ReadonlyMap<string, number> {
   const names = found.map(plainName)
-  const matched = new Map<string, number>()
-  for (const column of allColumns(columns)) {
-    const [position, second] = names.flatMap((name, index) => (name === column ? [index] : []))
-    if (second === undefined) {
-      if (position !== undefined) matched.set(column, position)
-    } else if (isValidated(columns, column)) {
-      throw new DataError(
-        `${file} names the column "${column}" twice: as "${found[position ?? 0]}" and as "${found[second]}". ` +
-          'Remove one of them',
-      )
-    }
-  }
-  const missing = missingColumns(columns, [...matched.keys()])
+  const missing = missingColumns(columns, names)
   if (missing.length > 0) {
     throw new DataError(
       `${file} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}`,
     )
+  }
+  const matched = new Map<string, number>()
+  for (const column of allColumns(columns)) {
+    const [position, second] = [names.indexOf(column), names.lastIndexOf(column)]
+    if (position === second && position >= 0) matched.set(column, position)
+    if (position !== second && isValidated(columns, column)) {
+      throw new DataError(
+        `${file} names the column "${column}" twice: as "${found[position]}" and as "${found[second]}". ` +
+          'Remove one of them',
+      )
+    }
   }
   return matched
 }
@@ -115,39 +100,30 @@ export type TypedColumn = { readonly name: string; readonly type: string }
 /** The columns that a file has, by their names here. */
 export type TypedColumns = ReadonlyMap<string, TypedColumn>
 
-const SMALL_INTEGER = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
-const LARGE_NUMBER = /^(?:UBIGINT|U?HUGEINT|DECIMAL\(\d+,\d+\)|FLOAT|DOUBLE)$/
-const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?)$/
-const NESTED = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
-
-/** From here on, neighbouring integers share a floating-point number of the type. */
-const INEXACT_FROM: Readonly<Record<string, number>> = { FLOAT: 2 ** 24, DOUBLE: 2 ** 53 }
-
 /** A column of a text file, in which some words stand for null where the column is text. */
 export function textColumn(column: string, name: string): TypedColumn {
   const hasNullWords = column === 'app' || column === 'request_id'
   return { name: hasNullWords ? `without_null_word(${name})` : name, type: 'VARCHAR' }
 }
 
-/** The expression that reads a column of usage; undefined if its type cannot hold such a value. */
-function read(column: string, { name, type }: TypedColumn): string | undefined {
-  if (column === 'ts') {
-    if (type === 'TIMESTAMP WITH TIME ZONE') return `${name} AT TIME ZONE 'UTC'`
-    if (TIME.test(type)) return `CAST(${name} AS TIMESTAMP)`
-    return type === 'VARCHAR' ? `utc_from_text(${name})` : undefined
-  }
-  if (COUNTS.includes(column)) {
-    if (SMALL_INTEGER.test(type)) return `CAST(${name} AS BIGINT)`
-    if (LARGE_NUMBER.test(type)) return exactCount({ name, type })
-    return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
-  }
-  const text = textOf({ name, type }, USAGE_COLUMNS, column)
-  // An empty model is unknown anyway, and a text that is unchanged stays a dictionary.
-  return text && (column === 'model' ? text : `nullif(${text}, '')`)
+const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?)$/
+const SMALL_INTEGER = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
+const LARGE_NUMBER = /^(?:UBIGINT|U?HUGEINT|DECIMAL\(\d+,\d+\)|FLOAT|DOUBLE)$/
+const NESTED = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
+
+/** From here on, neighbouring integers share a floating-point number of the type. */
+const INEXACT_FROM: Readonly<Record<string, number>> = { FLOAT: 2 ** 24, DOUBLE: 2 ** 53 }
+
+function timeOf({ name, type }: TypedColumn): string | undefined {
+  if (type === 'TIMESTAMP WITH TIME ZONE') return `${name} AT TIME ZONE 'UTC'`
+  if (TIME.test(type)) return `CAST(${name} AS TIMESTAMP)`
+  return type === 'VARCHAR' ? `utc_from_text(${name})` : undefined
 }
 
-function exactCount({ name, type }: TypedColumn): string {
-  return `count_from_number(${name}, ${INEXACT_FROM[type] ?? 1e19})`
+function countOf({ name, type }: TypedColumn): string | undefined {
+  if (SMALL_INTEGER.test(type)) return `CAST(${name} AS BIGINT)`
+  if (LARGE_NUMBER.test(type)) return `count_from_number(${name}, ${INEXACT_FROM[type] ?? 1e19})`
+  return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
 }
 
 /** The value as text; a list becomes JSON where the column may hold one, and any other nested value is none. */
@@ -156,30 +132,46 @@ function textOf({ name, type }: TypedColumn, { lists = [] }: Columns, column: st
   return lists.includes(column) && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
 }
 
+/** The types of usage; a column of no other is text. */
+const USAGE_TYPES: Readonly<Record<string, 'TIMESTAMP' | 'BIGINT'>> = {
+  ts: 'TIMESTAMP',
+  app_id: 'BIGINT',
+  prompt_tokens: 'BIGINT',
+  completion_tokens: 'BIGINT',
+  requests: 'BIGINT',
+  row_count: 'BIGINT',
+  reasoning_tokens: 'BIGINT',
+  cached_tokens: 'BIGINT',
+}
+
 /**
- * The expressions for the usage columns of the view `incoming`. The column `app` is empty if a row names no app, and NULL if its
- * app_id counts.
+ * The expressions for the usage columns of the view `incoming`.
+ * @param app the expression for `app`, which is empty if a row names no app, and NULL if its app_id counts.
  * @throws DataError with a column whose type cannot hold its values.
  */
-export function usageExpressions(files: string, types: TypedColumns): string[] {
+export function usageExpressions(files: string, types: TypedColumns, app = appOf(types)): string[] {
   return allColumns(PULLED_COLUMNS).map((name) => {
+    const type = USAGE_TYPES[name] ?? 'VARCHAR'
     const column = types.get(name)
-    const value = column && read(name, column)
-    if (column !== undefined && value === undefined && isValidated(PULLED_COLUMNS, name)) {
-      throw unsuitable(files, name, column)
-    }
-    if (value === undefined) return `${missingValue(name)} AS ${name}`
-    if (ONE_BY_DEFAULT.includes(name)) return `coalesce(${value}, 1) AS ${name}`
-    if (name !== 'app') return `${value} AS ${name}`
-    const id = types.get('app_id')?.name
-    const app = `coalesce(${value}, '')`
-    return `${id === undefined ? app : `CASE WHEN ${id} IS NULL THEN ${app} END`} AS app`
+    const read = { TIMESTAMP: timeOf, BIGINT: countOf, VARCHAR: filledTextOf }[type]
+    const found = column && read(column, name)
+    if (column && !found && isValidated(PULLED_COLUMNS, name)) throw unsuitable(files, name, column)
+    const value = (name === 'app' ? app : found) ?? `CAST(NULL AS ${type})`
+    const isOneByDefault = name === 'requests' || name === 'row_count'
+    return `${isOneByDefault ? `coalesce(${value}, 1)` : value} AS ${name}`
   })
 }
 
-function missingValue(column: string): string {
-  if (ONE_BY_DEFAULT.includes(column)) return 'CAST(1 AS BIGINT)'
-  return `CAST(NULL AS ${column === 'ts' ? 'TIMESTAMP' : COUNTS.includes(column) ? 'BIGINT' : 'VARCHAR'})`
+/** An empty model is unknown anyway, and a text that is unchanged stays a dictionary. */
+function filledTextOf(column: TypedColumn, name: string): string | undefined {
+  const text = textOf(column, USAGE_COLUMNS, name)
+  return text && (name === 'model' ? text : `nullif(${text}, '')`)
+}
+
+function appOf(types: TypedColumns): string | undefined {
+  const [app, id] = [types.get('app'), types.get('app_id')]
+  const text = app && `coalesce(CAST(${app.name} AS VARCHAR), '')`
+  return text && id ? `CASE WHEN ${id.name} IS NULL THEN ${text} END` : text
 }
 
 /**
@@ -190,14 +182,11 @@ export function stagedExpressions(file: string, types: TypedColumns, columns: Co
   return allColumns(columns).map((name) => {
     const column = types.get(name)
     const text = column && textOf(column, columns, name)
-    if (column !== undefined && text === undefined && isValidated(columns, name)) {
-      throw unsuitable(file, name, column)
-    }
+    if (column && !text && isValidated(columns, name)) throw unsuitable(file, name, column)
     if (column === undefined || text === undefined) return 'NULL'
     if (isAlternative(columns, name)) return `coalesce(${text}, '')`
     if (!LARGE_NUMBER.test(column.type)) return text
-    const exact = `CAST(nullif(${exactCount(column)}, -1) AS VARCHAR)`
-    return `coalesce(${exact}, ${text} || ' (not exact)')`
+    return `coalesce(CAST(nullif(${countOf(column)}, -1) AS VARCHAR), ${text} || ' (not exact)')`
   })
 }
 

@@ -18,8 +18,8 @@ import { scratchPath } from '../duckdb/memory-database.ts'
 import { execute, queryRows, readRow, readRows } from '../duckdb/statements.ts'
 import { PULLED_COLUMNS, USAGE_COLUMNS } from './columns.ts'
 import type { Columns } from './columns.ts'
-import { PULLED_FILE, fingerprintOf, listUsageDays, refuseCopies } from './drop-folder.ts'
-import type { RawFile } from './drop-folder.ts'
+import { PULLED_FILE, refuseCopies } from './drop-folder.ts'
+import type { RawFile, UsageDay } from './drop-folder.ts'
 import { hasGrown } from './formats/bytes.ts'
 import { scanCsv } from './formats/csv.ts'
 import { scanJsonLines } from './formats/json.ts'
@@ -38,20 +38,6 @@ const someRow = z.object({ some: z.boolean() })
 const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
 const partsRow = z.object({ day: z.string(), part: z.string(), rows: z.string() })
 
-/** A UTC day of raw usage. */
-export type SourceDay = {
-  /** `YYYY-MM-DD` */
-  readonly day: string
-  /** Equal as long as the day's files have not changed. */
-  readonly fingerprint: string
-  readonly files: readonly RawFile[]
-}
-
-/** The days with usage, oldest first. */
-export function listDays(rawFolder: string): SourceDay[] {
-  return listUsageDays(rawFolder).map(({ day, files }) => ({ day, files, fingerprint: fingerprintOf(files) }))
-}
-
 /** The files of the days being counted, and how DuckDB reads those that are not staged. */
 type Batch = { readonly files: readonly DayFile[]; readonly scans: Map<RawFile, Scan> }
 
@@ -61,7 +47,7 @@ type Batch = { readonly files: readonly DayFile[]; readonly scans: Map<RawFile, 
  * @returns what an operator should know about rows that count all the same.
  * @throws DataError with what cannot be read.
  */
-export async function countDays(connection: DuckDBConnection, days: readonly SourceDay[]): Promise<string[]> {
+export async function countDays(connection: DuckDBConnection, days: readonly UsageDay[]): Promise<string[]> {
   for (const { files } of days) await refuseCopies(files)
   const files = days.flatMap(({ day, files: some }) => some.map((file) => ({ day, file })))
   const folder = await scratchPath(connection)

@@ -26,9 +26,13 @@ export type RawFile = {
   readonly version: string
 }
 
+/** A UTC day of raw usage. */
 export type UsageDay = {
+  /** `YYYY-MM-DD` */
   readonly day: string
   readonly files: readonly RawFile[]
+  /** Equal as long as no file of the day is added, removed or changed. */
+  readonly fingerprint: string
 }
 
 /** The file of a day that was pulled from a cluster. */
@@ -63,7 +67,8 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
             'npm run nightly -- import FILE sorts the rows of a file into the folders of their days',
         )
       }
-      return { day, files: listFiles(rawFolder, join('usage', entry.name)) }
+      const files = listFiles(rawFolder, join('usage', entry.name))
+      return { day, files, fingerprint: files.map(({ name, version }) => `${name} ${version}`).join('\n') }
     })
     .filter(({ files }) => files.length > 0)
 }
@@ -79,27 +84,16 @@ export function listRegistryFiles(rawFolder: string): RawFile[] {
   return listFiles(rawFolder, 'apps')
 }
 
-/** Text that is equal for the same files, and differs if a file is added, removed or changed. */
-export function fingerprintOf(files: readonly RawFile[]): string {
-  return files.map(({ name, version }) => `${name} ${version}`).join('\n')
-}
-
+/** @throws DataError with a file of unknown ending, or that is none. */
 function listFiles(rawFolder: string, folder: string): RawFile[] {
-  return entries(join(rawFolder, folder)).map((entry) =>
-    rawFile(join(rawFolder, folder, entry.name), join(folder, entry.name)),
-  )
-}
-
-/**
- * A file of raw data; its ending decides its format.
- * @param name the file's name in messages.
- * @throws DataError if there is no such file or its ending is unknown.
- */
-function rawFile(path: string, name: string): RawFile {
-  const kind = kindNamed(name)
-  const facts = statFile(path, name)
-  if (kind === undefined) throw new DataError(`${name} is not a readable file. ${KNOWN_NAMES}`)
-  return { path, name, ...kind, ...facts }
+  return entries(join(rawFolder, folder)).map((entry) => {
+    const name = join(folder, entry.name)
+    const path = join(rawFolder, name)
+    const facts = statFile(path, name)
+    const kind = kindNamed(name)
+    if (kind === undefined) throw new DataError(`${name} is not a readable file. ${KNOWN_NAMES}`)
+    return { path, name, ...kind, ...facts }
+  })
 }
 
 /** The format and compression of a file name's ending; undefined for any other ending. */

@@ -5,7 +5,6 @@
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal, pathPattern } from '../duckdb/sql-values.ts'
-import { DataError } from '../errors.ts'
 import { USAGE_COLUMNS, allColumns, isValidated, usageExpressions } from './columns.ts'
 import type { TypedColumns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
@@ -32,16 +31,7 @@ export type DayFile = { readonly day: string; readonly file: RawFile }
 
 /** A list of paths for DuckDB's readers. */
 export function pathList(paths: readonly string[]): string {
-  return `[${paths.map(pathLiteral).join(', ')}]`
-}
-
-/** @throws DataError if the path has a backslash beside a character of patterns: there it cannot be escaped. */
-function pathLiteral(path: string): string {
-  const pattern = pathPattern(path)
-  if (pattern === path || !path.includes('\\')) return literal(pattern)
-  throw new DataError(
-    `${path} cannot be read: it has a backslash beside one of * ? [, and DuckDB finds no such file. Rename the file, or the folder above it`,
-  )
+  return `[${paths.map((path) => literal(pathPattern(path))).join(', ')}]`
 }
 
 /** Reads every column of usage of a file, to find out whether that is possible. */
@@ -111,9 +101,7 @@ function ofFile(values: readonly string[]): string {
 function staged(): Branch {
   const columns = allColumns(USAGE_COLUMNS)
   const types = new Map(columns.map((name) => [name, { name: `r.${name}`, type: 'VARCHAR' }]))
-  const expressions = usageExpressions('', types).map((each) =>
-    each.endsWith(' AS app') ? 'CASE WHEN r.app_id IS NULL THEN r.app END AS app' : each,
-  )
+  const expressions = usageExpressions('', types, 'CASE WHEN r.app_id IS NULL THEN r.app END')
   return {
     columns,
     select: `

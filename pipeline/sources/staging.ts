@@ -90,16 +90,19 @@ export async function* readDocuments(
   yield* readArrowRows(file, columns)
 }
 
+/** Where a row of `staged` is from, and why it is none. */
+type Origin = {
+  readonly file: string
+  readonly row: number
+  readonly fault?: string | undefined
+  readonly payload?: string | undefined
+}
+
 /** Appends a row to `staged`, its values in the order of `allColumns`. */
 export function appendRow(
   appender: DuckDBAppender,
-  file: string,
-  {
-    row,
-    fault,
-    payload,
-  }: { readonly row: number; readonly fault?: string | undefined; readonly payload?: string | undefined },
-  values: readonly (string | null | undefined)[],
+  { file, row, fault, payload }: Origin,
+  values: readonly (string | null)[],
 ): void {
   appender.appendVarchar(file)
   appender.appendBigInt(BigInt(row))
@@ -113,27 +116,25 @@ export function appendRow(
 function appendDocument(
   appender: DuckDBAppender,
   file: string,
-  { row, value, fault, payload }: Document,
+  { value, ...origin }: Document,
   columns: Columns,
 ): void {
   const names = allColumns(columns)
-  const none = names.map(() => null)
-  if (!isRecord(value)) return appendRow(appender, file, { row, fault, payload }, none)
+  if (!isRecord(value)) {
+    const none = names.map(() => null)
+    return appendRow(appender, { file, ...origin }, none)
+  }
   const found = Map.groupBy(Object.entries(value), ([name]) => plainName(name))
   const texts = names.map((name) => textOf(found.get(name)?.[0]?.[1], columns, name))
-  const [missing] = missingColumns(columns, [...found.keys()])
-  const violation =
-    missing === undefined
-      ? names
-          .map((name, index) => columnFault(found.get(name) ?? [], texts[index] ?? null, columns, name))
-          .find((each) => each !== undefined)
-      : `the key ${missing} is missing`
+  const fault = faultOf(found, texts, columns)
+  if (fault !== undefined) {
+    return appendRow(appender, { file, ...origin, fault, payload: JSON.stringify(value) }, texts)
+  }
   const values = names.map((name, index) => {
     const known = knownText(texts[index] ?? null, name)
     return isAlternative(columns, name) && found.has(name) ? (known ?? '') : known
   })
-  if (violation === undefined) appendRow(appender, file, { row }, values)
-  else appendRow(appender, file, { row, fault: violation, payload: payload ?? JSON.stringify(value) }, texts)
+  appendRow(appender, { file, ...origin }, values)
 }
 
 function textOf(value: unknown, { lists = [] }: Columns, name: string): string | null {
@@ -142,22 +143,29 @@ function textOf(value: unknown, { lists = [] }: Columns, name: string): string |
   return Array.isArray(value) && lists.includes(name) ? JSON.stringify(value) : null
 }
 
-function columnFault(
-  found: readonly (readonly [string, unknown])[],
-  text: string | null,
+/** The first fault of a document: of its entries by plain name, and their texts in the order of `allColumns`. */
+function faultOf(
+  found: ReadonlyMap<string, readonly (readonly [string, unknown])[]>,
+  texts: readonly (string | null)[],
   columns: Columns,
-  name: string,
 ): string | undefined {
-  if (!isValidated(columns, name)) return undefined
-  const [first, second] = found
-  if (second !== undefined) return `the key ${name} stands twice: ${first?.[0]} and ${second[0]}`
-  if (text === null && typeof first?.[1] === 'object' && first[1] !== null) {
-    return `${name} is an object or a list, not one value`
+  const [missing] = missingColumns(columns, [...found.keys()])
+  if (missing !== undefined) return `the key ${missing} is missing`
+  for (const [index, name] of allColumns(columns).entries()) {
+    const [first, second] = found.get(name) ?? []
+    const text = texts[index] ?? null
+    if (first === undefined || !isValidated(columns, name)) continue
+    if (second !== undefined) return `the key ${name} stands twice: ${first[0]} and ${second[0]}`
+    if (text === null && typeof first[1] === 'object' && first[1] !== null) {
+      return `${name} is an object or a list, not one value`
+    }
+    if (!isReadable(text, name)) return `${name} is not readable text in UTF-8`
   }
-  return text === null || isReadable(text, name) ? undefined : `${name} is not readable text in UTF-8`
+  return undefined
 }
 
-function isReadable(text: string, name: string): boolean {
+function isReadable(text: string | null, name: string): boolean {
+  if (text === null) return true
   return text.isWellFormed() && !text.includes(NO_TEXT) && !(name === 'app' && CONTROL.test(text))
 }
 

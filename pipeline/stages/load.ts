@@ -7,8 +7,9 @@ import type { DayRange } from '../contract/calendar.ts'
 import { pluralize, printable } from '../program/terminal.ts'
 import { DataError, isShortage, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
-import { countDays as countFiles, listDays } from '../sources/count.ts'
-import type { SourceDay } from '../sources/count.ts'
+import { countDays as countFiles } from '../sources/count.ts'
+import { listUsageDays } from '../sources/drop-folder.ts'
+import type { UsageDay } from '../sources/drop-folder.ts'
 import type { Run, StageResult } from './stage.ts'
 import { execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
@@ -49,7 +50,7 @@ const reportRow = z.looseObject({
 /** A run's plan for the days it finds. */
 export type DayPlan = {
   /** To count: new, changed, or in the range to count again. */
-  readonly read: readonly SourceDay[]
+  readonly read: readonly UsageDay[]
   /** Counted earlier, but their files are gone. */
   readonly gone: readonly string[]
   /** Numbers of the other days; those `left` have changed or are gone, but outside the range: the next full run takes them. */
@@ -62,7 +63,7 @@ export type DayPlan = {
  * @param range if given, all days in it are counted again, and no other day is.
  */
 export function planDays(
-  found: readonly SourceDay[],
+  found: readonly UsageDay[],
   ledger: ReadonlyMap<string, string>,
   lastDay: string,
   range?: DayRange,
@@ -100,7 +101,7 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
 export async function load(run: Run): Promise<StageResult> {
   const pulled = await pull(run)
   const ledger = await readLedger(run.connection)
-  const days = planDays(listDays(run.rawFolder), ledger, run.lastDay, run.options.range)
+  const days = planDays(listUsageDays(run.rawFolder), ledger, run.lastDay, run.options.range)
   if (days.gone.length > 0) await removeDays(run, days.gone)
   await countDays(run, days.read)
   const { facts, ...result } = await summarise(run, days)
@@ -159,15 +160,15 @@ const BATCH_ROWS = 10_000_000
 const ROW_BYTES = { parquet: 12, arrow: 60, csv: 60, ndjson: 200 } as const
 const COMPRESSION = 6
 
-function estimateRows({ files }: SourceDay): number {
+function estimateRows({ files }: UsageDay): number {
   return files.reduce((sum, { bytes, format, compression }) => {
     const size = compression === 'none' ? bytes : COMPRESSION * bytes
     return sum + size / ROW_BYTES[format]
   }, 0)
 }
 
-function inBatches(days: readonly SourceDay[]): SourceDay[][] {
-  const batches: SourceDay[][] = []
+function inBatches(days: readonly UsageDay[]): UsageDay[][] {
+  const batches: UsageDay[][] = []
   let room = -1
   for (const day of days) {
     const rows = estimateRows(day)
@@ -181,7 +182,7 @@ function inBatches(days: readonly SourceDay[]): SourceDay[][] {
   return batches
 }
 
-async function countDays(run: Run, days: readonly SourceDay[]): Promise<void> {
+async function countDays(run: Run, days: readonly UsageDay[]): Promise<void> {
   const faults: string[] = []
   let done = 0
   for (const batch of inBatches(days)) {
@@ -193,7 +194,7 @@ async function countDays(run: Run, days: readonly SourceDay[]): Promise<void> {
 }
 
 /** Counts days together; after an error one by one, so that a broken day does not stop the others. Resolves to the faults. */
-async function countBatch(run: Run, batch: readonly SourceDay[]): Promise<string[]> {
+async function countBatch(run: Run, batch: readonly UsageDay[]): Promise<string[]> {
   try {
     return await replaceDays(run, batch)
   } catch (error) {
@@ -209,7 +210,7 @@ async function countBatch(run: Run, batch: readonly SourceDay[]): Promise<string
   }
 }
 
-function dayFingerprint({ fingerprint }: SourceDay): string {
+function dayFingerprint({ fingerprint }: UsageDay): string {
   return `v${COUNTING_VERSION}\n${fingerprint}`
 }
 
@@ -217,7 +218,7 @@ function dayFingerprint({ fingerprint }: SourceDay): string {
  * Replaces days completely, in one transaction.
  * @returns the messages for days with too many rejected rows or tokens, which keep their figures.
  */
-async function replaceDays(run: Run, batch: readonly SourceDay[]): Promise<string[]> {
+async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string[]> {
   const { connection } = run
   await setDays(run, batch)
   const notes = await countFiles(connection, batch)
@@ -242,7 +243,7 @@ async function replaceDays(run: Run, batch: readonly SourceDay[]): Promise<strin
   return faults
 }
 
-async function storeDays(run: Run, days: readonly SourceDay[]): Promise<void> {
+async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
   await setDays(run, days)
   await setVariables(run.connection, {
     fingerprints: listValue(days.map(dayFingerprint)),

@@ -137,7 +137,7 @@ async function stageInput(connection: DuckDBConnection, input: Input, map?: Usag
     for await (const document of documents) {
       for (const usage of mapDocument(file.name, document, map ?? PLAIN_MAP)) {
         if (usage === undefined) skipped += 1
-        else appendRow(appender, file.name, { row: document.row }, valuesOf(usage, isText))
+        else appendRow(appender, { file: file.name, row: document.row }, valuesOf(usage, isText))
       }
     }
   })

@@ -23,7 +23,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import {
   publish,
   queryCurrent,
-  runNightly,
   TemporaryFolders,
   writeRaw,
   writeParquet,
@@ -187,21 +186,6 @@ it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;',
     const [first] = await dailyOf(await folderOf(day, files, odd), day)
     // The first row of ROWS is repeated three times.
     expect(first).toEqual({ app_id: '1', requests: '11', prompt_tokens: '50', completion_tokens: '5' })
-  },
-)
-
-it.each(['csv', 'parquet'])(
-  'a .%s file with a backslash and a wildcard in its path fails the run',
-  async (ending) => {
-    const odd = folders.make()
-    const name = `usage/date=2025-01-01/half\\way [1].${ending}`
-    writeRaw(odd, 'apps/registry.csv', REGISTRY)
-    writeRaw(odd, name, ending === 'parquet' ? await parquet()('2025-01-01') : toCsv('2025-01-01'))
-    const run = await runNightly(odd, '--as-of', AS_OF)
-    expect(run.stderr).toContain(
-      `${name} cannot be read: it has a backslash beside one of * ? [, and DuckDB finds no such file. Rename`,
-    )
-    expect(run.code).toBe(1)
   },
 )
 
