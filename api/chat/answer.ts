@@ -116,7 +116,8 @@ export class Answers {
 
   /** Ends an attempt; `failure` if it did not serve, or was cut. */
   #ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = call.ended(attempt, failure)
+    const record = attempt.end(failure)
+    call.attempts.push(record)
     this.#options.metrics.attemptFinished(record)
     if (failure === undefined || failure.kind === 'cancelled') return record
     const { code, detail, cause, retryAfterSeconds } = failure.facts

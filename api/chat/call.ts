@@ -38,6 +38,7 @@ export class ChatCall {
   readonly #began = performance.now()
   /** Whether its attempt was ended; no other follows. */
   #isCancelled = false
+  /** The last attempt. */
   #current: Attempt | undefined
   #isRecorded = false
 
@@ -68,7 +69,7 @@ export class ChatCall {
     return Math.round(performance.now() - this.#began)
   }
 
-  /** Whether the reply of the attempt in progress is read to its end for its usage, though nobody waits for it. */
+  /** Whether the reply of its last attempt is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
     return this.#current?.candidate.provider.on_leave === 'finish'
   }
@@ -88,14 +89,6 @@ export class ChatCall {
   identity({ model, provider }: { readonly model: string; readonly provider: { readonly name: string } }) {
     const created = Math.floor(this.#arrivedAt.getTime() / 1000)
     return { id: `gen-${this.id}`, created, model, provider: provider.name }
-  }
-
-  /** The attempt is over; returns its record. */
-  ended(attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = attempt.end(failure)
-    this.attempts.push(record)
-    this.#current = undefined
-    return record
   }
 
   /**
@@ -154,6 +147,8 @@ export class Attempt {
   /** The chunks for the client that were read until it served. */
   readonly begun: JsonObject[] = []
   readonly #controller = new AbortController()
+  /** Aborts the attempt; its reason is the failure. */
+  readonly signal = this.#controller.signal
   readonly #began = performance.now()
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | undefined
@@ -173,11 +168,6 @@ export class Attempt {
     const late = leftMs < totalMs ? 'outOfTime' : 'timeout'
     const end = () => this.abort(new AttemptFailure(this.#isSuspended ? 'notRead' : late))
     this.#total = setTimeout(end, Math.min(totalMs, leftMs))
-  }
-
-  /** Aborts the attempt; its reason is the failure. */
-  get signal(): AbortSignal {
-    return this.#controller.signal
   }
 
   abort(failure: AttemptFailure): void {
