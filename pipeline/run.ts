@@ -102,27 +102,24 @@ async function runUnderLock(
   makeFolders(dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(dataDir)
-  const { connection, close } = await openWarehouse(dataDir, config.memory, config.spill)
-  try {
-    for (const id of listSnapshots(dataDir)) recordPublished(dataDir, id)
-    migrateRetractions(dataDir)
-    removeUnfinished(dataDir)
-    reportRepairs(dataDir, dependencies.progress)
-    const asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
-    Object.assign(report, { as_of: wholeSeconds(asOf), snapshot: snapshotId(asOf) })
-    const lastDay = report.last_day
-    await setVariables(connection, {
-      as_of: timeValue(asOf),
-      floor: dateValue(FLOOR_DATE),
-      last_day: dateValue(lastDay),
-    })
-    const snapshotsFolder = join(dataDir, SNAPSHOTS_FOLDER)
-    const buildFolder = join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`)
-    const rawFolder = join(dataDir, RAW_FOLDER)
-    await runStages({ ...given, connection, asOf, lastDay, rawFolder, snapshotsFolder, buildFolder }, report)
-  } finally {
-    close()
-  }
+  using warehouse = await openWarehouse(dataDir, config.memory, config.spill)
+  const { connection } = warehouse
+  for (const id of listSnapshots(dataDir)) recordPublished(dataDir, id)
+  migrateRetractions(dataDir)
+  removeUnfinished(dataDir)
+  reportRepairs(dataDir, dependencies.progress)
+  const asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
+  Object.assign(report, { as_of: wholeSeconds(asOf), snapshot: snapshotId(asOf) })
+  const lastDay = report.last_day
+  await setVariables(connection, {
+    as_of: timeValue(asOf),
+    floor: dateValue(FLOOR_DATE),
+    last_day: dateValue(lastDay),
+  })
+  const snapshotsFolder = join(dataDir, SNAPSHOTS_FOLDER)
+  const buildFolder = join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`)
+  const rawFolder = join(dataDir, RAW_FOLDER)
+  await runStages({ ...given, connection, asOf, lastDay, rawFolder, snapshotsFolder, buildFolder }, report)
 }
 
 /** @throws UsageError when DATA_DIR cannot hold snapshots. */

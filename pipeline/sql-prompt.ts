@@ -6,7 +6,7 @@ import { readConfig } from './config.ts'
 import { exitCodeOf, runAsProcess, UsageError, wantsHelp, type CommandLine } from './program/program.ts'
 import { findCurrent } from './snapshot/list.ts'
 import { withPublished } from './snapshot/attach.ts'
-import { withMemoryDatabase } from './duckdb/memory-database.ts'
+import { withMemoryDatabase } from './duckdb/database.ts'
 
 const HELP = `Usage: npm run sql -- "FROM latest_popular LIMIT 10"
 

@@ -13,7 +13,7 @@ import type { ImportOptions, Imported, ImportedPart } from '../sources/import/im
 import { PRODUCERS } from '../sources/import/producers.ts'
 import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
 import type { UsageMap } from '../sources/import/usage-map.ts'
-import { SPILL_PREFIX, openMemoryDatabase } from '../duckdb/memory-database.ts'
+import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/database.ts'
 import { ownPath } from '../snapshot/own-files.ts'
 import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, command, printResult } from './command.ts'
@@ -120,11 +120,11 @@ async function importBatch(
   inputs: readonly Input[],
   options: ImportOptions,
 ): Promise<Batch> {
-  await using database = await openMemoryDatabase(config)
-  const { connection } = database
-  await execute(connection, 'values.sql')
   const file = inputs.map((input) => input.file.name).join(', ')
-  return { file, ...(await importFiles(connection, inputs, options)) }
+  return await withMemoryDatabase(config, async (connection) => {
+    await execute(connection, 'values.sql')
+    return { file, ...(await importFiles(connection, inputs, options)) }
+  })
 }
 
 function describe(imported: Batch, dryRun: boolean, lastDay: string): string[] {

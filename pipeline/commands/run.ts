@@ -4,7 +4,7 @@ import { firstLineOf } from '../errors.ts'
 import { makeFolders, runNightly } from '../run.ts'
 import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import { placeSample } from '../sources/sample.ts'
-import { createBriefProgress } from '../terminal/progress.ts'
+import type { Progress } from '../terminal/progress.ts'
 import { DRY_RUN_OPTION, JSON_OPTION, command, type Dependencies } from './command.ts'
 import { plan } from './plan.ts'
 import { pruneSnapshots } from './prune.ts'
@@ -52,15 +52,29 @@ export const run = command({
       if (values['dry-run']) return plan(dependencies, range, values.json)
       if (asOf !== undefined && asOf > given.now()) warnOfFuture(given, asOf)
       if (values['with-sample']) offerSample(given)
-      const brief = values.brief ? createBriefProgress(given.progress) : undefined
-      const progress = brief?.progress ?? given.progress
-      const report = await runNightly(config, { ...dependencies, progress }, { accepted, range })
-      brief?.end()
+      const options = { accepted, range }
+      const report = await (values.brief ? runBriefly : runNightly)(config, dependencies, options)
       if (config.retentionDays !== undefined) await pruneAfter(dependencies, config.retentionDays)
       if (values.json) given.print(JSON.stringify(report, null, 2))
     }
   },
 })
+
+/** A run that ends with one line, instead of one for each stage. */
+const runBriefly: typeof runNightly = async (config, dependencies, options) => {
+  let outcome = ''
+  const progress: Progress = {
+    ...dependencies.progress,
+    finished(stage, summary) {
+      // The last stage's summary is what was published, or why nothing was.
+      if (stage === 'rank') outcome = summary
+    },
+  }
+  const report = await runNightly(config, { ...dependencies, progress }, options)
+  const ms = report.stages.reduce((sum, stage) => sum + Number(stage['ms']), 0)
+  dependencies.progress.finished('run', outcome, ms)
+  return report
+}
 
 /** Removes old snapshots. The new snapshot is published by then, so an error is only reported. */
 async function pruneAfter(dependencies: Dependencies, keepDays: number): Promise<void> {

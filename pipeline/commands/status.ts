@@ -7,7 +7,7 @@ import { grouped, pluralize } from '../program/terminal.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
 import { withPublished } from '../snapshot/attach.ts'
-import { withMemoryDatabase } from '../duckdb/memory-database.ts'
+import { withMemoryDatabase } from '../duckdb/database.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 

@@ -3,21 +3,15 @@
  * LockedOutError.
  */
 import { WAREHOUSE_FILE } from '../contract/files.ts'
-import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, globSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { DataError, LockedOutError, firstLineOf, lockHolder } from '../errors.ts'
 import { clearLeft } from '../snapshot/own-files.ts'
-import { NO_EXTENSIONS, SPILL_PREFIX, limitSpill } from './memory-database.ts'
+import { SPILL_PREFIX, openDatabase, type Database } from './database.ts'
 import { literal, pathPattern } from './sql-values.ts'
 import { execute, setVariables, transaction } from './statements.ts'
-
-export type Warehouse = {
-  readonly connection: DuckDBConnection
-  /** Closes the file and so releases the lock. */
-  readonly close: () => void
-}
 
 /**
  * Opens the warehouse and creates missing tables.
@@ -25,19 +19,18 @@ export type Warehouse = {
  * @param spill most bytes to spill; undefined for DuckDB's default.
  * @throws LockedOutError when another process has the file open; DataError if it is not a DuckDB file.
  */
-export async function openWarehouse(dataDir: string, memory: string, spill?: string): Promise<Warehouse> {
+export async function openWarehouse(dataDir: string, memory: string, spill?: string): Promise<Database> {
   const path = join(dataDir, WAREHOUSE_FILE)
-  const instance = await createInstance(path, { memory_limit: memory })
-  // Leftovers of a killed process; DuckDB clears them only when it spills again.
-  rmSync(`${path}.tmp`, { recursive: true, force: true })
-  clearLeft(dataDir, SPILL_PREFIX)
-  const warehouse = await connectTo(instance)
+  const warehouse = await openFile(path, { memory_limit: memory }, spill)
   try {
-    await limitSpill(warehouse.connection, spill)
-    await allowOnly(warehouse.connection, dataDir)
-    await setVariables(warehouse.connection, { memory_limit: memory })
-    await transaction(warehouse.connection, () => execute(warehouse.connection, 'warehouse.sql'))
-    await execute(warehouse.connection, 'values.sql')
+    const { connection } = warehouse
+    // Leftovers of a killed process; DuckDB clears them only when it spills again.
+    rmSync(`${path}.tmp`, { recursive: true, force: true })
+    clearLeft(dataDir, SPILL_PREFIX)
+    await allowOnly(connection, dataDir)
+    await setVariables(connection, { memory_limit: memory })
+    await transaction(connection, () => execute(connection, 'warehouse.sql'))
+    await execute(connection, 'values.sql')
     return warehouse
   } catch (error) {
     warehouse.close()
@@ -55,16 +48,11 @@ export async function readWarehouse<T>(
 ): Promise<T | undefined> {
   const path = join(dataDir, WAREHOUSE_FILE)
   if (!existsSync(path)) return undefined
-  const options = { memory_limit: memory, access_mode: 'READ_ONLY' }
-  const { connection, close } = await connectTo(await createInstance(path, options))
-  try {
-    // All tables are created in one transaction: a first run that was stopped earlier left an empty file.
-    const days = "FROM duckdb_tables() WHERE table_name = 'days'"
-    const { currentRowCount } = await connection.runAndReadAll(days)
-    return currentRowCount === 0 ? undefined : await work(connection)
-  } finally {
-    close()
-  }
+  using warehouse = await openFile(path, { memory_limit: memory, access_mode: 'READ_ONLY' })
+  // All tables are created in one transaction: a first run that was stopped earlier left an empty file.
+  const days = "FROM duckdb_tables() WHERE table_name = 'days'"
+  const { currentRowCount } = await warehouse.connection.runAndReadAll(days)
+  return currentRowCount === 0 ? undefined : await work(warehouse.connection)
 }
 
 /**
@@ -75,12 +63,8 @@ export async function underLock<T>(
   { dataDir, memory, spill }: Pick<Config, 'dataDir' | 'memory' | 'spill'>,
   work: () => T,
 ): Promise<T> {
-  const warehouse = await openWarehouse(dataDir, memory, spill)
-  try {
-    return work()
-  } finally {
-    warehouse.close()
-  }
+  using _warehouse = await openWarehouse(dataDir, memory, spill)
+  return work()
 }
 
 /** Folders in which operators may put links to other disks and to producers' files. */
@@ -107,21 +91,9 @@ function list(paths: readonly string[]): string {
   return `[${paths.flatMap((path) => [path, pathPattern(path)].map(literal)).join(', ')}]`
 }
 
-async function connectTo(instance: DuckDBInstance): Promise<Warehouse> {
-  const connection = await instance.connect()
-  await connection.run("SET TimeZone = 'UTC'")
-  return {
-    connection,
-    close() {
-      connection.closeSync()
-      instance.closeSync()
-    },
-  }
-}
-
-async function createInstance(path: string, options: Record<string, string>): Promise<DuckDBInstance> {
+async function openFile(...[path, ...others]: Parameters<typeof openDatabase>): Promise<Database> {
   try {
-    return await DuckDBInstance.create(path, { ...options, ...NO_EXTENSIONS })
+    return await openDatabase(path, ...others)
   } catch (error) {
     throw openingError(path, error)
   }

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { ProgramError } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
-import { attachSnapshot } from './create.ts'
 import { isWhole } from './verify.ts'
-import { identifier } from '../duckdb/sql-values.ts'
+import { identifier, literal } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
 /** A published snapshot, and the name of its database. */
@@ -22,10 +21,9 @@ export async function withPublished<T>(
   { id, name }: Attached,
   work: () => Promise<T>,
 ): Promise<T> {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
-  const file = join(folder, SNAPSHOT_FILE)
+  const file = join(dataDir, SNAPSHOTS_FOLDER, id, SNAPSHOT_FILE)
   try {
-    await attachSnapshot(connection, folder, `${identifier(name)} (READ_ONLY)`)
+    await connection.run(`ATTACH ${literal(file)} AS ${identifier(name)} (READ_ONLY)`)
     // A process that opens the file for writing may leave a WAL beside it, which DuckDB reads as part of it.
     if (existsSync(`${file}.wal`)) {
       throw new DataError(

@@ -1,7 +1,6 @@
 /** Creates the snapshot's file with the table app_daily. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DuckDBConnection } from '@duckdb/node-api'
 import { piecesOf, type DayRange } from '../contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
@@ -36,19 +35,11 @@ export async function createSnapshot(run: Run, { days, totals, daysAtOnce }: Ext
   const { connection, buildFolder } = run
   mkdirSync(buildFolder, { recursive: true })
   // Every DuckDB since 0.10 opens this storage version.
-  await attachSnapshot(connection, buildFolder, `snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
+  const file = literal(join(buildFolder, SNAPSHOT_FILE))
+  await connection.run(`ATTACH ${file} AS snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
   await connection.run(`USE snapshot; ${sqlWithTotals('snapshot.sql#tables', totals)}`)
   // A few days at a time, in order, so that readers skip the days outside their window.
   for (const { from, to } of piecesOf(days, daysAtOnce)) {
     await execute(connection, 'rank.sql#app-daily', { first_day: from, last_day: to })
   }
-}
-
-/** Attaches the snapshot's DuckDB file in a folder; `name` may carry options in braces. */
-export async function attachSnapshot(
-  connection: DuckDBConnection,
-  folder: string,
-  name: string,
-): Promise<void> {
-  await connection.run(`ATTACH ${literal(join(folder, SNAPSHOT_FILE))} AS ${name}`)
 }

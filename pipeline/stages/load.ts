@@ -232,9 +232,7 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
   const accepted = batch.filter(({ day }) => ![...rejected, ...tooLarge].some((other) => other.day === day))
   await transaction(connection, async () => {
     await connection.run(FORGET_REJECTED)
-    if (counts.some(({ rows_rejected }) => rows_rejected > 0n)) {
-      await execute(connection, 'load.sql#quarantine')
-    }
+    await execute(connection, 'load.sql#quarantine')
     if (accepted.length > 0) await storeDays(run, accepted)
   })
   for (const note of notes) run.dependencies.progress.note(note)

@@ -44,23 +44,3 @@ export function createProgress(output: Output): Progress {
     },
   }
 }
-
-/** A progress that collects a run into one line, and the function that writes that line after the run. */
-export function createBriefProgress(progress: Progress): {
-  readonly progress: Progress
-  readonly end: () => void
-} {
-  let total = 0
-  let outcome = ''
-  return {
-    progress: {
-      ...progress,
-      finished(stage, summary, ms) {
-        total += ms
-        // The last stage's summary is what was published, or why nothing was.
-        if (stage === 'rank') outcome = summary
-      },
-    },
-    end: () => progress.finished('run', outcome, total),
-  }
-}

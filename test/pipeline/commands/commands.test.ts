@@ -159,11 +159,14 @@ it.each([
   expect(notes).toEqual(words === undefined ? [] : [ahead])
 })
 
-it('a service on another port publishes nothing new', async () => {
+it('a service on another port publishes nothing new, which a run in brief says in one line', async () => {
   vi.stubEnv('PORT', '4711')
-  const ended = await runCommand(folders.copy(dataDir), 'run', '--as-of', '2026-01-09T02:00:00Z')
+  const ended = await runCommand(folders.copy(dataDir), 'run', '--brief', '--as-of', '2026-01-09T02:00:00Z')
   vi.unstubAllEnvs()
-  expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing new is published') })
+  const line = new RegExp(
+    `^run      the input has not changed since ${SECOND}; nothing new is published  \\d\\.\\d\\d s\n$`,
+  )
+  expect(ended).toMatchObject({ code: 0, stderr: expect.stringMatching(line) })
 })
 
 describe('plan', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { failureText } from '../../../pipeline/program/program.ts'
-import { createBriefProgress, createProgress } from '../../../pipeline/terminal/progress.ts'
+import { createProgress } from '../../../pipeline/terminal/progress.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -26,19 +26,6 @@ describe('progress', () => {
     expect(text).toContain(`\r\u001B[2Kload     ${'█'.repeat(12)}${'░'.repeat(12)} 20 of 40`)
     expect(text.match(/\n/g)).toHaveLength(3)
     expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jb\uFFFDc\td\n  e\n')
-  })
-
-  it('in brief writes one line for a whole run', () => {
-    let text = ''
-    const { progress, end } = createBriefProgress(
-      createProgress({ write: (piece: string) => (text += piece) }),
-    )
-    progress.finished('load', '40 days counted', 1000)
-    progress.finished('rank', '3 apps', 250)
-    progress.note('a note')
-    progress.finished('publish', 'done', 500)
-    end()
-    expect(text).toBe('a note\nrun      3 apps  1.75 s\n')
   })
 })
 
