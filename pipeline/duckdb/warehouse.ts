@@ -63,7 +63,8 @@ export async function underLock<T>(
   { dataDir, memory, spill }: Pick<Config, 'dataDir' | 'memory' | 'spill'>,
   work: () => T,
 ): Promise<T> {
-  using _warehouse = await openWarehouse(dataDir, memory, spill)
+  using lock = new DisposableStack()
+  lock.use(await openWarehouse(dataDir, memory, spill))
   return work()
 }
 
