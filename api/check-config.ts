@@ -33,22 +33,28 @@ export async function checkApi(environment: NodeJS.ProcessEnv): Promise<string[]
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
     isRight('DATA_DIR') ? dataFaults(settings) : [],
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
-    modelsFaults(settings.MODELS_FILE, environment),
+    chatFaults(settings, environment),
   ])
   return [...new Set([...wrong.values(), ...faults.flat()])]
 }
 
-/** What the API may not read of DATA_DIR, and where chat may not leave its records. */
-async function dataFaults({ DATA_DIR, MODELS_FILE }: Settings): Promise<string[]> {
+/** What the API may not read of DATA_DIR, and what it lacks of a backup. */
+async function dataFaults({ DATA_DIR }: Settings): Promise<string[]> {
   const unreadable = missingRights([DATA_DIR, join(DATA_DIR, SNAPSHOTS_FOLDER)], 'read')
-  const records = MODELS_FILE === undefined ? [] : [join(DATA_DIR, RAW_FOLDER, 'usage')]
-  return [
-    ...unreadable.map((reason) => `DATA_DIR "${DATA_DIR}" cannot be used: ${reason}`),
-    ...missingRights(records, 'write').map(
-      (reason) => `Records of chat requests cannot be written: ${reason}`,
-    ),
-    ...(unreadable.length === 0 ? await restoreFaults(DATA_DIR) : []),
-  ]
+  if (unreadable.length === 0) return await restoreFaults(DATA_DIR)
+  return unreadable.map((reason) => `DATA_DIR "${DATA_DIR}" cannot be used: ${reason}`)
+}
+
+/** What is wrong with the routing configuration, and where chat may not leave its records. */
+async function chatFaults(
+  { DATA_DIR, MODELS_FILE }: Settings,
+  environment: NodeJS.ProcessEnv,
+): Promise<string[]> {
+  if (MODELS_FILE === undefined) return []
+  const unwritable = missingRights([join(DATA_DIR, RAW_FOLDER, 'usage')], 'write')
+  const faults = unwritable.map((reason) => `Records of chat requests cannot be written: ${reason}`)
+  await readConfiguration(MODELS_FILE, environment).catch((error: unknown) => faults.push(failureText(error)))
+  return faults
 }
 
 /** Which files of a restored backup differ from its list of checksums; a nightly run may change them. */
@@ -63,12 +69,4 @@ async function restoreFaults(dataDir: string): Promise<string[]> {
       faults.push(`${join(dataDir, path)} is not the file of the backup: copy it again, or remove ${list}`)
   }
   return faults
-}
-
-async function modelsFaults(file: string | undefined, environment: NodeJS.ProcessEnv): Promise<string[]> {
-  if (file === undefined) return []
-  return await readConfiguration(file, environment).then(
-    () => [],
-    (error: unknown) => [failureText(error)],
-  )
 }

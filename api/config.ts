@@ -13,11 +13,13 @@ import { OperatorError } from './http/errors.ts'
 /** From most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-function wholeNumberFrom1(fallback: number) {
+function wholeNumber(least: number, most: number, fallback: number) {
+  const message = `must be a whole number from ${least} to ${most}`
   return z
     .string()
-    .regex(/^[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
+    .regex(/^\d+$/, message)
     .transform(Number)
+    .pipe(z.number().min(least, message).max(most, message))
     .default(fallback)
 }
 
@@ -29,13 +31,7 @@ export const SETTINGS = {
     .refine(isDatabaseUrl, `must be ${DATABASE_URL_FORM}`)
     .optional()
     .describe('PostgreSQL database of accounts, keys, limits, apps and groups, instead of service.sqlite.'),
-  PORT: z
-    .string()
-    .regex(/^\d{1,5}$/, 'must be a whole number from 0 to 65535')
-    .transform(Number)
-    .pipe(z.number().max(65_535, 'must be a whole number from 0 to 65535'))
-    .default(DEFAULT_PORT)
-    .describe('TCP port the API listens on; 0 takes any free one.'),
+  PORT: wholeNumber(0, 65_535, DEFAULT_PORT).describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z
     .string()
     // Without brackets: IPv6 addresses are often copied from URLs.
@@ -55,7 +51,7 @@ export const SETTINGS = {
     .default('info')
     .describe(`Level of the log on stderr: ${LOG_LEVELS.join(', ')}.`),
   NIGHTLY_SCHEDULE: scheduleSchema.describe('Start of the nightly run: a cron expression in UTC.'),
-  SCIM_CONCURRENT_SYNCS: wholeNumberFrom1(16).describe(
+  SCIM_CONCURRENT_SYNCS: wholeNumber(1, 9999, 16).describe(
     'Directory syncs of different accounts at the same time.',
   ),
   NOTICE_WEBHOOK: webAddressSchema
@@ -63,12 +59,12 @@ export const SETTINGS = {
     .describe(
       'URL that gets a JSON notice when scheduled directory syncs fail, and when they succeed again.',
     ),
-  SCIM_SYNC_MINUTES: wholeNumberFrom1(30).describe('Maximum time of one directory sync, in minutes.'),
+  SCIM_SYNC_MINUTES: wholeNumber(1, 9999, 30).describe('Maximum time of one directory sync, in minutes.'),
   MODELS_FILE: z
     .string()
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
-  CHAT_BODY_MIB: wholeNumberFrom1(32).describe('Maximum size of a chat request, in MiB.'),
+  CHAT_BODY_MIB: wholeNumber(1, 9999, 32).describe('Maximum size of a chat request, in MiB.'),
   NEW_APPS: z
     .enum(NEW_APP_VISIBILITIES)
     .default('public')

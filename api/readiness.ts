@@ -46,12 +46,12 @@ export function createReadiness(dependencies: ReadinessDependencies) {
         headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
       })
     }
-    const [fault, waiting] = [snapshots.fault(), chat.recordsWaiting()]
     const degraded: string[] = []
+    const [fault, waiting] = [snapshots.fault(), chat.recordsWaiting()]
     if (fault !== undefined) degraded.push(`${fault.thing} ${fault.message}`)
     if (waiting > 0) degraded.push(`${waiting} usage records cannot be written`)
-    const isDegraded = degraded.length > 0
-    sendJson(reply, 200, isDegraded ? { status: 'degraded', reasons: degraded } : { status: 'ready' })
+    const state = degraded.length > 0 ? { status: 'degraded', reasons: degraded } : { status: 'ready' }
+    sendJson(reply, 200, state)
   }
 
   const routes: readonly Route[] = [

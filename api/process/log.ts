@@ -49,9 +49,9 @@ function openDestination(fd: number): DestinationStream & { flush(done: () => vo
     target.write(`${JSON.stringify({ level: 'warn', time: new Date(), lines: dropped, msg })}\n`)
     dropped = 0
   })
-  const format = isatty(fd) ? plainLine : (line: string) => line
+  const isTerminal = isatty(fd)
   return {
-    write: (line) => void target.write(format(line)),
+    write: (line) => void target.write(isTerminal ? plainLine(line) : line),
     flush: (done) => target.flush(() => done()),
   }
 }
@@ -65,7 +65,7 @@ const lineSchema = z.looseObject({
   level: z.string(),
   time: z.string(),
   msg: z.string().default(''),
-  err: z.looseObject({ stack: z.string().default('') }).optional(),
+  err: z.looseObject({ stack: z.string() }).optional(),
 })
 
 /** A line of the log for people: `12:58:30 info  listening origin=http://127.0.0.1:3000`. */
@@ -74,6 +74,6 @@ export function plainLine(line: string): string {
   const named = Object.entries(facts).map(
     ([name, value]) => ` ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )
-  const fault = err === undefined ? '' : `\n  ${err.stack}`
-  return `${printable(`${time.slice(11, 19)} ${level.padEnd(5)} ${msg}${named.join('')}${fault}`)}\n`
+  const words = `${time.slice(11, 19)} ${level.padEnd(5)} ${msg}${named.join('')}`
+  return `${printable(err === undefined ? words : `${words}\n  ${err.stack}`)}\n`
 }

@@ -1,15 +1,15 @@
 /** CONTRACT 2: which credentials each operation takes, how keys are stored, and that they are never logged, on both stores. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KEY_KINDS, makeKey } from '../../../api/accounts/credentials.ts'
-import { createFirstKey, createKey, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
+import { createFirstKey } from '../../../api/accounts/key-store.ts'
+import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { envelopeSchema, startApi, until, type Api } from '../../support/api.ts'
+import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
-
-const now = new Date('2026-11-20T12:00:00Z')
 
 describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   let settings: Awaited<ReturnType<typeof fresh>>
@@ -21,8 +21,15 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   })
   afterEach(() => api.close())
 
-  const idOf = async (account: string) =>
-    (await listKeys(api.store)).find((key) => key.account === account)?.id ?? ''
+  /** The rows of `npm run keys`, which has its own connections, as another process has. */
+  async function command(...args: string[]): Promise<string[][]> {
+    const { code, stdout } = await runCommandLine(keys, args, asEnvironment(settings))
+    expect(code).toBe(0)
+    return stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split('\t'))
+  }
 
   /** Message and account of a 401. */
   async function refusal(authorization: string | undefined, path = '/datasets/app-rankings') {
@@ -34,53 +41,49 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
 
   it('the dataset takes any key, directory sync a management key, chat an inference key, others need none', async () => {
     const [inference, management] = [await api.makeKey('inference'), await api.makeKey('management')]
+    const statusOf = async (path: string, key?: string, init: RequestInit = {}) =>
+      (await api.get(path, key, init)).status
     for (const key of [inference, management]) {
-      expect((await api.get('/datasets/app-rankings', key)).status).toBe(503)
-      expect((await api.get('/status', key)).status).toBe(200)
+      expect(await statusOf('/datasets/app-rankings', key)).toBe(503)
+      expect(await statusOf('/status', key)).toBe(200)
     }
-    expect((await api.get('/scim/groups', management)).status).toBe(200)
-    expect((await api.get('/chat/completions', inference, { method: 'POST' })).status).toBe(400)
-    const wrong = [await refusal(`Bearer ${inference}`, '/scim/groups')]
-    expect(wrong).toEqual([
-      { message: expect.stringContaining('of kind management'), account: expect.any(String) },
-    ])
+    expect(await statusOf('/scim/groups', management)).toBe(200)
+    expect(await statusOf('/chat/completions', inference, { method: 'POST' })).toBe(400)
+    expect(await statusOf('/status', undefined, { headers: { authorization: 'nonsense' } })).toBe(200)
+    expect(await refusal(`Bearer ${inference}`, '/scim/groups')).toEqual({
+      message: expect.stringContaining('of kind management'),
+      account: expect.stringMatching(/^[\da-f-]{36}$/),
+    })
     const chat = await api.get('/chat/completions', management, { method: 'POST' })
     expect([chat.status, await chat.text()]).toEqual([401, expect.stringContaining('of kind inference')])
-    expect((await api.get('/status', undefined, { headers: { authorization: 'nonsense' } })).status).toBe(200)
   })
 
   it('the scheme may be in any case, with spaces around the key', async () => {
     const key = await api.makeKey('management')
-    for (const authorization of [`Bearer ${key}`, `bearer ${key}`, `BEARER   ${key}  `]) {
+    for (const authorization of [`Bearer ${key}`, `bearer ${key}`, `BEARER   ${key}  `])
       expect((await api.get('/scim/groups', undefined, { headers: { authorization } })).status).toBe(200)
-    }
   })
 
-  it('missing, malformed, unknown and revoked credentials are rejected with different messages', async () => {
-    const revoked = await api.makeKey('inference', 'gone')
-    expect(await revokeKey(api.store, await idOf('gone'), now)).toBe(true)
-    const wrong = [undefined, 'Bearer not-a-key', `Bearer ${makeKey('inference')}`, `Bearer ${revoked}`]
-    const refusals = await Promise.all([...wrong, 'Basic dTpw'].map((each) => refusal(each)))
-    expect(new Set(refusals.map(({ message }) => message)).size).toBe(refusals.length)
+  it('what another process does to a key counts from the next request on; all other credentials have their own refusal', async () => {
+    const [[key = ''] = []] = await command('create', '--account', 'moved', '--kind', 'management')
+    for (let request = 0; request < 3; request += 1)
+      expect((await api.get('/scim/groups', key)).status).toBe(200)
+    const [, [id = ''] = []] = await command('list')
+    await command('revoke', id)
+    const wrong = [
+      undefined,
+      'Bearer not-a-key',
+      `Bearer ${makeKey('inference')}`,
+      `Bearer ${key}`,
+      'Basic x',
+    ]
+    const refusals = await Promise.all(wrong.map((each) => refusal(each)))
+    expect(refusals[3]?.message).toBe('This key was revoked')
+    expect(new Set(refusals.map(({ message }) => message)).size).toBe(wrong.length)
     for (const { message, account } of refusals)
       expect([message.includes('sk-'), account]).toEqual([false, null])
     for (const each of ['Bearer', 'Bearer ', 'Bearer a b', 'abc'])
       expect((await refusal(each)).message).toContain('Malformed Authorization header')
-  })
-
-  it('what another process did to a key counts from the next request on', async () => {
-    const elsewhere = await openStore(settings, now)
-    const key = await createKey(elsewhere, { account: 'moved', kind: 'management', now })
-    for (let request = 0; request < 3; request++)
-      expect((await api.get('/scim/groups', key)).status).toBe(200)
-    const id = await idOf('moved')
-    expect(await revokeKey(elsewhere, id, now)).toBe(true)
-    expect((await refusal(`Bearer ${key}`)).message).toBe('This key was revoked')
-    // The first revocation stays.
-    expect(await revokeKey(elsewhere, id, new Date('2026-12-01T00:00:00Z'))).toBe(true)
-    expect((await listKeys(elsewhere))[0]?.revoked_at).toBe(now.toISOString())
-    expect(await revokeKey(elsewhere, 'nobody', now)).toBe(false)
-    await elsewhere.close()
   })
 
   it('a hash and four characters of a key are stored, never the key; an account is found again by its name', async () => {
@@ -91,12 +94,11 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
       expect(dump).not.toContain(key.slice(-5))
       expect(dump).toContain(key.slice(-4))
     }
-    const keys = await listKeys(api.store)
-    expect(keys).toHaveLength(KEY_KINDS.length)
-    for (const kind of KEY_KINDS) {
-      expect(keys).toContainEqual(expect.objectContaining({ account: 'acme', kind, revoked_at: null }))
-    }
-    expect(new Set(keys.map((key) => key.account_id)).size).toBe(1)
+    const [, ...rows] = await command('list')
+    expect(rows.map(([, account, kind]) => `${account} ${kind}`).toSorted()).toEqual(
+      KEY_KINDS.map((kind) => `acme ${kind}`),
+    )
+    expect(new Set(rows.map((row) => row[5])).size).toBe(1)
   })
 
   it.runIf(name === 'SQLite')('a key is looked up through the unique index', async () => {
@@ -108,8 +110,8 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   })
 
   it('one first key is created by processes that start together, and none later', async () => {
-    const wanted = { account: 'default', kind: 'inference', now } as const
-    const other = await openStore(settings, now)
+    const wanted = { account: 'default', kind: 'inference', now: new Date() } as const
+    const other = await openStore(settings, new Date())
     const made = await Promise.all(
       [api.store, other, api.store].map((store) => createFirstKey(store, wanted)),
     )

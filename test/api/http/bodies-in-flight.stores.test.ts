@@ -56,6 +56,10 @@ stores.describeOnce('in one process', () => {
     expect((await begin(keys[0])).answer).toMatch(/^HTTP\/1\.1 100 /)
     const refused = await begin(keys[0])
     expect(refused.answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nRetry-After: 5\r\n/)
+    // A body of unknown length counts as it arrives.
+    const headers = { 'Content-Type': 'application/json' }
+    const chunked = { method: 'POST', headers, body: new Blob(['{}']).stream(), duplex: 'half' } as const
+    expect((await api.get('/chat/completions', keys[0], chunked)).status).toBe(503)
     expect((await begin(keys[1])).answer).toMatch(/^HTTP\/1\.1 100 /)
     expect((await begin(keys[1])).answer).toMatch(/^HTTP\/1\.1 100 /)
     expect((await begin(keys[2])).answer).toMatch(/^HTTP\/1\.1 503 /)

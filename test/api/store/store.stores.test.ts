@@ -157,18 +157,6 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
 stores.describeOnce('A store in an SQLite file', () => {
   const { fresh } = stores.sqlite
 
-  it('reads while another process writes, and writes once that is done', async () => {
-    const settings = await fresh()
-    await using counter = await openCounter(settings)
-    await using other = await openCounter(settings)
-    const end = await beginWriting(other.store, 'UPDATE counter SET n = n + 7')
-    expect(await counter.value()).toBe(0)
-    const adding = counter.store.query('UPDATE counter SET n = n + 1')
-    await pause()
-    await Promise.all([end(), adding])
-    expect(await counter.value()).toBe(8)
-  })
-
   it('has a transaction on the disk before it is done; single statements, which count requests, are not synced', async () => {
     await using counter = await openCounter(await fresh())
     await using probe = await open(import.meta.filename)
