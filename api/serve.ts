@@ -13,7 +13,6 @@ import { openSnapshots } from './datasets/snapshots/current.ts'
 import { measureDataset } from './datasets/status.ts'
 import { createApp } from './http/app.ts'
 import type { Clock } from './http/call.ts'
-import type { Route } from './http/route.ts'
 import { HTTP_LIMITS, listen, type HttpLimits } from './http/server.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { cronSchedule } from './process/cron-schedule.ts'
@@ -25,7 +24,6 @@ import { createScimMetrics, createSyncJobs, LEASE_MS, type JobDependencies } fro
 import { scimRoutes } from './scim/routes.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/request-store.ts'
-import type { Store } from './store/store.ts'
 import { listView, PAGES } from './web/list-page.ts'
 import { webRoutes } from './web/routes.ts'
 import { createViews } from './web/views.ts'
@@ -36,16 +34,7 @@ const SYNC_STOP_MS = 10_000
 /** The most frequent requests and views, which are prepared before a new snapshot is served. */
 const USUAL = [{}, { sort: 'trending' }]
 
-export interface Service {
-  /** Its own address, `http://host:port`. */
-  readonly origin: string
-  readonly store: Store
-  readonly routes: readonly Route[]
-  /** Reloads the routing configuration of chat. */
-  reload(): Promise<void>
-  /** Finishes requests in flight, then closes snapshot and store. */
-  close(): Promise<void>
-}
+export type Service = Awaited<ReturnType<typeof serve>>
 
 export interface ServeDependencies {
   readonly log: Log
@@ -63,7 +52,7 @@ export interface ServeDependencies {
  * Opens all parts of the API and listens.
  * @throws {OperatorError} if the data folder, the database, the routing configuration or the address is unusable.
  */
-export async function serve(settings: Settings, given: ServeDependencies): Promise<Service> {
+export async function serve(settings: Settings, given: ServeDependencies) {
   const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment } = given
   const { HOST: host, PORT: port } = settings
   // Closes what is open if a later part fails.
@@ -102,10 +91,13 @@ export async function serve(settings: Settings, given: ServeDependencies): Promi
   log.info({ origin: server.origin }, 'listening')
   const running = opened.move()
   return {
+    /** Its own address, `http://host:port`. */
     origin: server.origin,
     store,
     routes,
+    /** Reloads the routing configuration of chat. */
     reload: () => chat.models.reload(),
+    /** Finishes requests in flight, then closes snapshot and store. */
     async close() {
       await readiness.stop()
       await running.disposeAsync()

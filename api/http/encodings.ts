@@ -53,26 +53,18 @@ export function fixedBody(contentType: string, text: Buffer | string, headers: H
   }
 }
 
-/**
- * Returns the cached value of `key` with its body in this coding, or what `make` returns, which runs once for
- * concurrent callers, whatever their coding. Failures are not cached.
- * @param signal ends this caller's `make`; if it was another caller's that ended, this one's runs.
- */
-export type BodyCache<Value> = (
-  key: string,
-  encoding: Encoding,
-  make: () => Promise<Value>,
-  signal?: AbortSignal,
-) => Promise<Value>
-
 /** Bytes of an entry beside its body. */
 const OVERHEAD_BYTES = 500
 
 /** The caller whose `make` ran has disconnected. */
 class CallerGone extends Error {}
 
-/** An LRU cache for at most `maxBytes` of bodies. */
-export function createBodyCache<Value extends { readonly body: Buffer }>(maxBytes: number): BodyCache<Value> {
+/**
+ * An LRU cache for at most `maxBytes` of bodies. Its function returns the cached value of `key` with its body in this coding,
+ * or what `make` returns, which runs once for concurrent callers, whatever their coding. Failures are not cached. `signal`
+ * ends this caller's `make`; if it was another caller's that ended, this one's runs.
+ */
+export function createBodyCache<Value extends { readonly body: Buffer }>(maxBytes: number) {
   const cache = new LRUCache<string, Value, () => Promise<Value>>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }) => body.length + OVERHEAD_BYTES,
@@ -81,7 +73,12 @@ export function createBodyCache<Value extends { readonly body: Buffer }>(maxByte
     ignoreFetchAbort: true,
   })
 
-  const get: BodyCache<Value> = async (key, encoding, make, signal) => {
+  return async function get(
+    key: string,
+    encoding: Encoding,
+    make: () => Promise<Value>,
+    signal?: AbortSignal,
+  ): Promise<Value> {
     const makePlain = () =>
       make().catch((error: unknown) => {
         throw signal?.aborted === true ? new CallerGone('gone', { cause: error }) : error
@@ -100,5 +97,4 @@ export function createBodyCache<Value extends { readonly body: Buffer }>(maxByte
       }
     }
   }
-  return get
 }

@@ -8,14 +8,10 @@ const RETRY_AFTER_SECONDS = 2
 /** What most requests need of it. */
 export type RequestStore = Pick<Queries, 'query'>
 
-export interface BoundedStore extends Store {
-  /** Bounds the wait for further work on the store. */
-  bounded<Result>(pending: Promise<Result>): Promise<Result>
-}
-
 /** Bounds every wait for `store`; a failure is logged once until the store answers again. */
-export function createRequestStore(store: Store, log: Log): BoundedStore {
+export function createRequestStore(store: Store, log: Log) {
   let isFailing = false
+  /** Bounds the wait for further work on the store. */
   async function bounded<Result>(pending: Promise<Result>): Promise<Result> {
     const { promise: tooLate, reject } = Promise.withResolvers<never>()
     // A setTimeout, since aborting timers/promises costs more than the query.
@@ -41,8 +37,8 @@ export function createRequestStore(store: Store, log: Log): BoundedStore {
   return {
     ...store,
     bounded,
-    query: (sql, values) => bounded(store.query(sql, values)),
-    transaction: (work) => bounded(store.transaction(work)),
+    query: (...statement: Parameters<Store['query']>) => bounded(store.query(...statement)),
+    transaction: <Result>(work: (queries: Queries) => Promise<Result>) => bounded(store.transaction(work)),
   }
 }
 

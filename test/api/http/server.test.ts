@@ -156,6 +156,17 @@ it.each([
   socket.destroy()
 })
 
+it('a path that bounds its own time may be silent for longer', async () => {
+  // Long enough for a busy machine to read the request.
+  await using api = await start({ stallMs: 1000 })
+  answerWith(api, '/api/v1/chat/completions', async (_request, reply) => {
+    await sleep(1500)
+    reply.end('late')
+  })
+  const reply = await api.get('/chat/completions', await api.makeKey(), { method: 'POST' })
+  expect(await reply.text()).toBe('late')
+})
+
 const hasIpv6 = Object.values(networkInterfaces()).some((all) =>
   all?.some(({ address }) => address === '::1'),
 )
@@ -183,10 +194,6 @@ describe('a reply that its client does not read', () => {
     body: (reply) => reply.set('Content-Length', String(LARGE.length)).end(LARGE),
     file: (reply) => reply.sendFile(file, () => undefined),
     'ended stream': (reply) => reply.write(LARGE) || reply.end(),
-    'stream that bounds its own time': (reply) => {
-      reply.req.socket.setTimeout(0)
-      reply.write(LARGE)
-    },
   }
 
   /** A client that reads nothing of PATH, and the reply to it. */
@@ -203,14 +210,6 @@ describe('a reply that its client does not read', () => {
   it.each(['body', 'file', 'ended stream'])('is broken off: %s', async (way) => {
     const { api, client, reply } = await beginReply(way, STALL_MS)
     if (!reply.closed) await once(reply, 'close')
-    client.destroy()
-    await api.close()
-  })
-
-  it('goes on for a stream that bounds its own time', async () => {
-    const { api, client, reply } = await beginReply('stream that bounds its own time', STALL_MS)
-    await sleep(3 * STALL_MS)
-    expect(reply.destroyed).toBe(false)
     client.destroy()
     await api.close()
   })
