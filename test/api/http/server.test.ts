@@ -112,6 +112,12 @@ describe('a server that stops', () => {
     const answered = allOf(api, get(PATH))
     const reply = await begun.promise
     const closed = api.close()
+    const isRefused = () =>
+      fetch(`${api.origin}/healthz`).then(
+        () => false,
+        () => true,
+      )
+    await until(isRefused)
     reply.end()
     await answered
     await closed

@@ -1,7 +1,7 @@
 /** CONTRACT 10: what SQLite holds moves into PostgreSQL. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey, createKeyFinder, listKeys, revokeKey } from '../../../api/accounts/key-store.ts'
 import { copyStore } from '../../../api/commands/copy-store.ts'
+import { keys } from '../../../api/commands/keys.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
@@ -9,7 +9,6 @@ import { asEnvironment, TestStores } from '../../support/stores.ts'
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
 
-const now = new Date('2026-11-20T12:00:00Z')
 const ACCOUNT = `Ärger & "Söhne", it's 100 %`
 /** More than fit into one statement. */
 const QUOTAS = 1200
@@ -22,21 +21,25 @@ const FILL = `
   INSERT INTO scim_member_lists SELECT member_list, account_id, 'job' FROM scim_groups;
   INSERT INTO scim_members (list_id, member_id) SELECT member_list, 'ann' FROM scim_groups`
 
-/** A data folder with two keys, one of them revoked, many quotas, and groups. */
-async function fill(settings: StoreSettings) {
-  const store = await openStore({ DATA_DIR: settings.DATA_DIR }, now)
-  const key = await createKey(store, { account: ACCOUNT, kind: 'inference', now })
-  const revoked = await createKey(store, { account: 'gone', kind: 'management', now })
-  await revokeKey(store, (await createKeyFinder(store)(revoked))?.id ?? '', now)
+const keysOf = (settings: StoreSettings, ...args: string[]) =>
+  runCommandLine(keys, args, asEnvironment(settings))
+
+/** Fills `service.sqlite` with two keys, one of them revoked, many quotas, and groups; returns the list of keys. */
+async function fill({ DATA_DIR }: StoreSettings): Promise<string> {
+  for (const [account, kind] of [
+    [ACCOUNT, 'inference'],
+    ['gone', 'management'],
+  ] as const)
+    await keysOf({ DATA_DIR }, 'create', '--account', account, '--kind', kind)
+  const [id = ''] = (await keysOf({ DATA_DIR }, 'list')).stdout.split('\n')[2]?.split('\t') ?? []
+  await keysOf({ DATA_DIR }, 'revoke', id)
+  const store = await openStore({ DATA_DIR }, new Date())
   await store.script(FILL)
-  const keys = await listKeys(store)
   await store.close()
-  return { key, keys }
+  return (await keysOf({ DATA_DIR }, 'list')).stdout
 }
 
-function copy(settings: StoreSettings) {
-  return runCommandLine(copyStore, [], asEnvironment(settings))
-}
+const copy = (settings: StoreSettings) => runCommandLine(copyStore, [], asEnvironment(settings))
 
 describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name, fresh }) => {
   if (name === 'SQLite') {
@@ -52,14 +55,13 @@ describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name,
 
   it('copies every row of service.sqlite, and refuses a database that holds some', async () => {
     const settings = await fresh()
-    const { key, keys } = await fill(settings)
+    const listed = await fill(settings)
     const run = await copy(settings)
     expect(run).toMatchObject({ code: 0 })
     expect(run.stdout).toContain(`quotas\t${QUOTAS}\n`)
+    expect((await keysOf(settings, 'list')).stdout).toBe(listed)
 
-    const store = await openStore(settings, now)
-    expect(await listKeys(store)).toEqual(keys)
-    expect((await createKeyFinder(store)(key))?.account).toBe(ACCOUNT)
+    const store = await openStore(settings, new Date())
     const tables = `
       SELECT table_name AS name FROM information_schema.tables
       WHERE table_schema = current_schema() AND table_name <> 'migrations'`
