@@ -18,7 +18,8 @@ import {
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
-const word = (content: string, finish: string | null = null) => sse([chunk({ content }, finish)], false)
+const word = (content: string) => sse([chunk({ content })], false)
+const finished = (content: string) => sse([chunk({ content }, 'stop', { usage: USAGE })], false)
 const usage = { ...chunk({}), choices: [], usage: USAGE }
 const over = [chunk({ content: 'Hello' }), chunk({}, 'stop')]
 const lateChoice = (delta: unknown, finish: string | null) => ({
@@ -68,14 +69,8 @@ const PAUSES: Readonly<Record<string, PauseCase>> = {
     behaviour: inTurn(writes(sse(over, false)), 1500, ends(sse([usage]))),
     expected: whole('Hello'),
   },
-  'with a finish in every chunk is read to its end, however slowly it goes on': {
-    behaviour: inTurn(
-      writes(word('one ', 'stop')),
-      1500,
-      writes(word('two', 'stop')),
-      1500,
-      ends(sse([usage])),
-    ),
+  'with finish and usage in every chunk is read to its end, however slowly it goes on': {
+    behaviour: inTurn(writes(finished('one ')), 1500, writes(finished('two')), 1500, ends(sse([usage]))),
     expected: whole('one two'),
   },
   'goes on as long as one of the requested choices has not begun': {
