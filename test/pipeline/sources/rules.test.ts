@@ -171,19 +171,24 @@ function zstdLong(text: string): Buffer {
   return Buffer.concat([Buffer.from('28b52ffd0090', 'hex'), block, Buffer.from(text)])
 }
 
-/** A Parquet file with a BYTE_STREAM_SPLIT column of integers. */
-function encodedParquet(columns: Columns, split: string): Uint8Array {
-  return new Uint8Array(
-    parquetWriteBuffer({
-      columnData: Object.entries(columns).map(([name, data]) => ({
-        name,
-        data: [...data],
-        type: name === 'ts' ? 'STRING' : 'INT64',
-        ...(name === split ? { encoding: 'BYTE_STREAM_SPLIT' as const } : {}),
-      })),
-    }),
-  )
+type ParquetOptions = Parameters<typeof parquetWriteBuffer>[0]
+type ParquetColumn = Partial<ParquetOptions['columnData'][number]>
+
+/** A Parquet file, some columns of it in another form. */
+function parquet(
+  columns: Columns,
+  forms: Readonly<Record<string, ParquetColumn>> = {},
+  options: Partial<ParquetOptions> = {},
+): Uint8Array {
+  const columnData = Object.entries(columns).map(([name, data]) => ({
+    name,
+    data: [...data],
+    ...forms[name],
+  }))
+  return new Uint8Array(parquetWriteBuffer({ ...options, columnData }))
 }
+
+const SPLIT: ParquetColumn = { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' }
 
 /** Every value as its text, an empty one as null. */
 function untypedParquet(columns: Columns): Uint8Array {
@@ -203,20 +208,10 @@ function untypedParquet(columns: Columns): Uint8Array {
   )
 }
 
-/** A Parquet file with some columns of other types. */
-function parquetOf(columns: Columns, types: Readonly<Record<string, 'FLOAT'>>): Uint8Array {
-  const columnData = Object.entries(columns).map(([name, data]) => {
-    const type = types[name]
-    return { name, data: [...data], ...(type && { type }) }
-  })
-  return new Uint8Array(parquetWriteBuffer({ columnData }))
-}
-
-/** Parquet with the codec that Hadoop calls LZ4. */
-function lz4Parquet(day: string): Uint8Array {
-  const columnData = Object.entries(good(day)).map(([name, data]) => ({ name, data: [...data] }))
-  const LZ4 = (bytes: Uint8Array) => new Uint8Array(compressFrameSync(Buffer.from(bytes)))
-  return new Uint8Array(parquetWriteBuffer({ codec: 'LZ4', compressors: { LZ4 }, columnData }))
+/** The codec that Hadoop calls LZ4. */
+const HADOOP_LZ4: Partial<ParquetOptions> = {
+  codec: 'LZ4',
+  compressors: { LZ4: (bytes) => new Uint8Array(compressFrameSync(Buffer.from(bytes))) },
 }
 
 /** Parquet with counts as a DECIMAL of 50 digits. */
@@ -301,7 +296,7 @@ describe('two rows of 12 tokens are read', () => {
     [
       'a descriptive column of Parquet in an encoding that cannot be read',
       'parquet',
-      (day) => encodedParquet({ ...good(day), cached_tokens: [1n, 2n] }, 'cached_tokens'),
+      (day) => parquet({ ...good(day), cached_tokens: [1n, 2n] }, { cached_tokens: SPLIT }),
     ],
     [
       'text that Parquet holds as bytes without a type',
@@ -479,7 +474,7 @@ describe('the run fails for', () => {
     [
       '32-bit floating-point counts from 2^24 on in parquet',
       'parquet',
-      (day) => parquetOf({ ...good(day), prompt_tokens: [5, 3e10] }, { prompt_tokens: 'FLOAT' }),
+      (day) => parquet({ ...good(day), prompt_tokens: [5, 3e10] }, { prompt_tokens: { type: 'FLOAT' } }),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
@@ -512,7 +507,11 @@ describe('the run fails for', () => {
         (day) => cut(rawFile('parquet', Object.entries(good(day))), 10),
         /rows\.parquet cannot be read as Parquet/,
       ],
-      ['parquet', lz4Parquet, /Write the file with the codec snappy, gzip, zstd or LZ4_RAW/],
+      [
+        'parquet',
+        (day) => parquet(good(day), {}, HADOOP_LZ4),
+        /Write the file with the codec snappy, gzip, zstd or LZ4_RAW/,
+      ],
       [
         'parquet',
         wideDecimals,
@@ -520,7 +519,7 @@ describe('the run fails for', () => {
       ],
       [
         'parquet',
-        (day) => encodedParquet(good(day), 'prompt_tokens'),
+        (day) => parquet(good(day), { prompt_tokens: SPLIT }),
         /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
       ],
       ['arrow', () => 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],

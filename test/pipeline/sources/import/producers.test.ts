@@ -17,6 +17,13 @@ function put(name: string, content: string | Uint8Array): string {
   return path
 }
 
+/** What an import of a file prints as JSON. */
+async function importAs(dataDir: string, ...args: readonly string[]): Promise<unknown> {
+  const ended = await runCommand(dataDir, 'import', ...args, '--json')
+  expect(ended.stderr).toBe('')
+  return JSON.parse(ended.stdout)
+}
+
 const lines = (...rows: readonly object[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
 
 const LITELLM = `request_id,call_type,spend,total_tokens,prompt_tokens,completion_tokens,startTime,endTime,model,model_group,custom_llm_provider,user,metadata,cache_hit,request_tags,team_id,status
@@ -108,25 +115,10 @@ const HELICONE = [
 ]
 // The producer's tool doubles the quotes of objects, and then those of the cell.
 const HELICONE_CSV = `response_id,response_created_at,response_status,request_created_at,request_body,request_properties,request_user_id,model,prompt_tokens,completion_tokens,latency,cost
-${HELICONE.map((row) => {
-  const properties = JSON.stringify(row.request_properties).replaceAll('"', '""""')
-  const time = row.request_created_at
-  const cells = [
-    row.response_id,
-    time,
-    row.response_status,
-    time,
-    '',
-    properties,
-    '',
-    'gpt-5',
-    row.prompt_tokens,
-    row.completion_tokens,
-    1,
-    0,
-  ]
-  return cells.map((cell) => (cell === '' || cell === null ? '' : `"${cell}"`)).join(',')
-}).join('\n')}
+"h1-reply","2026-11-17T03:36:01.789Z","200","2026-11-17T03:36:01.789Z",,"{""""App"""":""""Claude Code""""}",,"gpt-5","100","10","1","0"
+"h2-reply","2026-11-17 23:59:59.999","200","2026-11-17 23:59:59.999",,"{""""App"""":""""Claude Code""""}",,"gpt-5","200","20","1","0"
+"h3-reply","2026-11-17T04:00:00Z","429","2026-11-17T04:00:00Z",,"{""""App"""":""""Claude Code""""}",,"gpt-5",,,"1","0"
+"h4-reply","2026-11-17T05:00:00Z","200","2026-11-17T05:00:00Z",,"{}",,"gpt-5","5","2","1","0"
 `
 
 type Attributes = Readonly<Record<string, string | number | object>>
@@ -213,9 +205,7 @@ describe('an export', () => {
     'of $producer, $name, is imported by one command',
     async ({ producer, name, ...each }) => {
       const path = put(name, each.content)
-      const ended = await runCommand(each.dataDir, 'import', '--from', producer, path, '--json')
-      expect(ended.stderr).toBe('')
-      expect(JSON.parse(ended.stdout)).toMatchObject({
+      expect(await importAs(each.dataDir, '--from', producer, path)).toMatchObject({
         imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: [each.app] }],
       })
     },
@@ -235,39 +225,26 @@ describe('an export', () => {
     }
   })
 
-  it('of a named source that is imported again with more rows replaces its earlier rows', async () => {
-    const dataDir = folders.make()
-    const row = (id: string, day: string, tokens: number) =>
-      cloudflareLog(id, `${day}T12:00:00Z`, [tokens, 0], { app: 'A' })
-    const first = put('a.ndjson', lines(row('1', '2026-11-16', 1), row('2', '2026-11-17', 10)))
-    const second = put(
-      'b.ndjson',
-      lines(row('2', '2026-11-17', 10), row('3', '2026-11-17', 100), row('4', '2026-11-18', 1000)),
-    )
-    for (const path of [first, second, second])
-      await runCommand(dataDir, 'import', '--from', 'cloudflare', '--source', 'us', path)
-    await runAt(dataDir, '2026-11-19T02:00:00Z')
-    expect(await queryCurrent(dataDir, 'SELECT day, prompt_tokens FROM app_daily ORDER BY day')).toEqual([
-      { day: '2026-11-16', prompt_tokens: '1' },
-      { day: '2026-11-17', prompt_tokens: '110' },
-      { day: '2026-11-18', prompt_tokens: '1000' },
-    ])
-  })
-
   it('of a day that has one already adds to it, and replaces it only with --source, which is said', async () => {
     const dataDir = folders.make()
-    const log = (id: string) => lines(cloudflareLog(id, '2026-11-17T12:00:00Z', [10, 0], { app: 'A' }))
-    const take = async (name: string, ...options: readonly string[]) =>
-      await runCommand(dataDir, 'import', '--from', 'cloudflare', ...options, put(name, log(name)))
-    for (const name of ['morning.ndjson', 'evening.ndjson']) await take(name)
-    const replaced = [await take('a.ndjson', '--source', 'us'), await take('b.ndjson', '--source', 'us')]
-    expect(replaced.map(({ stdout }) => stdout.includes('in place of what the source brought'))).toEqual([
-      false,
-      true,
-    ])
+    const take = async (name: string, options: readonly string[], ...tokens: readonly [string, number][]) => {
+      const logs = tokens.map(([day, count]) =>
+        cloudflareLog(`${name} ${count}`, `${day}T12:00:00Z`, [count, 0], { app: 'A' }),
+      )
+      const path = put(`${name}.ndjson`, lines(...logs))
+      const ended = await runCommand(dataDir, 'import', '--from', 'cloudflare', ...options, path)
+      return ended.stdout.match(/date=\S+: \d+ rows?, in place of what the source brought/g)?.length ?? 0
+    }
+    await take('morning', [], ['2026-11-17', 1])
+    await take('evening', [], ['2026-11-17', 2])
+    const us = ['--source', 'us']
+    expect(await take('first', us, ['2026-11-16', 10], ['2026-11-17', 20])).toBe(0)
+    expect(await take('second', us, ['2026-11-17', 100], ['2026-11-17', 200], ['2026-11-18', 1000])).toBe(1)
     await runAt(dataDir, '2026-11-19T02:00:00Z')
-    expect(await queryCurrent(dataDir, 'SELECT requests, prompt_tokens FROM app_daily')).toEqual([
-      { requests: '3', prompt_tokens: '30' },
+    expect(await queryCurrent(dataDir, 'SELECT day, prompt_tokens FROM app_daily ORDER BY day')).toEqual([
+      { day: '2026-11-16', prompt_tokens: '10' },
+      { day: '2026-11-17', prompt_tokens: '303' },
+      { day: '2026-11-18', prompt_tokens: '1000' },
     ])
   })
 
@@ -444,9 +421,7 @@ describe('a form of an export: the rows of usage', () => {
 
   it.each(forms)('of %s: %s', async (producer, _, document, rows) => {
     const path = put('export.ndjson', lines(document))
-    const ended = await runCommand(folders.make(), 'import', '--from', producer, path, '--dry-run', '--json')
-    expect(ended.stderr).toBe('')
-    const { imported } = printed.parse(JSON.parse(ended.stdout))
+    const { imported } = printed.parse(await importAs(folders.make(), '--from', producer, path, '--dry-run'))
     const figures = imported[0].first_rows.map((row, index) =>
       Object.fromEntries(Object.keys(rows[index] ?? row).map((name) => [name, row[name]])),
     )
@@ -494,9 +469,7 @@ describe('--map', () => {
     )
     for (const value of [pairs, map]) {
       const dataDir = folders.make()
-      const ended = await runCommand(dataDir, 'import', '--map', value, path, '--dry-run', '--json')
-      expect(ended.stderr).toBe('')
-      expect(JSON.parse(ended.stdout)).toMatchObject({
+      expect(await importAs(dataDir, '--map', value, path, '--dry-run')).toMatchObject({
         dry_run: true,
         imported: [
           {
@@ -514,19 +487,10 @@ describe('--map', () => {
   })
 
   it('takes precedence over the map of a producer', async () => {
-    const dataDir = folders.make()
-    const path = put('a.csv', OPENROUTER)
-    const ended = await runCommand(
-      dataDir,
-      'import',
-      '--from',
-      'openrouter',
-      '--map',
-      'app=api_key_name',
-      path,
-      '--json',
-    )
-    expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ new_apps: ['prod'] }] })
+    const map = ['--from', 'openrouter', '--map', 'app=api_key_name']
+    expect(await importAs(folders.make(), ...map, put('a.csv', OPENROUTER))).toMatchObject({
+      imported: [{ new_apps: ['prod'] }],
+    })
   })
 
   it.each([
@@ -544,7 +508,6 @@ describe('--map', () => {
   })
 
   it('adds the counts of several paths, of which some may be missing', async () => {
-    const dataDir = folders.make()
     const path = put(
       'parts.ndjson',
       lines(
@@ -553,8 +516,7 @@ describe('--map', () => {
       ),
     )
     const map = 'ts=at,app=app,prompt_tokens=in+read+made,completion_tokens=out,cached_tokens=read'
-    const ended = await runCommand(dataDir, 'import', '--map', map, path, '--json')
-    expect(JSON.parse(ended.stdout)).toMatchObject({
+    expect(await importAs(folders.make(), '--map', map, path)).toMatchObject({
       imported: [{ parts: [{ rows: 2, prompt_tokens: '11939', rows_large_parts: 0 }] }],
     })
   })
@@ -573,9 +535,9 @@ describe('--map', () => {
     const rows = ['\\N', 'NULL', 'null', 'NA'].map((word) => `2026-11-17,${word},5e+00,1,${word}\n`)
     const path = put('words.csv', `at,name,in,out,id\n${rows.join('')}`)
     const map = 'ts=at,app=name,prompt_tokens=in,completion_tokens=out,request_id=id'
-    const ended = await runCommand(folders.make(), 'import', '--map', map, path, '--dry-run', '--json')
+    const printedRows = await importAs(folders.make(), '--map', map, path, '--dry-run')
     const row = { ts: '2026-11-17', prompt_tokens: '5e+00', completion_tokens: '1' }
-    expect(JSON.parse(ended.stdout)).toMatchObject({
+    expect(printedRows).toMatchObject({
       imported: [
         {
           parts: [{ rows_without_id: 4, prompt_tokens: '20' }],
