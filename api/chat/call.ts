@@ -204,6 +204,7 @@ export class Attempt {
     } catch (error) {
       completion.end(asCut(error, this.signal))
     }
+    if (completion.isOver) return chunks
     if (completion.restMs !== restMs) this.expectMore()
     // After the end of every choice a keep-alive extends nothing.
     else if (restMs === undefined && performance.now() < this.#extendedUntil) this.#silence?.refresh()

@@ -36,8 +36,8 @@ export class Completion {
   #endedWithContent = false
   /** Chunks without content so far. */
   #silent = 0
-  /** What ended it, if anything: [DONE], or an error, a break or the end of the body. */
-  #end: AttemptFailure | typeof DONE | undefined
+  /** What ended it, if anything: [DONE], the end of the body, or an error or a break. */
+  #end: AttemptFailure | typeof DONE | 'body' | undefined
 
   /** `expected`: the requested number of choices. */
   constructor(expected: unknown) {
@@ -58,8 +58,8 @@ export class Completion {
   }
 
   /** The body has ended, or with a `failure` broken. */
-  end(failure = new AttemptFailure(this.isMeaningful ? 'cut' : 'invalidReply')): void {
-    this.#end ??= failure
+  end(failure?: AttemptFailure): void {
+    this.#end ??= failure ?? 'body'
   }
 
   /** Whether it is an answer from here on. */
@@ -74,10 +74,10 @@ export class Completion {
 
   /** Why a reply that is over is not whole. A break after the end of every choice loses nothing. */
   get failure(): AttemptFailure | undefined {
-    if (this.#areOver) return undefined
-    if (this.#end !== DONE) return this.#end
+    if (this.#areOver || !this.isOver) return undefined
+    if (this.#end instanceof AttemptFailure) return this.#end
     const isHalfCalled = this.#all.some(({ isOver, tools }) => !isOver && tools.isHalf)
-    if (this.#hasContent && !isHalfCalled) return undefined
+    if (this.#end === DONE && this.#hasContent && !isHalfCalled) return undefined
     return new AttemptFailure(this.#hasContent ? 'cut' : 'invalidReply')
   }
 
@@ -153,7 +153,8 @@ export class Completion {
   }
 
   get #areOver(): boolean {
-    return this.#choices.size > 0 && this.#choices.values().every(({ isOver }) => isOver)
+    for (const { isOver } of this.#choices.values()) if (!isOver) return false
+    return this.#choices.size > 0
   }
 
   #choice(index: number): Choice {

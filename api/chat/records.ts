@@ -154,8 +154,10 @@ export class UsageRecords {
 
   /** Makes written lines survive a power cut. */
   async #sync(): Promise<void> {
-    for (const path of this.#unsynced) {
-      this.#unsynced.delete(path)
+    // Writes during the sync wait for the next one.
+    const paths = [...this.#unsynced]
+    this.#unsynced.clear()
+    for (const path of paths) {
       try {
         await using file = await open(path)
         await file.datasync()
