@@ -4,18 +4,11 @@ import { listen } from '../ports.ts'
 
 export const DIRECTORY_TOKEN = 'directory-token'
 
-interface DirectoryMember {
-  readonly value?: string
-  readonly $ref?: string
-  readonly type?: string
-  readonly display?: string
-}
-
 export interface DirectoryGroup {
   readonly id: string
   readonly displayName: string
   readonly externalId?: string
-  readonly members?: readonly DirectoryMember[] | null
+  readonly members?: readonly Readonly<Record<string, string>>[] | null
 }
 
 /** An answer of the directory: `body` as SCIM JSON, or the output of `send`. */

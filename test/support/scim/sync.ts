@@ -12,6 +12,11 @@ import { runCommandLine } from '../processes.ts'
 import { DIRECTORY_TOKEN } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
 
+const time = z.iso.datetime({ precision: 3 })
+const one = <Data extends z.ZodType>(data: Data) => z.strictObject({ data })
+const list = <Row extends z.ZodType>(row: Row) =>
+  z.strictObject({ data: z.array(row), total_count: z.int().nullable() })
+
 /** A job for a strict client (CONTRACT 5): all eight keys, always. */
 export const jobSchema = z.strictObject({
   id: z.uuid(),
@@ -19,46 +24,32 @@ export const jobSchema = z.strictObject({
   synced_groups: z.int().nullable(),
   deleted_groups: z.int().nullable(),
   error_message: z.string().nullable(),
-  created_at: z.iso.datetime({ precision: 3 }),
-  started_at: z.iso.datetime({ precision: 3 }).nullable(),
-  finished_at: z.iso.datetime({ precision: 3 }).nullable(),
+  created_at: time,
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
 })
-
-const jobReplySchema = z.strictObject({ data: jobSchema })
-const jobsSchema = z.strictObject({ data: z.array(jobSchema), total_count: z.int() })
-
 const partSchema = z.strictObject({ count: z.int(), names: z.array(z.string()) })
 const changesSchema = z.strictObject({
-  data: z.strictObject({
-    groups_added: partSchema,
-    groups_renamed: partSchema,
-    groups_deleted: partSchema,
-    members_joined: partSchema,
-    members_left: partSchema,
-    warnings: z.array(z.string()),
-  }),
+  groups_added: partSchema,
+  groups_renamed: partSchema,
+  groups_deleted: partSchema,
+  members_joined: partSchema,
+  members_left: partSchema,
+  warnings: z.array(z.string()),
 })
-
-const groupsSchema = z.strictObject({
-  data: z.array(
-    z.strictObject({
-      id: z.uuid(),
-      organization_id: z.uuid(),
-      external_id: z.string(),
-      display_name: z.string(),
-      member_count: z.int().nullable(),
-      created_at: z.iso.datetime({ precision: 3 }),
-      updated_at: z.iso.datetime({ precision: 3 }),
-    }),
-  ),
-  total_count: z.int(),
+const groupSchema = z.strictObject({
+  id: z.uuid(),
+  organization_id: z.uuid(),
+  external_id: z.string(),
+  display_name: z.string(),
+  member_count: z.int().nullable(),
+  created_at: time,
+  updated_at: time,
 })
-
-const membersSchema = z.strictObject({
-  data: z.array(
-    z.strictObject({ id: z.string(), type: z.string().nullable(), display_name: z.string().nullable() }),
-  ),
-  total_count: z.int().nullable(),
+const memberSchema = z.strictObject({
+  id: z.string(),
+  type: z.string().nullable(),
+  display_name: z.string().nullable(),
 })
 
 /** The variable with the token in tests. */
@@ -130,14 +121,17 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
   const read = async (path: string) => await (await api.get(path, key)).json()
   const post = async () => {
     const response = await api.get('/scim/sync-jobs', key, { method: 'POST' })
-    return { response, job: jobReplySchema.parse(await response.json()).data }
+    return { response, job: one(jobSchema).parse(await response.json()).data }
   }
-  const job = async (id: string) => jobReplySchema.parse(await read(`/scim/sync-jobs/${id}`)).data
+  const job = async (id: string) => one(jobSchema).parse(await read(`/scim/sync-jobs/${id}`)).data
   const end = (id: string) =>
     until(async () => {
       const seen = await job(id)
       return seen.finished_at !== null && seen
     })
+  const groups = async (query = '?limit=100') => list(groupSchema).parse(await read(`/scim/groups${query}`))
+  const members = async (id: string) =>
+    list(memberSchema).parse(await read(`/scim/groups/${id}/members?limit=100`))
   return {
     key,
     post,
@@ -145,18 +139,16 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
     end,
     /** Starts a job and waits for its end. */
     sync: async () => await end((await post()).job.id),
-    changes: async (id: string) => changesSchema.parse(await read(`/scim/sync-jobs/${id}/changes`)).data,
-    jobs: async (query = '') => jobsSchema.parse(await read(`/scim/sync-jobs${query}`)),
-    groups: async (query = '?limit=100') => groupsSchema.parse(await read(`/scim/groups${query}`)),
-    members: async (id: string) => membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`)),
+    changes: async (id: string) => one(changesSchema).parse(await read(`/scim/sync-jobs/${id}/changes`)).data,
+    jobs: async (query = '') => list(jobSchema).parse(await read(`/scim/sync-jobs${query}`)),
+    groups,
+    members,
     /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */
     async all() {
-      const { data } = groupsSchema.parse(await read('/scim/groups?limit=100'))
-      const entries = data.map(async ({ id, display_name }) => {
-        const members = membersSchema.parse(await read(`/scim/groups/${id}/members?limit=100`))
+      const entries = (await groups()).data.map(async ({ id, display_name }) => {
+        const { data, total_count } = await members(id)
         // The stores sort texts differently.
-        const ids = members.data.map((member) => member.id).toSorted()
-        return [display_name, members.total_count === null ? null : ids]
+        return [display_name, total_count === null ? null : data.map((member) => member.id).toSorted()]
       })
       return Object.fromEntries(await Promise.all(entries))
     },
