@@ -147,8 +147,8 @@ export class MemberStage {
   async take(received: readonly Member[], { scim_id, external_id }: ReceivedGroup): Promise<MemberList> {
     const former = this.#byScimId.get(scim_id) ?? this.#byExternalId.get(external_id ?? '')
     // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
-    const unique = new Map(received.map((member) => [member.id, member]))
-    const members = [...unique.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
+    const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
     const member_count = members.length
     const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
     const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
@@ -165,13 +165,12 @@ export class MemberStage {
     for await (const rows of stored ? pagesOf(this.#store, MEMBER_NAMES, stored) : []) {
       for (const { key, name } of namesSchema.parse(rows)) former.set(key, name ?? key)
     }
-    const [joined, left] = [emptyPart(), emptyPart()]
+    const joined: string[] = []
     for (const [index, { id, displayName }] of members.entries()) {
-      if (!former.delete(id)) addTo(joined, [displayName ?? id])
+      if (!former.delete(id)) joined.push(displayName ?? id)
       if (index % MEMBERS_AT_ONCE === MEMBERS_AT_ONCE - 1) await endOfTurn()
     }
-    addTo(left, [...former.values()])
-    return { joined, left }
+    return { joined: addTo(emptyPart(), joined), left: addTo(emptyPart(), [...former.values()]) }
   }
 
   /** Resolves to the id of the new list; null for an empty one. */

@@ -130,7 +130,6 @@ export function createRunner(store: Store, clock: Clock, leaseMs: number) {
     return [now.toISOString(), new Date(now.getTime() + leaseMs).toISOString()]
   }
   return {
-    leaseMs,
     /** The queued jobs, oldest first. */
     queued: async () => jobsIn(await store.query(QUEUED)),
     /** Takes a queued job; undefined if another process was faster. */

@@ -20,10 +20,11 @@ export type Part = z.infer<typeof partSchema>
 /** Nobody, to be added to. */
 export const emptyPart = (): Part => ({ count: 0, names: [] })
 
-/** Adds one of this name, or several of which these are the first names. */
-export function addTo(part: Part, names: readonly string[], count = names.length): void {
+/** Adds all of these names, or `count` of which these are the first names; returns the part. */
+export function addTo(part: Part, names: readonly string[], count = names.length): Part {
   part.count += count
-  part.names.push(...names.slice(0, NAMED - part.names.length))
+  if (part.names.length < NAMED) part.names.push(...names.slice(0, NAMED - part.names.length))
+  return part
 }
 
 /** A group in the store; a deleted one keeps its row, and is restored under its id. */
