@@ -20,10 +20,12 @@ export type Part = z.infer<typeof partSchema>
 /** Nobody, to be added to. */
 export const emptyPart = (): Part => ({ count: 0, names: [] })
 
-/** Adds all of these names, or `count` of which these are the first names; returns the part. */
-export function addTo(part: Part, names: readonly string[], count = names.length): Part {
+/** Adds all of these names, or `count` of which these are the first, each after `prefix`; returns the part. */
+export function addTo(part: Part, names: readonly string[], count = names.length, prefix = ''): Part {
   part.count += count
-  if (part.names.length < NAMED) part.names.push(...names.slice(0, NAMED - part.names.length))
+  const room = NAMED - part.names.length
+  // A sync may have many more names than a report.
+  if (room > 0) part.names.push(...names.slice(0, room).map((name) => prefix + name))
   return part
 }
 
@@ -193,14 +195,14 @@ export function reportOf(changes: readonly Change[], warnings: readonly string[]
     members_left: emptyPart(),
     warnings: [...warnings],
   }
-  for (const { former, row, joined = emptyPart(), left = emptyPart() } of changes) {
+  const none = emptyPart()
+  for (const { former, row, joined = none, left = none } of changes) {
     const name = row.display_name
     if (isDeleted(row)) addTo(report.groups_deleted, [name])
     else if (former === undefined || isDeleted(former)) addTo(report.groups_added, [name])
     else if (former.display_name !== name) addTo(report.groups_renamed, [`${former.display_name} -> ${name}`])
-    const inGroup = ({ names }: Part) => names.map((member) => `${name}: ${member}`)
-    addTo(report.members_joined, inGroup(joined), joined.count)
-    addTo(report.members_left, inGroup(left), left.count)
+    addTo(report.members_joined, joined.names, joined.count, `${name}: `)
+    addTo(report.members_left, left.names, left.count, `${name}: `)
   }
   return report
 }
