@@ -200,7 +200,7 @@ const GROUP_COLUMNS: Readonly<Record<string, GroupColumn>> = {
   app_categories: ['i.app_categories', ['app', 'app_categories'], NO_TEXT],
   read: ['count(*)'],
   rows: ['CAST(sum(i.row_count) AS BIGINT)', ['row_count'], 'read'],
-  requests: ['CAST(sum(i.requests) AS BIGINT)', ['requests'], 'rows'],
+  requests: ['sum(i.requests)', ['requests'], 'rows'],
   prompt_tokens: ['sum(i.prompt_tokens)'],
   completion_tokens: ['sum(i.completion_tokens)'],
   reasoning_tokens: [partOf('reasoning_tokens', 'completion_tokens'), ['reasoning_tokens'], '0'],
@@ -229,12 +229,13 @@ const HAS_TOKENS = `CASE WHEN violation_but_text(${VALIDATED}) IS NULL THEN i.pr
 const OF_FEW: Readonly<Record<string, string>> = {
   app_id: `CASE WHEN is_plain(${VALIDATED}) THEN i.app_id END`,
   model_key: 'hash(i.model)',
+  requests: 'TRY_CAST(sum(i.requests) AS BIGINT)',
   prompt_tokens: 'TRY_CAST(sum(i.prompt_tokens) AS BIGINT)',
   completion_tokens: 'TRY_CAST(sum(i.completion_tokens) AS BIGINT)',
 }
 
 function partOf(column: string, whole: string): string {
-  return `sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END)`
+  return `coalesce(sum(CASE WHEN i.${column} BETWEEN 0 AND i.${whole} THEN i.${column} END), 0)`
 }
 
 /**

@@ -56,17 +56,17 @@ export async function stageFiles(
     await withAppender(connection, 'staged', async (appender) => {
       for (const file of others) {
         for await (const document of readDocuments(connection, file, columns)) {
-          appendDocument(appender, file.name, document, columns)
+          appendDocument(appender, file, document, columns)
         }
       }
     })
   }
   const parquet = files.filter(({ format }) => format === 'parquet')
   for (const [file, scan] of await scanParquet(connection, parquet, () => columns)) {
-    const insert = ({ types, rows }: Scan) =>
+    const insert = ({ types, rows, fault = 'NULL' }: Scan) =>
       connection.run(
         `INSERT INTO staged
-         SELECT ${literal(file.name)}, row_number() OVER (), NULL, NULL, ${stagedExpressions(file.name, types, columns).join(', ')}
+         SELECT ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${stagedExpressions(file.name, types, columns).join(', ')}
          FROM ${rows(pathList([file.path]))}`,
       )
     await insert(scan).catch(async (error: unknown) => {
@@ -115,7 +115,7 @@ export function appendRow(
 
 function appendDocument(
   appender: DuckDBAppender,
-  file: string,
+  { name: file, format }: RawFile,
   { value, ...origin }: Document,
   columns: Columns,
 ): void {
@@ -131,7 +131,8 @@ function appendDocument(
     return appendRow(appender, { file, ...origin, fault, payload: JSON.stringify(value) }, texts)
   }
   const values = names.map((name, index) => {
-    const known = knownText(texts[index] ?? null, name)
+    const text = texts[index] ?? null
+    const known = format === 'arrow' ? text : knownText(text, name)
     return isAlternative(columns, name) && found.has(name) ? (known ?? '') : known
   })
   appendRow(appender, { file, ...origin }, values)
@@ -143,12 +144,11 @@ function textOf(value: unknown, { lists = [] }: Columns, name: string): string |
   return Array.isArray(value) && lists.includes(name) ? JSON.stringify(value) : null
 }
 
-/** The first fault of a document: of its entries by plain name, and their texts in the order of `allColumns`. */
-function faultOf(
-  found: ReadonlyMap<string, readonly (readonly [string, unknown])[]>,
-  texts: readonly (string | null)[],
-  columns: Columns,
-): string | undefined {
+/** The entries of a document by plain name. */
+type Entries = ReadonlyMap<string, readonly (readonly [string, unknown])[]>
+
+/** The first fault of a document: of its entries, and their texts in the order of `allColumns`. */
+function faultOf(found: Entries, texts: readonly (string | null)[], columns: Columns): string | undefined {
   const [missing] = missingColumns(columns, [...found.keys()])
   if (missing !== undefined) return `the key ${missing} is missing`
   for (const [index, name] of allColumns(columns).entries()) {
@@ -159,13 +159,15 @@ function faultOf(
     if (text === null && typeof first[1] === 'object' && first[1] !== null) {
       return `${name} is an object or a list, not one value`
     }
-    if (!isReadable(text, name)) return `${name} is not readable text in UTF-8`
+    if (!isReadable(text, name, found)) return `${name} is not readable text in UTF-8`
   }
   return undefined
 }
 
-function isReadable(text: string | null, name: string): boolean {
-  if (text === null) return true
+function isReadable(text: string | null, name: string, found: Entries): boolean {
+  // The text beside an id names no app.
+  const isUnused = name === 'app' && (found.get('app_id')?.[0]?.[1] ?? null) !== null
+  if (text === null || isUnused) return true
   return text.isWellFormed() && !text.includes(NO_TEXT) && !(name === 'app' && CONTROL.test(text))
 }
 

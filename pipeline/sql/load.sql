@@ -14,8 +14,8 @@ WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 -- name: plain-groups
 -- Whether the groups with few keys count every row: all are plain, no sum exceeds 2^63, and no two models have the same hash.
 SELECT
-  NOT EXISTS (FROM grouped AS g WHERE (g.app_id | g.prompt_tokens | g.completion_tokens) IS NULL)
-    AND count(*) = count(DISTINCT m.key) AS plain
+  NOT EXISTS (FROM groups AS g WHERE (g.app_id | g.requests | g.prompt_tokens | g.completion_tokens) IS NULL)
+    AND count(m.key) = count(DISTINCT m.key) AS plain
 FROM models AS m;
 
 -- name: odd-groups
@@ -212,8 +212,8 @@ FROM models AS m;
 -- The groups, if they are apart. Most queries need no model, and a join that they do not need would cost time.
 CREATE OR REPLACE TEMP VIEW counted_by_key AS
 SELECT
-  g.day, g.app_id, g.model_key, g.rows, 0 AS rows_without_tokens, g.requests, g.prompt_tokens, g.completion_tokens,
-  g.reasoning_tokens, g.cached_tokens
+  g.day, g.app_id, g.model_key, g.rows, 0 AS rows_without_tokens, CAST(g.requests AS BIGINT) AS requests, g.prompt_tokens,
+  g.completion_tokens, g.reasoning_tokens, g.cached_tokens
 FROM groups AS g;
 
 CREATE OR REPLACE TEMP VIEW counted AS
@@ -269,7 +269,9 @@ WITH net AS (
     coalesce(sum(c.rows) FILTER (c.app_id IS NULL), 0) AS rejected,
     sum(c.rows_without_tokens) AS without_tokens,
     sum(c.prompt_tokens) + sum(c.completion_tokens) AS tokens,
-    coalesce(sum(c.prompt_tokens + c.completion_tokens) FILTER (c.app_id IS NULL), 0) AS tokens_rejected,
+    coalesce(
+      sum(c.prompt_tokens) FILTER (c.app_id IS NULL) + sum(c.completion_tokens) FILTER (c.app_id IS NULL), 0
+    ) AS tokens_rejected,
     coalesce(
       greatest(
         sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL), sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL)

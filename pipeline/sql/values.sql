@@ -69,7 +69,7 @@ CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(
 
 -- Whether the text by which a row names its app has control characters, or bytes that are no UTF-8.
 CREATE OR REPLACE TEMP MACRO is_unreadable(app) AS
-  regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F\x{FFFD}]');
+  regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x{9F}\x{FFFD}]');
 
 -- True of most rows of most days, and of valid ones with tokens alone. Without the bit operations DuckDB would believe a
 -- Parquet footer that says there is no negative number.

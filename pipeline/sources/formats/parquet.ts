@@ -2,14 +2,14 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { DataError, firstLineOf, isShortage } from '../../errors.ts'
-import { identifier } from '../../duckdb/sql-values.ts'
+import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
 import { isValidated, matchColumns } from '../columns.ts'
 import type { Columns, TypedColumn } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { pathList, tryScan } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
-import { parseExactly } from './json.ts'
+import { NO_TEXT, parseExactly } from './json.ts'
 import type { Document } from './json.ts'
 
 /** DuckDB reads a DECIMAL with more digits wrongly, without an error. */
@@ -86,9 +86,12 @@ export async function withoutDescriptive(
 function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns): Scan {
   const names = found.map(({ name }) => name)
   const types = new Map<string, TypedColumn>()
+  let fault = 'NULL'
   for (const [column, position] of matchColumns(file.name, names, columns)) {
     const { name = column, type = 'VARCHAR', digits = 0 } = found[position] ?? {}
-    if (digits <= DECIMAL_DIGITS) types.set(column, asText({ name: identifier(name), type }))
+    const value = asText({ name: identifier(name), type })
+    if (column === 'request_id' && type === 'BLOB') fault = unreadableId(value)
+    if (digits <= DECIMAL_DIGITS) types.set(column, value)
     else if (isValidated(columns, column)) {
       throw new DataError(
         `${file.name}: the column ${column} is a DECIMAL of ${digits} digits, of which no more than ` +
@@ -99,7 +102,7 @@ function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns
   // A column with DuckDB's name for the file or the row hides it: then no other file is read with this one.
   const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
   const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
-  return { path: file.path, types, rows: parquetRows, row, isAlone }
+  return { path: file.path, types, rows: parquetRows, row, fault, isAlone }
 }
 
 /**
@@ -108,8 +111,13 @@ function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns
  */
 function asText({ name, type }: TypedColumn): TypedColumn {
   if (type !== 'BLOB') return { name, type }
-  const text = `CASE WHEN ${name} IS NOT NULL THEN coalesce(TRY(decode(${name})), chr(65533)) END`
+  const text = `CASE WHEN ${name} IS NOT NULL THEN coalesce(TRY(decode(${name})), ${literal(NO_TEXT)}) END`
   return { name: text, type: 'VARCHAR' }
+}
+
+/** Such ids would all be the same. Apps are validated as text anyway. */
+function unreadableId({ name }: TypedColumn): string {
+  return `CASE WHEN ${name} = ${literal(NO_TEXT)} THEN 'request_id is not readable text in UTF-8' END`
 }
 
 /** The columns of files, by path. */

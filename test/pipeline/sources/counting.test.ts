@@ -15,6 +15,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
+import { rawFile } from '../../support/pipeline/raw-files.ts'
 
 const DAY = '2026-01-05'
 const FOLDER = `usage/date=${DAY}`
@@ -175,6 +176,18 @@ it('a word that means null is no request_id and no app in text', async () => {
     { app_id: '0', requests: '4' },
     { app_id: '1', requests: '40' },
   ])
+})
+
+it.each(['parquet', 'arrow'] as const)('such a word is the name of an app in %s', async (format) => {
+  const columns = [
+    ['ts', [DAY]],
+    ['app', ['NA']],
+    ['prompt_tokens', [5n]],
+    ['completion_tokens', [1n]],
+  ] as const
+  const dataDir = folderOf({ [`rows.${format}`]: rawFile(format, columns) })
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT app_name FROM app_names')).toEqual([{ app_name: 'NA' }])
 })
 
 it('two CSV files of one day, with app_id and with app at the same place, count for their own apps', async () => {

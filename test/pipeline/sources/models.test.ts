@@ -83,6 +83,17 @@ describe('the warehouse', () => {
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
   })
 
+  it.each(FORMATS)('has a model whose token parts are unknown, from %s', async (format) => {
+    const dataDir = withRegistry()
+    const row: readonly RawColumn[] = [
+      ['ts', [DAY]],
+      ...NAMES.map((name, index): RawColumn => [name, [[1n, 'acme/large', 10n, 5n, '', ''][index] ?? '']]),
+    ]
+    writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, row))
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
+  })
+
   it('counts models that are not UTF-8 as unknown, without an effect on other days', async () => {
     const dataDir = withRegistry()
     writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
@@ -177,18 +188,23 @@ describe('the table model_daily', () => {
     ])
   })
 
-  it('holds totals of two counts past 2^63 exactly', async () => {
+  it.each(FORMATS)('holds totals of two counts past 2^63 exactly, from %s', async (format) => {
     const dataDir = withRegistry()
-    writeDay(dataDir, [
-      `${DAY},1,9223372036854775807,9,acme/large`,
-      `${DAY},2,0,9223372036854775797,acme/large`,
-    ])
+    const most = 2n ** 63n - 1n
+    const columns: readonly RawColumn[] = [
+      ['ts', [DAY, DAY]],
+      ['app_id', [1n, 2n]],
+      ['prompt_tokens', [most, 0n]],
+      ['completion_tokens', [most - 9n, 9n]],
+      ['model', ['acme/large', 'acme/large']],
+    ]
+    writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, columns))
     await runAt(dataDir, AS_OF)
     expect(
       await queryCurrent(
         dataDir,
         'SELECT model_permaslug, total_tokens FROM daily_models($$2026-01-05$$, $$2026-01-05$$)',
       ),
-    ).toEqual([{ model_permaslug: 'acme/large', total_tokens: '18446744073709551613' }])
+    ).toEqual([{ model_permaslug: 'acme/large', total_tokens: String(2n * most) }])
   })
 })

@@ -273,6 +273,7 @@ describe('two rows of 12 tokens are read', () => {
       request_id: ['a\u0000', '\u0000'],
       note: ['\u0000', '\u001F'],
     })),
+    ...inFormats('unreadable names of apps that have an id', () => ({ app: ['\u0001', '\uFFFD'] })),
     ['stray bytes in a further column of CSV', 'csv', latin1(csvRows(',model', ',caf\xE9', ',\xFF'))],
     [
       'stray bytes in a further column of compressed CSV',
@@ -453,6 +454,33 @@ describe('the run fails for', () => {
       inFormats('ids that are NaN', () => ({ app_id: [1, NaN] }), ['parquet']),
       /1 row: app_id is not an integer/,
     ),
+    ...all(
+      inFormats('requests that are together more than 2^63', () => ({
+        requests: [2n ** 63n - 1n, 2n ** 63n - 1n],
+      })),
+      /2 rows: requests is not an integer from 0 to 10\^12/,
+    ),
+    [
+      'request_ids that are not UTF-8 in parquet',
+      'parquet',
+      (day) =>
+        parquet(
+          { ...good(day), request_id: [] },
+          {
+            request_id: { type: 'BYTE_ARRAY', data: [Buffer.of(0xff), Buffer.of(0xfe)] },
+          },
+        ),
+      /2 rows: request_id is not readable text in UTF-8/,
+    ],
+    ...FORMATS.map((format): Fault => [
+      `apps with control characters in ${format}`,
+      format,
+      (day) => {
+        const { app_id: _, ...others } = good(day)
+        return rawFile(format, Object.entries({ ...others, app: ['It\u0092s', '\u007F'] }))
+      },
+      /2 rows: app is not readable text in UTF-8/,
+    ]),
     [
       'apps that are not UTF-8 in csv',
       'csv',
