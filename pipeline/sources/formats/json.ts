@@ -22,8 +22,19 @@ export type Document = {
 /** Stands for bytes and characters that are no text. */
 export const NO_TEXT = '\uFFFD'
 
+/** A string, or what DuckDB takes beside JSON: a comma behind the last value, NaN and infinity. */
+const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:inity)?)\b)/gi
+
+type Convert = (text: string) => string
+
+const LETTER_CASES: readonly Convert[] = [(name) => name.toLowerCase(), (name) => name.toUpperCase()]
+
+/** A line as it is; without bare control characters, which a column that is not used may hold; as DuckDB takes it. */
+const FORMS_OF_LINE: readonly Convert[] = [(line) => line, withoutControls, strictJson]
+
 /**
- * How DuckDB reads a file of usage; undefined if the file has to be read by lines. Its keys are those of the first line.
+ * How DuckDB reads a file of usage; undefined if the file has to be read by lines. Its keys are those of the first line; keys
+ * that the first line lacks are in the same letters, lower or upper case.
  * @param copy the path for an unpacked copy.
  * @throws DataError with the file if it cannot be read, or is one JSON list.
  */
@@ -40,16 +51,22 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   const names = isRecord(value) ? Object.keys(value) : []
   const plain = names.map(plainName)
   if (missingColumns(USAGE_COLUMNS, plain).length > 0 || new Set(plain).size < plain.length) return undefined
-  const keyOf = (column: string) => names[plain.indexOf(column)] ?? column
   const columns = allColumns(USAGE_COLUMNS)
+  const known = names.filter((_, index) => columns.some((column) => column === plain[index]))
+  const inCase = LETTER_CASES.find((convert) => known.every((name) => name === convert(name)))
+  if (inCase === undefined) return undefined
+  const keyOf = (column: string) => names[plain.indexOf(column)] ?? inCase(column)
   const declared = columns.map((column) => `${literal(keyOf(column))}: 'VARCHAR'`).join(', ')
   const isNested = ['app', 'request_id'].map((column) => {
     const key = identifier(keyOf(column))
     return `starts_with(${key}, '{') OR starts_with(${key}, '[')`
   })
-  const [hasTokens, hasId, hasApp] = ['prompt_tokens', 'app_id', 'app'].map(
-    (column) => `contains(json, ${literal(JSON.stringify(keyOf(column)))})`,
-  )
+  const [hasPrompt, hasCompletion, hasId, hasApp] = [
+    'prompt_tokens',
+    'completion_tokens',
+    'app_id',
+    'app',
+  ].map((column) => `contains(json, ${literal(JSON.stringify(keyOf(column)))})`)
   return {
     path,
     types: new Map(columns.map((column) => [column, textColumn(column, identifier(keyOf(column)))])),
@@ -57,7 +74,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
       `read_json(${paths}, format = 'newline_delimited', columns = {${declared}}, hive_partitioning = false)`,
     fault: `CASE WHEN ${isNested.join(' OR ')} THEN 'nested' END`,
     lacksKeys: `FROM read_json_objects(${pathList([path])}, format = 'newline_delimited')
-      WHERE NOT (${hasTokens} AND (${hasId} OR ${hasApp}))`,
+      WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp}))`,
   }
 }
 
@@ -75,16 +92,26 @@ export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
 }
 
 function parseLine(line: string): Omit<Document, 'row'> {
-  // JSON forbids bare control characters; a column that is not used may hold some all the same.
-  for (const form of [line, line.replaceAll(/\p{Cc}/gu, NO_TEXT)]) {
+  for (const convert of FORMS_OF_LINE) {
     try {
-      const value = parseExactly(form)
+      const value = parseExactly(convert(line))
       if (isRecord(value)) return { value }
     } catch {
       // The fault below says it.
     }
   }
   return { value: undefined, fault: 'not a JSON object', payload: line }
+}
+
+function withoutControls(line: string): string {
+  return line.replaceAll(/\p{Cc}/gu, NO_TEXT)
+}
+
+/** NaN and infinity become texts, which are no numbers either. */
+function strictJson(line: string): string {
+  return withoutControls(line).replaceAll(BESIDE_JSON, (_, text?: string, word?: string) =>
+    text === undefined && word !== undefined ? `"${word}"` : (text ?? ''),
+  )
 }
 
 /**

@@ -190,6 +190,21 @@ it.each(['parquet', 'arrow'] as const)('such a word is the name of an app in %s'
   expect(await queryWarehouse(dataDir, 'SELECT app_name FROM app_names')).toEqual([{ app_name: 'NA' }])
 })
 
+it.each([
+  ['in capitals', (key: string) => key.toUpperCase()],
+  ['in some capitals', (key: string) => key.replace(/^./, (letter) => letter.toUpperCase())],
+])('keys of NDJSON %s count also where the first line lacks them', async (_, convert) => {
+  const lines = [{}, { requests: 7 }].map((further) => {
+    const row = { ts: `${DAY}T10:00:00Z`, app_id: 1, prompt_tokens: 5, completion_tokens: 1, ...further }
+    return JSON.stringify(
+      Object.fromEntries(Object.entries(row).map(([key, value]) => [convert(key), value])),
+    )
+  })
+  const dataDir = folderOf({ 'rows.ndjson': lines.join('\n') })
+  await runAt(dataDir, AS_OF)
+  expect(await queryWarehouse(dataDir, 'SELECT requests FROM usage_daily')).toEqual([{ requests: '8' }])
+})
+
 it('two CSV files of one day, with app_id and with app at the same place, count for their own apps', async () => {
   const named = CSV.replace('app_id', 'app').replace(',1,', ',https://two.example,')
   const dataDir = folderOf({ 'app.csv': named, 'id.csv': CSV })

@@ -305,6 +305,11 @@ describe('two rows of 12 tokens are read', () => {
       (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
     ],
     [
+      'NaN, infinity and a comma behind the last value in NDJSON',
+      'ndjson',
+      (day) => jsonRow(day, ',"cost":NaN,"note":[-Infinity,"\\"NaN,}",],').repeat(2),
+    ],
+    [
       'blank lines of spaces and tabs in NDJSON',
       'ndjson',
       (day) => `\t\n${jsonRow(day)} \t\r\n\t${jsonRow(day)}\t`,
@@ -504,6 +509,18 @@ describe('the run fails for', () => {
       'parquet',
       (day) => parquet({ ...good(day), prompt_tokens: [5, 3e10] }, { prompt_tokens: { type: 'FLOAT' } }),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
+    ],
+    [
+      'one row among others with NaN in NDJSON',
+      'ndjson',
+      jsonRows(',"cost":NaN', ',"requests":NaN'),
+      /1 of 2 rows.* requests is not an integer/s,
+    ],
+    [
+      'lines of NDJSON without the key completion_tokens',
+      'ndjson',
+      (day) => jsonRow(day) + `{"ts":"${day}","app_id":1,"prompt_tokens":null}\n`,
+      /1 of 2 rows.* the key completion_tokens is missing/s,
     ],
     [
       'an object as request_id in NDJSON',
