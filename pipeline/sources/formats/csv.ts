@@ -13,9 +13,10 @@ import type { Document } from './json.ts'
 
 const QUOTE = 34
 
-/** Both readers take quotes inside of a field that has none around it. */
+/** Both readers take quotes inside of a field that has none around it, and spaces before the quote that begins a field. */
 const DIALECT = {
   bom: true,
+  ltrim: true,
   skip_empty_lines: true,
   relax_column_count: true,
   relax_quotes: true,

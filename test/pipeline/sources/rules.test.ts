@@ -374,6 +374,11 @@ describe('two rows of 12 tokens are read', () => {
       (day) =>
         `\uFEFF"${HEADER.replaceAll(',', '","')}","note, if ""any"""\n${csvRow(day, `,"\n${day},9,9,9,z"`).repeat(2)}`,
     ],
+    [
+      'spaces before quotes in CSV, in a file that is read by lines',
+      'csv',
+      (day) => `${HEADER.replace('app_id', 'app')}\n${day}, "a, b",5,1\n \t\n${day}, "a, b",5,1,\n`,
+    ],
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
