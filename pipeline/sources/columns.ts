@@ -106,8 +106,9 @@ export function textColumn(column: string, name: string): TypedColumn {
   return { name: hasNullWords ? `without_null_word(${name})` : name, type: 'VARCHAR' }
 }
 
-const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?)$/
-const SMALL_INTEGER = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT)$/
+// A Parquet column without any value may be of the type "NULL".
+const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?|"NULL")$/
+const SMALL_INTEGER = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT|"NULL")$/
 const LARGE_NUMBER = /^(?:UBIGINT|U?HUGEINT|DECIMAL\(\d+,\d+\)|FLOAT|DOUBLE)$/
 const NESTED = /^(?:STRUCT|MAP|UNION|VARIANT)\b|\]$/
 

@@ -208,6 +208,33 @@ function untypedParquet(columns: Columns): Uint8Array {
   )
 }
 
+/** Columns without any value, as pandas writes them. */
+function withoutValues(day: string): Uint8Array {
+  const { app_id: _, ...others } = good(day)
+  const columns = { ...others, app: ['One', 'ONE'] }
+  const none = ['app_id', 'requests', 'request_id', 'model', 'cached_tokens']
+  return new Uint8Array(
+    parquetWriteBuffer({
+      schema: [
+        { name: 'schema', num_children: Object.keys(columns).length + none.length },
+        ...Object.entries(columns).map(([name, [first]]) =>
+          typeof first === 'string'
+            ? ({ name, type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' } as const)
+            : ({ name, type: 'INT64', repetition_type: 'REQUIRED' } as const),
+        ),
+        ...none.map(
+          (name) =>
+            ({ name, type: 'INT32', repetition_type: 'OPTIONAL', logical_type: { type: 'NULL' } }) as const,
+        ),
+      ],
+      columnData: [
+        ...Object.entries(columns).map(([name, data]) => ({ name, data: [...data] })),
+        ...none.map((name) => ({ name, data: [null, null] })),
+      ],
+    }),
+  )
+}
+
 /** The codec that Hadoop calls LZ4. */
 const HADOOP_LZ4: Partial<ParquetOptions> = {
   codec: 'LZ4',
@@ -299,6 +326,7 @@ describe('two rows of 12 tokens are read', () => {
       'parquet',
       (day) => parquet({ ...good(day), cached_tokens: [1n, 2n] }, { cached_tokens: SPLIT }),
     ],
+    ['columns of Parquet that have the type of no value', 'parquet', withoutValues],
     [
       'text that Parquet holds as bytes without a type',
       'parquet',
