@@ -13,7 +13,7 @@ import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import type { Columns } from '../sources/columns.ts'
 import { listRegistryFiles } from '../sources/drop-folder.ts'
-import { nameApps } from '../sources/names.ts'
+import { appTextRow, nameApps } from '../sources/names.ts'
 import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
 /** The columns of the registry (CONTRACT 7). */
@@ -24,7 +24,6 @@ const REGISTRY_COLUMNS: Columns = {
   lists: ['subcategories'],
 }
 
-const textRow = z.object({ app: z.string() })
 const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })
 const strandedRow = z.object({ app_id: z.string(), alias_of: z.string(), is_known: z.boolean() })
 
@@ -85,7 +84,7 @@ export async function stageAgain(
 /** Decodes `staged` into the temporary table `registry_rows`, and the winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
   await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
-  const named = await readRows(connection, 'resolve.sql#name-texts', textRow)
+  const named = await readRows(connection, 'resolve.sql#name-texts', appTextRow)
   await nameApps(
     connection,
     named.map(({ app }) => app),

@@ -26,14 +26,13 @@ import { scanJsonLines } from './formats/json.ts'
 import { scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { defineIncoming, tryScan } from './incoming.ts'
 import type { DayFile, Scan } from './incoming.ts'
-import { nameApps } from './names.ts'
+import { appTextRow, nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 
 const fileRow = z.object({ file: z.int() })
 const plainRow = z.object({ plain: z.boolean() })
 const oddRow = z.object({ rejected: z.boolean(), doubtful: z.boolean() })
 const apartRow = z.object({ apart: z.boolean() })
-const textRow = z.object({ app: z.string() })
 const someRow = z.object({ some: z.boolean() })
 const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
 const partsRow = z.object({ day: z.string(), part: z.string(), rows: z.string() })
@@ -280,7 +279,7 @@ function groupQueries(columns: readonly string[], files: readonly DayFile[], key
 
 /** Gives the texts that name apps their ids, and stores who named them first. */
 async function nameGroups(connection: DuckDBConnection, isNamed: boolean): Promise<void> {
-  const texts = isNamed ? await readRows(connection, 'load.sql#texts', textRow) : []
+  const texts = isNamed ? await readRows(connection, 'load.sql#texts', appTextRow) : []
   await nameApps(
     connection,
     texts.map(({ app }) => app),

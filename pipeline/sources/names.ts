@@ -1,8 +1,12 @@
 /** Resolves the texts by which rows of usage and the registry name apps, in DuckDB. */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { z } from 'zod'
 import { appNamed } from '../contract/app-identity.ts'
 import { DataError } from '../errors.ts'
 import { withAppender } from '../duckdb/statements.ts'
+
+/** A text that names an app, behind a character: DuckDB's client drops a byte order mark at the beginning of a text. */
+export const appTextRow = z.object({ app: z.string().transform((text) => text.slice(1)) })
 
 const TABLE = `CREATE OR REPLACE TEMP TABLE named_apps (
   text VARCHAR, app_id BIGINT, identity VARCHAR, app_name VARCHAR, is_first BOOLEAN

@@ -36,7 +36,7 @@ WHERE i.row IS NULL
 
 -- name: texts
 -- The texts that name apps, in the order in which they were seen first.
-SELECT g.app
+SELECT '=' || g.app AS app
 FROM groups AS g
 WHERE g.has_tokens IS NOT NULL AND g.app <> ''
 GROUP BY g.app

@@ -46,11 +46,12 @@ newest AS (
 )
 FROM owners
 UNION ALL
-SELECT 'local:' || lower(n.app_name) AS identity, app_meant(n.given_id, n.alias_text) AS app_id
+SELECT t.identity, app_meant(n.given_id, n.alias_text) AS app_id
 FROM newest AS n
-WHERE n.app_name IS NOT NULL
-GROUP BY identity
-HAVING identity NOT IN (SELECT o.identity FROM owners AS o);
+JOIN named_apps AS t ON t.text = n.app_name
+WHERE starts_with(t.identity, 'local:')
+GROUP BY t.identity
+HAVING t.identity NOT IN (SELECT o.identity FROM owners AS o);
 
 -- Registry rows, decoded, with the winning row of each app marked. A row that an operator wrote outranks every row that was
 -- registered from usage, whatever the clocks say; then the newest updated_at wins, the later file name, the later row. Tags
@@ -161,12 +162,16 @@ ANTI JOIN resolved AS d ON d.app_id = r.app_id
 ORDER BY r.app_id;
 
 -- name: name-texts
--- Texts by which registry rows name their app, and the target of an alias.
-SELECT s.app
+-- Texts by which registry rows name their app, and the target of an alias; and the names of apps with an id of their own.
+SELECT '=' || s.app AS app
 FROM staged AS s
 WHERE s.app IS NOT NULL
 UNION
-SELECT s.alias_of
+SELECT '=' || s.app_name
+FROM staged AS s
+WHERE s.app_name IS NOT NULL AND id_from_text(s.app_id) < getvariable('first_app_id')
+UNION
+SELECT '=' || s.alias_of
 FROM staged AS s
 WHERE s.alias_of IS NOT NULL AND id_from_text(s.alias_of) IS NULL
 ORDER BY 1;

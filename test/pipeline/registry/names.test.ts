@@ -120,6 +120,12 @@ const REGISTRIES: readonly (readonly [string, readonly string[], readonly string
     ['1 Cline 1', '2 Two 10', `${appIdOf('local:twin')} twin 100`],
   ],
   [
+    'spaces, letter cases and invisible characters of a name do not count',
+    ['1,,Cafe\u0301  Bot,,public', '2,,\u039F\u0394\u039F\u03A3,,public', '3,,\u0130z\u200B,,public'],
+    ['caf\u00E9 bot,1,0', '\u039F\u0394\u039F\u03A3,10,0', '\uFEFF\u0130Z,100,0'],
+    ['1 Cafe\u0301  Bot 1', '2 \u039F\u0394\u039F\u03A3 10', '3 \u0130z\u200B 100'],
+  ],
+  [
     'a registry row may name an app that another row gives an id',
     [
       '1,,Cline,,public',
