@@ -5,6 +5,7 @@ import { sendBody } from '../http/respond.ts'
 import type { Log } from '../process/log.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
 import type { Attempt, ChatCall, Outcome, ReplyIdentity } from './call.ts'
+import { Completion } from './completion.ts'
 import { AttemptFailure, redacted } from './failures.ts'
 import {
   noteBegin,
@@ -29,6 +30,13 @@ interface AnswerOptions {
   readonly silenceMs: number
 }
 
+/** A call with its request, the candidates for it, and its reply. */
+interface RoutedCall extends Routing {
+  readonly call: ChatCall
+  readonly request: ChatRequest
+  readonly reply: Reply
+}
+
 export class Answers {
   readonly #options: AnswerOptions
 
@@ -40,32 +48,31 @@ export class Answers {
    * Answers a request from its candidates, in one piece.
    * @throws {ApiError} if none serves it.
    */
-  async whole(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
-    const attempt = await this.#firstServing(call, request, routing)
+  async whole(routed: RoutedCall): Promise<void> {
+    const { call, reply } = routed
+    const attempt = await this.#firstServing(routed)
     this.#ended(call, attempt)
     await this.#options.finish(call, 'completed', 200, attempt)
     const { candidate, completion, begun } = attempt
     const identity = { ...call.identity(candidate), ...completion.sentIdentity }
     // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
-    const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(call) })
-    sendBody(call.reply, 200, 'application/json; charset=utf-8', body)
+    const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(reply) })
+    sendBody(reply, 200, 'application/json; charset=utf-8', body)
   }
 
   /** The same, as a stream. It throws as long as nothing was sent; later the stream ends with the error. */
-  async stream(call: ChatCall, request: ChatRequest, routing: Routing): Promise<void> {
+  async stream(routed: RoutedCall): Promise<void> {
     const { finish, silenceMs } = this.#options
+    const { call, request, reply } = routed
     const [model = ''] = request.models
-    const stream = new ClientStream(
-      call.reply,
-      silenceMs,
-      call.identity({ model, provider: { name: 'none' } }),
-    )
-    const attempt = await this.#firstServing(call, request, routing).catch(async (error: unknown) => {
+    const stream = new ClientStream(reply, silenceMs, call.identity({ model, provider: { name: 'none' } }))
+    const attempt = await this.#firstServing(routed).catch(async (error: unknown) => {
       stream.stop()
       // As long as nothing was sent, the error can have its own status.
       if (!stream.hasBegun || !(error instanceof ApiError)) throw error
       const { status: code, message, metadata } = error
-      await finish(call, 'failed', code)
+      call.hasBegun = true
+      await finish(call, 'failed', 200)
       stream.fail({ code, message, ...(metadata && { metadata }) })
     })
     if (attempt === undefined) return
@@ -75,13 +82,14 @@ export class Answers {
     stream.identity = { ...call.identity(candidate), ...(!stream.hasBegun && completion.sentIdentity) }
     await relay(attempt, stream)
     const { failure } = completion
+    call.hasBegun = stream.hasBegun
     this.#ended(call, attempt, failure)
     await finish(call, failure === undefined ? 'completed' : 'cut', 200, attempt)
     if (failure !== undefined) return stream.fail(cutError(attempt, failure))
     // As OpenAI's API: usage in a chunk of its own only on request.
     const { stream_options: options } = request.body
     const last = completion.ending(isObject(options) && options['include_usage'] === true)
-    Object.assign(last.at(-1) ?? {}, routerMetadata(call))
+    Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
     stream.end(last)
   }
 
@@ -89,8 +97,7 @@ export class Answers {
    * Tries one provider after another until one serves the request; the caller ends that attempt.
    * @throws {ApiError} if none does.
    */
-  async #firstServing(call: ChatCall, request: ChatRequest, routing: Routing): Promise<Attempt> {
-    const { candidates, totalMs } = routing
+  async #firstServing({ call, request, candidates, totalMs }: RoutedCall): Promise<Attempt> {
     const failed: FailedAttempt[] = []
     for (const candidate of candidates) {
       if (!call.goesOn || call.elapsedMs >= totalMs) break
@@ -98,7 +105,7 @@ export class Answers {
       if (previous !== undefined) this.#options.metrics.fellBack(previous)
       const { model, provider } = candidate
       noteBegin(provider)
-      const attempt = call.begin(candidate, totalMs - call.elapsedMs)
+      const attempt = call.begin(candidate, new Completion(request.body['n']), totalMs - call.elapsedMs)
       try {
         await attempt.serve(this.#options.client, providerBody(request, provider), request.stream)
         // Another model may be less strict.
@@ -116,8 +123,7 @@ export class Answers {
 
   /** Ends an attempt; `failure` if it did not serve, or was cut. */
   #ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = attempt.end(failure)
-    call.attempts.push(record)
+    const record = call.ended(attempt, failure)
     this.#options.metrics.attemptFinished(record)
     if (failure === undefined || failure.kind === 'cancelled') return record
     const { code, detail, cause, retryAfterSeconds } = failure.facts
@@ -152,7 +158,7 @@ async function relay(attempt: Attempt, client: ClientStream): Promise<void> {
 }
 
 /** The attempts, if the caller requests them. */
-function routerMetadata({ reply }: ChatCall): JsonObject {
+function routerMetadata(reply: Reply): JsonObject {
   const metadata = reply.locals.routerMetadata?.()
   return metadata === undefined ? {} : { router_metadata: metadata }
 }

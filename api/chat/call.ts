@@ -3,12 +3,12 @@ import type { Readable } from 'node:stream'
 import type { Request } from 'express'
 import type { Caller, Reply } from '../http/call.ts'
 import type { JsonObject } from '../untrusted/json.ts'
-import { Completion } from './completion.ts'
+import type { Completion } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure } from './failures.ts'
 import { asCut, readChunks, type ProviderClient } from './provider.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
-import { namedApp, type ChatRequest, type NamedApp } from './request.ts'
+import { namedApp, type NamedApp } from './request.ts'
 import { NO_USAGE } from './usage.ts'
 
 /** How a request ends, unless its client disconnects. */
@@ -23,22 +23,27 @@ const STATUS_DISCONNECTED = 499
 /** The request header that enables attempts and app in the response. */
 const METADATA_HEADER = 'x-router-metadata'
 
+/**
+ * One chat request. It holds neither bodies nor its reply: the set of calls in progress is rehashed all the time, and V8
+ * keeps what its former tables held until the next full collection.
+ */
 export class ChatCall {
-  readonly reply: Reply
   readonly id: string
   readonly caller: Caller
   readonly attempts: AttemptRecord[] = []
-  /** Undefined until its body was read. */
-  request: ChatRequest | undefined
+  /** False until its body was read. */
+  isStream = false
   /** Whether the client disconnected: then no further attempt is made. */
   isDisconnected: boolean
+  /** Whether a part of the reply was sent: then the client has its status. */
+  hasBegun = false
   firstTokenMs: number | null = null
   readonly #app: NamedApp
   readonly #arrivedAt: Date
   readonly #began = performance.now()
   /** Whether its attempt was ended; no other follows. */
   #isCancelled = false
-  /** The last attempt. */
+  /** The attempt in progress. */
   #current: Attempt | undefined
   #isRecorded = false
 
@@ -46,7 +51,6 @@ export class ChatCall {
   constructor({ headersDistinct: headers }: Request, reply: Reply, arrivedAt: Date) {
     const { requestId, caller } = reply.locals
     if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
-    this.reply = reply
     this.id = requestId
     this.caller = caller
     // A client that disconnected during the key look-up sends no further close event.
@@ -69,7 +73,7 @@ export class ChatCall {
     return Math.round(performance.now() - this.#began)
   }
 
-  /** Whether the reply of its last attempt is read to its end for its usage, though nobody waits for it. */
+  /** Whether the reply of its attempt is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
     return this.#current?.candidate.provider.on_leave === 'finish'
   }
@@ -80,9 +84,17 @@ export class ChatCall {
   }
 
   /** Begins an attempt; `leftMs` is the remaining time. */
-  begin(candidate: Candidate, leftMs: number): Attempt {
-    this.#current = new Attempt(candidate, new Completion(this.request?.body['n']), leftMs)
+  begin(candidate: Candidate, completion: Completion, leftMs: number): Attempt {
+    this.#current = new Attempt(candidate, completion, leftMs)
     return this.#current
+  }
+
+  /** Ends the attempt in progress; returns its record. */
+  ended(attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
+    const record = attempt.end(failure)
+    this.#current = undefined
+    this.attempts.push(record)
+    return record
   }
 
   /** The identity of its reply as long as the provider gives it no id; `created` is Unix time in seconds. */
@@ -93,13 +105,12 @@ export class ChatCall {
 
   /**
    * The one usage record of this request; undefined for a second call.
-   * @param status HTTP status for a caller that received none so far.
+   * @param status HTTP status of the reply.
    * @param served the attempt that served it, whole or in part.
    */
   finish(outcome: Outcome, status: number, served?: Attempt): UsageRecord | undefined {
     if (this.#isRecorded) return undefined
     this.#isRecorded = true
-    const unsent = this.isDisconnected ? STATUS_DISCONNECTED : status
     return {
       ts: this.#arrivedAt.toISOString(),
       request_id: this.id,
@@ -110,8 +121,8 @@ export class ChatCall {
       provider: null,
       ...(served && { model: served.candidate.model, provider: served.candidate.provider.name }),
       account_id: this.caller.accountId,
-      stream: this.request?.stream === true,
-      status: this.reply.headersSent ? 200 : unsent,
+      stream: this.isStream,
+      status: this.isDisconnected && !this.hasBegun ? STATUS_DISCONNECTED : status,
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
       first_token_ms: this.firstTokenMs,

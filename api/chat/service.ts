@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client'
 import type { KeyLimits } from '../accounts/rate-limiter.ts'
 import type { Settings } from '../config.ts'
-import type { Clock, Handler } from '../http/call.ts'
+import type { Clock, Handler, Reply } from '../http/call.ts'
 import { jsonReader } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
 import { Answers } from './answer.ts'
@@ -75,14 +75,15 @@ export async function openChat(options: ChatOptions) {
     /** Answers a request, and writes its usage record. */
     complete: (async (request, reply) => {
       const call = new ChatCall(request, reply, clock())
-      calls.began(call)
+      calls.began(call, reply)
       try {
         await keyLimits.begin(call.caller)
         // An unreadable body has a usage record too.
         const { body, unrounded } = await readJson(request, reply)
-        call.request = readChatRequest(body, unrounded)
-        const routing = candidatesFor(call.request, models.current())
-        await answers[call.request.stream ? 'stream' : 'whole'](call, call.request, routing)
+        const chatRequest = readChatRequest(body, unrounded)
+        call.isStream = chatRequest.stream
+        const routed = { call, request: chatRequest, reply, ...candidatesFor(chatRequest, models.current()) }
+        await (call.isStream ? answers.stream(routed) : answers.whole(routed))
       } catch (error) {
         await finish(call, 'failed', statusOf(error))
         throw error
@@ -125,8 +126,7 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
 
   return {
     cancel,
-    began(call: ChatCall): void {
-      const { reply } = call
+    began(call: ChatCall, reply: Reply): void {
       calls.add(call)
       reply.once('close', () => {
         if (!reply.writableFinished) disconnected(call)

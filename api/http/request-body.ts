@@ -1,5 +1,5 @@
 /** Reads the JSON bodies of requests, under limits that apply while they arrive. */
-import { PassThrough, type Transform } from 'node:stream'
+import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import type { Request } from 'express'
 import { exceededBound } from '../untrusted/json.ts'
@@ -63,28 +63,34 @@ function unrounded(_key: string, value: unknown, context?: { readonly source: st
 
 /** How bodies are decoded, by content coding (RFC 9110, 8.4). */
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
-  ['identity', () => new PassThrough()],
   ['br', createBrotliDecompress],
   ['deflate', createInflate],
   ['gzip', createGunzip],
   ['zstd', createZstdDecompress],
 ])
 
+function createDecoder(coding: string): Transform | undefined {
+  if (coding.toLowerCase() === 'identity') return undefined
+  const create = DECODERS.get(coding.toLowerCase())
+  if (create === undefined) throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
+  return create()
+}
+
 async function readBody(request: Request, reply: Reply, limit: number): Promise<Buffer> {
   const { 'content-length': length = '0', 'content-encoding': coding = 'identity', expect } = request.headers
-  const decoder = DECODERS.get(coding.toLowerCase())?.()
-  if (decoder === undefined) throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
+  const decoder = createDecoder(coding)
   if (Number(length) > limit) throw tooLarge(limit)
   // Its reply was closed while the key was looked up: nothing would give back what it holds.
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
-  reply.once('close', () => decoder.destroy())
   const hold = holdBytes(reply)
   hold(Number(length))
   if (expect?.toLowerCase() === '100-continue') reply.writeContinue()
+  if (decoder !== undefined) reply.once('close', () => decoder.destroy())
+  const decoded = decoder === undefined ? request : request.pipe(decoder)
   try {
     const parts: Buffer[] = []
     let bytes = 0
-    for await (const part of request.pipe(decoder) as AsyncIterable<Buffer>) {
+    for await (const part of decoded.iterator({ destroyOnReturn: false })) {
       bytes += part.length
       if (bytes > limit) throw tooLarge(limit)
       hold(bytes)
@@ -93,7 +99,7 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
     return Buffer.concat(parts, bytes)
   } catch (error) {
     // The rest is discarded: many clients read a reply only once they have sent everything.
-    request.unpipe(decoder).resume()
+    request.unpipe().resume()
     throw refusalOf(error)
   }
 }
