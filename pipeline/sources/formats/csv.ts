@@ -13,6 +13,9 @@ import type { Document } from './json.ts'
 
 const QUOTE = 34
 
+/** Columns in which a space before the value would make it another one. Numbers, times and models may have some. */
+const TEXT_COLUMNS = ['app', 'request_id', 'provider', 'account_id']
+
 /** Both readers take quotes inside of a field that has none around it, and spaces before the quote that begins a field. */
 const DIALECT = {
   bom: true,
@@ -47,7 +50,10 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   const [header] = found.data
   const matched = [...matchColumns(file.name, header, USAGE_COLUMNS)]
   const types = new Map(
-    matched.map(([column, position]) => [column, textColumn(column, fieldName(position))]),
+    matched.map(([column, position]) => {
+      const name = fieldName(position)
+      return [column, textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)]
+    }),
   )
   const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')
   // A thread that starts inside a quoted text may take its line breaks for the ends of rows.
@@ -98,6 +104,9 @@ function readRecord(header: readonly string[], record: readonly string[], raw: s
     const fault = `broken line: ${fields} fields instead of ${header.length}`
     return { value: undefined, fault, payload: raw.trimEnd() }
   }
-  const pairs = header.map((name, index) => [name.trim(), record[index] === '' ? null : record[index]])
+  const pairs = header.map((name, index) => {
+    const text = record[index]?.replace(/^[ \t]+/, '')
+    return [name.trim(), text === '' ? null : text]
+  })
   return { value: Object.fromEntries(pairs) }
 }
