@@ -70,8 +70,8 @@ it('usage that names its apps is published under ids that follow from the names,
 
 it('an id follows from host and path of an address, or from the name, the same everywhere; other texts name no app', async () => {
   const named = {
-    'Claude Code': ['local:claude code', 'claude code'],
-    '  claude\u00A0 code ': ['local:claude code', 'claude code'],
+    'Claude Code': ['local:claude code', 'Claude Code'],
+    '  claude\u00A0 code ': ['local:claude code', 'Claude Code'],
     'app.example': ['local:app.example', 'app.example'],
     'https://www.App.example/': ['app.example', 'app.example'],
     'http://app.example/tool?token=1': ['app.example/tool', 'app.example'],
