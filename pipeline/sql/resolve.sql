@@ -46,12 +46,13 @@ newest AS (
 )
 FROM owners
 UNION ALL
-SELECT t.identity, app_meant(n.given_id, n.alias_text) AS app_id
+SELECT
+  CASE WHEN is_simple_name(n.app_name) THEN 'local:' || lower(n.app_name) ELSE t.identity END AS meant,
+  app_meant(n.given_id, n.alias_text) AS app_id
 FROM newest AS n
-JOIN named_apps AS t ON t.text = n.app_name
-WHERE starts_with(t.identity, 'local:')
-GROUP BY t.identity
-HAVING t.identity NOT IN (SELECT o.identity FROM owners AS o);
+LEFT JOIN named_apps AS t ON t.text = n.app_name
+GROUP BY meant
+HAVING starts_with(meant, 'local:') AND meant NOT IN (SELECT o.identity FROM owners AS o);
 
 -- Registry rows, decoded, with the winning row of each app marked. A row that an operator wrote outranks every row that was
 -- registered from usage, whatever the clocks say; then the newest updated_at wins, the later file name, the later row. Tags
@@ -162,14 +163,15 @@ ANTI JOIN resolved AS d ON d.app_id = r.app_id
 ORDER BY r.app_id;
 
 -- name: name-texts
--- Texts by which registry rows name their app, and the target of an alias; and the names of apps with an id of their own.
+-- Texts by which registry rows name their app, and the target of an alias; and the names of apps with an id of their own, but
+-- for the simple ones: there may be a million.
 SELECT '=' || s.app AS app
 FROM staged AS s
 WHERE s.app IS NOT NULL
 UNION
 SELECT '=' || s.app_name
 FROM staged AS s
-WHERE s.app_name IS NOT NULL AND id_from_text(s.app_id) < getvariable('first_app_id')
+WHERE NOT is_simple_name(s.app_name) AND id_from_text(s.app_id) < getvariable('first_app_id')
 UNION
 SELECT '=' || s.alias_of
 FROM staged AS s

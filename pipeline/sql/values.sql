@@ -26,6 +26,10 @@ END;
 -- Identifiers; NULL if broken.
 CREATE OR REPLACE TEMP MACRO id_from_text(t) AS CASE WHEN count_from_text(t) >= 0 THEN count_from_text(t) END;
 
+-- Whether the identity of an app with this name is the name itself in lower case (app-identity.ts): ASCII, one line, no spaces
+-- to remove, nothing to cut.
+CREATE OR REPLACE TEMP MACRO is_simple_name(t) AS length(t) <= 80 AND regexp_full_match(t, '[!-~]+( [!-~]+)*');
+
 -- A time of ISO 8601 or of a database: also without seconds or minutes, with a comma before the fraction, without separators,
 -- with a space or the name of a zone beside its offset. A time without an offset is UTC. NULL for anything else.
 CREATE OR REPLACE TEMP MACRO time_parts(t) AS regexp_extract(
