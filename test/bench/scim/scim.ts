@@ -76,7 +76,9 @@ async function connectDirectory(dataDir: string, origin: string): Promise<string
   const key = await makeManager(dataDir, 'bench')
   const to = ['--account', 'bench', '--url', `${origin}/scim/v2`, '--token-env', 'BENCH_TOKEN']
   const args = ['set', ...to, '--allow-loopback', '--gate-percent', '100']
-  const { code, stderr } = await runCommandLine((line) => directories(line), args, { DATA_DIR: dataDir })
+  const { code, stderr } = await runCommandLine((line) => directories(line, () => undefined), args, {
+    DATA_DIR: dataDir,
+  })
   if (code !== 0) throw new Error(stderr)
   return key
 }
