@@ -100,10 +100,14 @@ export type TypedColumn = { readonly name: string; readonly type: string }
 /** The columns that a file has, by their names here. */
 export type TypedColumns = ReadonlyMap<string, TypedColumn>
 
+/** Whether text formats may write null as a word there (CONTRACT 7). */
+export function hasNullWords(column: string): boolean {
+  return column === 'app' || column === 'request_id'
+}
+
 /** A column of a text file, in which some words stand for null where the column is text. */
 export function textColumn(column: string, name: string): TypedColumn {
-  const hasNullWords = column === 'app' || column === 'request_id'
-  return { name: hasNullWords ? `without_null_word(${name})` : name, type: 'VARCHAR' }
+  return { name: hasNullWords(column) ? `without_null_word(${name})` : name, type: 'VARCHAR' }
 }
 
 // A Parquet column without any value may be of the type "NULL".

@@ -12,6 +12,7 @@ import { DataError, isShortage } from '../errors.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import {
   allColumns,
+  hasNullWords,
   isAlternative,
   isValidated,
   missingColumns,
@@ -30,9 +31,8 @@ import type { Scan } from './incoming.ts'
 /** Characters that no app may hold. */
 const CONTROL = /(?!\s)\p{Cc}/u
 
-/** How text formats write null where the column is text. */
+/** How text formats write null where the column is text; `without_null_word` in DuckDB. */
 const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']
-const WITH_NULL_WORDS: readonly string[] = ['app', 'request_id']
 
 /** Creates the empty temporary table `staged`. */
 export async function createStagingTable(connection: DuckDBConnection, columns: Columns): Promise<void> {
@@ -173,6 +173,6 @@ function isReadable(text: string | null, name: string, found: Entries): boolean 
 
 /** The value of a text format; null for a word that stands for it, and for half a surrogate pair. */
 export function knownText(text: string | null, name: string): string | null {
-  const isNull = WITH_NULL_WORDS.includes(name) && NULL_WORDS.includes(text)
+  const isNull = hasNullWords(name) && NULL_WORDS.includes(text)
   return isNull || text?.isWellFormed() === false ? null : text
 }

@@ -62,7 +62,7 @@ SELECT n.text
 FROM named_apps AS n
 WHERE n.is_first
   AND NOT EXISTS (FROM registry_rows AS r WHERE r.app_id = n.app_id OR r.identity = n.identity)
-  AND NOT EXISTS (FROM registry AS r WHERE n.identity = 'local:' || lower(r.app_name))
+  AND NOT EXISTS (FROM known_apps AS k WHERE k.identity = n.identity)
 ORDER BY n.text;
 
 -- name: first-rows
