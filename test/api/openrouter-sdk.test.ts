@@ -35,7 +35,8 @@ beforeAll(async () => {
       { day: LAST_DAY, model: 'other', tokens: 5 },
     ],
   })
-  api = await startApi(dataDir)
+  // No minute ends between the requests of a test.
+  api = await startApi(dataDir, { clock: () => new Date('2026-11-20T12:00:00Z') })
 })
 
 afterAll(async () => {

@@ -18,6 +18,7 @@ import {
   register,
   writeRaw,
 } from '../support/pipeline/nightly.ts'
+import { freePort, portOf } from '../support/ports.ts'
 import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 
 const DAY = '2026-01-06'
@@ -39,7 +40,6 @@ const server = createServer((request, response) => {
     response.writeHead(replies.shift() ?? 200).end()
   })
 })
-const portOf = (listening: typeof server) => z.object({ port: z.number() }).parse(listening.address()).port
 
 beforeAll(async () => {
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -200,10 +200,7 @@ it('an address with user and password gets them as a header, and no message show
 })
 
 it('the message about an unsent notice has the cause and the host, but not the path', async () => {
-  const nobody = createServer().listen(0, '127.0.0.1')
-  await once(nobody, 'listening')
-  const host = `127.0.0.1:${portOf(nobody)}`
-  nobody.close()
+  const host = `127.0.0.1:${await freePort()}`
   const message = `${host}: fetch failed (ECONNREFUSED)`
   await expect(sendOverHttp(`http://${host}/secret`)).rejects.toThrow(new Error(message))
 })

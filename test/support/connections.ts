@@ -24,6 +24,7 @@ export async function halfRequest(origin: string) {
   const socket = sendOver(origin, HALF)
   let answer = ''
   socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+  await once(socket, 'connect')
   // The half must arrive before the test continues: a complete request on a later connection proves that.
   await once(sendOver(origin, `${HALF}Connection: close\r\n\r\n`).resume(), 'close')
   return {

@@ -153,19 +153,36 @@ describe('a client that disconnects', () => {
     expect(chat.upstream.asked()).toEqual(Array.from({ length: 4 }, () => 'scripted'))
   })
 
-  it('while its request is counted has its record, and no provider gets the request', async () => {
-    await using chat = await start(answers())
-    const looked = Promise.withResolvers<void>()
-    // A key with a limit waits for this, since its request is counted.
-    await chat.api.store.query('UPDATE api_keys SET requests_per_minute = 1000')
-    const holding = chat.api.store.transaction(() => looked.promise)
-    askWithoutReading(chat).end()
-    await untilNoticed(chat)
-    looked.resolve()
-    await holding
-    expect(await chat.untilRecords()).toMatchObject([{ outcome: 'left', status: 499, requests: 0 }])
-    expect(chat.upstream.received).toEqual([])
-  })
+  /** How a request is held up in the store until `end`. */
+  const HELD: Readonly<Record<string, (chat: ScriptedChat, end: Promise<void>) => unknown>> = {
+    'its key is looked up'({ api: { store } }, end) {
+      const query = store.query.bind(store)
+      const late: typeof query = async (...statement) => {
+        await end
+        return await query(...statement)
+      }
+      Object.assign(store, { query: late })
+    },
+    async 'its request is counted'({ api: { store } }, end) {
+      // Only a key with a limit waits for this.
+      await store.query('UPDATE api_keys SET requests_per_minute = 1000')
+      void store.transaction(() => end)
+    },
+  }
+
+  it.each(Object.entries(HELD))(
+    'while %s has its record, and no provider gets the request',
+    async (_when, hold) => {
+      await using chat = await start(answers())
+      const { promise: end, resolve: goOn } = Promise.withResolvers<void>()
+      await hold(chat, end)
+      askWithoutReading(chat).end()
+      await untilNoticed(chat)
+      goOn()
+      expect(await chat.untilRecords()).toMatchObject([{ outcome: 'left', status: 499, requests: 0 }])
+      expect(chat.upstream.received).toEqual([])
+    },
+  )
 })
 
 /** An endless stream, larger than the buffers between a provider and a client that does not read. */
@@ -258,8 +275,9 @@ describe('a service that stops', () => {
 
   it('is not held up by a client that does not read', async () => {
     await using chat = await start(flood, {}, atOnce)
-    const socket = askWithoutReading(chat)
-    await until(() => chat.upstream.received.length === 1)
+    const socket = askWithoutReading(chat).resume()
+    await once(socket, 'data')
+    socket.pause()
     await chat.api.close()
     expect(chat.records()).toMatchObject([{ outcome: 'cut', usage_missing: STOPPED }])
     socket.destroy()

@@ -1,4 +1,7 @@
 /** CONTRACT 6: which provider serves a request, and the error if none does; failures.test.ts has the kinds of failure. */
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import OpenAI, { RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -136,17 +139,19 @@ it('the next provider has the time that the previous one left', async () => {
 
 it('a request that arrives after its time limit is reported as such', async () => {
   await using chat = await start(answers(), { total_ms: 20 })
-  const text = JSON.stringify(ONE)
-  const slow = async function* () {
-    yield Buffer.from(text.slice(0, 10))
-    await sleep(100)
-    yield Buffer.from(text.slice(10))
-  }
   const headers = { Authorization: `Bearer ${chat.api.key}`, 'Content-Type': 'application/json' }
-  const init = { method: 'POST', headers, body: ReadableStream.from(slow()), duplex: 'half' } as const
-  const response = await fetch(`${chat.api.base}/chat/completions`, init)
-  expect(response.status).toBe(408)
-  expect((await errorOf(response)).message).toContain('limits.total_ms')
+  const asked = httpRequest(`${chat.api.base}/chat/completions`, {
+    method: 'POST',
+    headers: { ...headers, Expect: '100-continue' },
+  })
+  asked.flushHeaders()
+  // Its time has begun.
+  await once(asked, 'continue')
+  await sleep(100)
+  asked.end(JSON.stringify(ONE))
+  const [response] = await once(asked, 'response')
+  expect(response.statusCode).toBe(408)
+  expect(await textOf(response)).toContain('limits.total_ms')
   expect(chat.asked()).toEqual([])
 })
 

@@ -5,10 +5,10 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync, renameSync, statSync, watch, writeFileSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { lastCompletedDay } from '../../../../pipeline/contract/calendar.ts'
+import { until } from '../../../support/api.ts'
 import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
@@ -150,8 +150,8 @@ describe('import', () => {
     const seen = new Set<string | null>()
     const watcher = watch(folder, (_, changed) => seen.add(changed))
     await runCommand(dataDir, 'import', path)
-    // The system reports changes a little later.
-    await pause(100)
+    // The system reports changes a little later, in their order.
+    await until(() => seen.has(name))
     watcher.close()
     expect([...seen].filter((changed) => !changed?.startsWith('.'))).toEqual([name])
     expect(readdirSync(folder)).toEqual([name])

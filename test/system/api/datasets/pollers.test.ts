@@ -70,7 +70,7 @@ it.runIf(hasProgram('wget'))('a mirror has the current data after each event', a
     await until(async () => statusSchema.parse(await (await api.get('/status')).json()).data.as_of === asOf)
     // Twice: a present file is not downloaded again.
     for (let turn = 0; turn < 2; turn += 1) {
-      const wget = await startProcess('wget', ['-N', '-T', '5', '-t', '1', '-P', mirror, ...urls], {
+      const wget = await startProcess('wget', ['-N', '-T', '60', '-t', '1', '-P', mirror, ...urls], {
         environment: { LC_ALL: 'C' },
       }).ended
       expect([event, wget.code, wget.code === 0 ? '' : wget.stderr]).toEqual([event, 0, ''])
