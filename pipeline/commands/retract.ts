@@ -24,7 +24,7 @@ export const retract = command({
   options: { ...JSON_OPTION, ...DRY_RUN_OPTION, reason: { type: 'string', default: '' } },
   takes: [1, 1, 'one snapshot'],
   prepare({ json, 'dry-run': dryRun, ...values }, [id = '']) {
-    const reason = values.reason.trim()
+    const reason = values.reason.replaceAll(/\s+/g, ' ').trim()
     if (reason === '') throw new UsageError('retract needs --reason TEXT; the API answers with it')
     return async (dependencies) => {
       refuseUnknown(dependencies.config.dataDir, id)

@@ -197,5 +197,8 @@ export function failureText(error: unknown): string {
   if (error instanceof ProgramError) return error.message
   if (!(error instanceof Error)) return `Crashed: ${String(error)}`
   const isOfSystem = 'syscall' in error || 'errcode' in error || SYSTEM_FAILURE.test(error.message)
-  return isOfSystem ? error.message.split('\n', 1).join('') : `Crashed: ${error.stack ?? error.message}`
+  if (!isOfSystem) return `Crashed: ${error.stack ?? error.message}`
+  const line = error.message.split('\n', 1).join('')
+  if (!line.startsWith('Out of Memory')) return line
+  return `${line.replace(/\.$/, '')}. Raise PIPELINE_MEMORY or PIPELINE_SPILL`
 }

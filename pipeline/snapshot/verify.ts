@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { measureFile } from '../bundle/checksums.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
-import { RECORD_FILE, sizeFault, type PublishedFile } from '../contract/snapshot-record.ts'
+import { recordPath, sizeFault, type PublishedFile } from '../contract/snapshot-record.ts'
 import { recordOf } from './records.ts'
 
 /** The SHA-256 of a file in a folder. */
@@ -22,7 +22,7 @@ export function measureOnce(): Measure {
 export function brokenFiles(dataDir: string, id: string, measure: Measure): string[] {
   const folder = join(SNAPSHOTS_FOLDER, id)
   const record = recordOf(dataDir, id)
-  if (record === undefined) return [`${join(folder, RECORD_FILE)} cannot be read`]
+  if (record === undefined) return [`${recordPath(SNAPSHOTS_FOLDER, id)} cannot be read`]
   return record.files.flatMap((file) => {
     const fault = faultOf(join(dataDir, folder), file, measure)
     return fault === undefined ? [] : [`${join(folder, file.name)} ${fault}`]

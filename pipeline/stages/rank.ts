@@ -39,7 +39,11 @@ const extentRow = z.object({
 })
 const tooLargeRow = z.object({ day: z.string(), tokens: z.string() })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
-const newestRow = z.object({ input_fingerprint: z.string(), days_restated: countSchema })
+const newestRow = z.object({
+  input_fingerprint: z.string(),
+  days_restated: countSchema,
+  fits_bigint: z.boolean(),
+})
 
 /** Further totals are facts of the report, as they are. */
 const totalsRow = z.looseObject({ apps: z.number(), app_days: z.number(), ranking_rows: z.number() })
@@ -49,18 +53,13 @@ const totalsRow = z.looseObject({ apps: z.number(), app_days: z.number(), rankin
  * @throws DataError if there is no usage at all.
  */
 export async function rank(run: Run): Promise<StageResult> {
-  const extent = await readExtent(run)
+  const newest = listSnapshots(run.config.dataDir).at(-1)
+  const known = newest === undefined ? undefined : await readNewest(run, newest)
+  const extent = await readExtent(run, known?.fits_bigint)
   const sources = readSources(run)
   const fingerprint = await fingerprintOf(run, sources)
-  const newest = listSnapshots(run.config.dataDir).at(-1)
-  if (newest !== undefined) {
-    const { input_fingerprint, days_restated } = await withPublished(
-      run,
-      { id: newest, name: 'newest' },
-      () => readRow(run.connection, 'rank.sql#newest', newestRow),
-    )
-    if (input_fingerprint === fingerprint) return keepNewest(run, extent, { id: newest, days_restated })
-  }
+  if (newest !== undefined && known?.input_fingerprint === fingerprint)
+    return keepNewest(run, extent, { id: newest, days_restated: known.days_restated })
   reportRetracted(run, fingerprint)
   await createSnapshot(run, extent)
   await createMacros(run.connection, extent.days.to, extent.totals)
@@ -83,7 +82,13 @@ export async function rank(run: Run): Promise<StageResult> {
   }
 }
 
-async function readExtent(run: Run): Promise<Extent> {
+function readNewest(run: Run, newest: string): Promise<z.infer<typeof newestRow>> {
+  const read = () => readRow(run.connection, 'rank.sql#newest', newestRow)
+  return withPublished(run, { id: newest, name: 'newest' }, read)
+}
+
+/** @param fits whether BIGINT holds the totals of the newest snapshot, which restatements repeat. */
+async function readExtent(run: Run, fits = true): Promise<Extent> {
   const { first_day, data_through, fits_bigint, days_at_once } = await readRow(
     run.connection,
     'rank.sql#extent',
@@ -103,7 +108,7 @@ async function readExtent(run: Run): Promise<Extent> {
         'Correct the files of the day',
     )
   }
-  const totals = fits_bigint ? 'BIGINT' : 'DECIMAL(38, 0)'
+  const totals = fits && fits_bigint ? 'BIGINT' : 'DECIMAL(38, 0)'
   return { days: { from: first_day, to: data_through }, totals, daysAtOnce: days_at_once }
 }
 

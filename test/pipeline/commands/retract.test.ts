@@ -33,7 +33,7 @@ function retract(...args: string[]) {
 }
 
 it('retract removes the current snapshot, and the previous one is current again', async () => {
-  const ended = await retract(SECOND, '--reason', 'Counted twice', '--json')
+  const ended = await retract(SECOND, '--reason', 'Counted\n twice ', '--json')
   expect(ended.code).toBe(0)
   expect(JSON.parse(ended.stdout)).toMatchObject({ id: SECOND, reason: 'Counted twice', current: FIRST })
   expect(currentSnapshot(dataDir)).toContain(FIRST)

@@ -64,7 +64,7 @@ it('verify names a DuckDB file that was opened for writing, and a record that ca
       verified: [FIRST, SECOND],
       broken: [
         expect.stringContaining(`${FIRST}/app-rankings.duckdb was opened for writing`),
-        `snapshots/${SECOND}/record.json cannot be read`,
+        `snapshots/records/${SECOND}.json cannot be read`,
       ],
     },
   ])

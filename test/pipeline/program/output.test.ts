@@ -53,6 +53,11 @@ describe('a failure', () => {
     expect(textOf(() => writeFileSync('/dev/full', 'x'))).toBe('ENOSPC: no space left on device, write')
   })
 
+  it('of memory names the settings', () => {
+    const message = 'Out of Memory Error: failed to offload data block (800.0 KiB/976.5 KiB used).\nA hint'
+    expect(failureText(new Error(message))).toMatch(/used\)\. Raise PIPELINE_MEMORY or PIPELINE_SPILL$/)
+  })
+
   it('that nobody expects is printed with its stack', () => {
     expect(failureText(new TypeError('undefined is no function'))).toMatch(/^Crashed: TypeError: .*\n {4}at /)
   })

@@ -1,4 +1,6 @@
 /** CONTRACT 8: a changed day has a cause: figures, or the registry. Only figures make its coverage restated. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
@@ -123,4 +125,16 @@ it('a warehouse without apps of the previous snapshot derives hidden ones from i
   decide('7,Seven,hidden,,,2026-01-07')
   await run()
   expect(await causes()).toEqual([`${DAY} visibility 1`])
+})
+
+it('a wrong day of more than 2^63 tokens can be corrected, and the type of totals stays', async () => {
+  const types = `SELECT DISTINCT data_type FROM duckdb_columns()
+    WHERE column_name IN ('total_tokens', 'tokens_before', 'tokens_after')`
+  deliver(dataDir, DAY, ['1,9000000000000000000,9000000000000000000'], 'wrong.csv')
+  await run()
+  const wide = await queryCurrent(dataDir, types)
+  rmSync(join(dataDir, 'raw/usage', `date=${DAY}`, 'wrong.csv'))
+  await run()
+  expect(await causes()).toEqual([`${DAY} figures 1`])
+  expect([wide, await queryCurrent(dataDir, types)]).toEqual(Array(2).fill([{ data_type: 'DECIMAL(38,0)' }]))
 })
