@@ -3,11 +3,23 @@ import '../../pipeline/program/runtime.js'
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pipeline } from 'node:stream/promises'
-import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE } from '../../pipeline/contract/files.ts'
-import { exitCodeOf, runAsProcess, wantsHelp, type CommandLine } from '../../pipeline/program/program.ts'
+import {
+  CURRENT_POINTER,
+  RAW_FOLDER,
+  SNAPSHOTS_FOLDER,
+  STORE_FILE,
+  makeDataFolder,
+} from '../../pipeline/contract/files.ts'
+import {
+  exitCodeOf,
+  parseCommandLine,
+  runAsProcess,
+  wantsHelp,
+  type CommandLine,
+} from '../../pipeline/program/program.ts'
 import { pluralize } from '../../pipeline/program/terminal.ts'
 import { readSettings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
@@ -31,36 +43,32 @@ const DUMP =
 export function backup({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
     if (wantsHelp(args)) return print(HELP)
-    const [to, ...rest] = args
+    const [to, ...rest] = parseCommandLine({ args: [...args], allowPositionals: true }).positionals
     if (to === undefined || rest.length > 0) throw new OperatorError('Name one folder: npm run backup -- TO')
     const { DATA_DIR: from, DATABASE_URL: database } = readSettings(environment)
-    copyAll(from, to, database === undefined)
-    const files = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
+    copyAll(from, resolve(to), database === undefined)
+    const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
     const lines: string[] = []
-    for (const path of files) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
+    for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
     fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
-    note(`The backup in ${to} is complete: ${pluralize(files.length, 'file')}`)
+    note(`The backup in ${to} is complete: ${pluralize(paths.length, 'file')}`)
     if (database !== undefined) note(DUMP)
   })
 }
 
 /** Copies the snapshots, then the raw usage, then the store: the run after a restore counts what came between. */
 function copyAll(from: string, to: string, withStore: boolean): void {
-  const [snapshots, raw] = [join(from, SNAPSHOTS_FOLDER), join(from, RAW_FOLDER)]
+  const [snapshots, raw] = [resolve(from, SNAPSHOTS_FOLDER), resolve(from, RAW_FOLDER)]
   const store = withStore ? join(from, STORE_FILE) : ''
   if (![snapshots, raw, store].some((path) => fs.existsSync(path)))
     throw new OperatorError(`DATA_DIR ${from} holds nothing to back up`)
-  if (fs.existsSync(to) || [snapshots, raw].some((copied) => resolve(to).startsWith(`${resolve(copied)}/`)))
+  if (fs.existsSync(to) || [snapshots, raw].some((copied) => to.startsWith(`${copied}/`)))
     throw new OperatorError(`${to} exists already or is inside of what is copied: name a new folder`)
-  fs.mkdirSync(to, { recursive: true, mode: 0o700 })
+  makeDataFolder(dirname(to))
+  fs.mkdirSync(to, { mode: 0o700 })
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
-  if (fs.existsSync(snapshots)) linkFiles(snapshots, join(to, SNAPSHOTS_FOLDER))
-  if (fs.existsSync(raw))
-    fs.cpSync(raw, join(to, RAW_FOLDER), {
-      recursive: true,
-      dereference: true,
-      filter: (path) => !basename(path).startsWith('.'),
-    })
+  linkSnapshots(snapshots, join(to, SNAPSHOTS_FOLDER))
+  copyFiles(raw, join(to, RAW_FOLDER), (source, target) => fs.copyFileSync(source, target))
   if (!fs.existsSync(store)) return
   // For a missing permission SQLite only reports that it cannot open the file.
   fs.accessSync(store, fs.constants.R_OK)
@@ -69,35 +77,41 @@ function copyAll(from: string, to: string, withStore: boolean): void {
 }
 
 /**
- * Links the files below a folder that never change, or copies them to another file system, where snapshots go on to share
- * their months. A snapshot that is pruned meanwhile is left out.
+ * Links snapshots, whose files never change, or copies them to another file system, where they go on to share their
+ * months. A snapshot that is pruned meanwhile is left out.
  */
-function linkFiles(from: string, to: string): void {
-  fs.mkdirSync(to)
-  const copies = new Map<number | undefined, string>()
-  for (const path of filesIn(from)) {
-    const [source, target] = [join(from, path), join(to, path)]
-    const inode = fs.statSync(source, { throwIfNoEntry: false })?.ino
-    fs.mkdirSync(dirname(target), { recursive: true })
+function linkSnapshots(from: string, to: string): void {
+  const copies = new Map<number, string>()
+  copyFiles(from, to, (source, target) => {
+    const { ino } = fs.statSync(source)
     try {
-      fs.linkSync(copies.get(inode) ?? source, target)
+      fs.linkSync(copies.get(ino) ?? source, target)
     } catch {
-      unlessAbsent(() => fs.copyFileSync(source, target, fs.constants.COPYFILE_FICLONE))
+      fs.copyFileSync(source, target, fs.constants.COPYFILE_FICLONE)
     }
-    copies.set(inode, target)
-  }
-  for (const name of fs.readdirSync(to))
+    copies.set(ino, target)
+  })
+  for (const name of unlessAbsent(() => fs.readdirSync(to)) ?? [])
     if (!fs.existsSync(join(from, name))) fs.rmSync(join(to, name), { recursive: true })
 }
 
-/** The finished files below a folder, relative to it. */
+/** Copies the finished files below a folder; one that is removed meanwhile is left out. */
+function copyFiles(from: string, to: string, copy: (source: string, target: string) => void): void {
+  for (const path of filesIn(from)) {
+    fs.mkdirSync(dirname(join(to, path)), { recursive: true })
+    unlessAbsent(() => copy(join(from, path), join(to, path)))
+  }
+}
+
+/** The finished files below a folder, relative to it, in order. */
 function filesIn(folder: string): string[] {
-  const found = fs.readdirSync(folder, { recursive: true, withFileTypes: true })
-  return found
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
-    .filter((path) => !path.split('/').some((name) => name.startsWith('.')))
-    .toSorted()
+  const names = unlessAbsent(() => fs.readdirSync(folder)) ?? []
+  const finished = names.filter((name) => !name.startsWith('.')).toSorted()
+  return finished.flatMap((name) => {
+    const found = fs.statSync(join(folder, name), { throwIfNoEntry: false })
+    if (found?.isDirectory() === true) return filesIn(join(folder, name)).map((path) => join(name, path))
+    return found?.isFile() === true ? [name] : []
+  })
 }
 
 /** The SHA-256 of a file in hexadecimal; the file survives a power cut from then on. */

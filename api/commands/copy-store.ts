@@ -1,6 +1,9 @@
 /** Entry point of `npm run copy-store`: copies service.sqlite into the empty database of DATABASE_URL (CONTRACT 10). */
 import '../../pipeline/program/runtime.js'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { z } from 'zod'
+import { STORE_FILE } from '../../pipeline/contract/files.ts'
 import { exitCodeOf, runAsProcess, wantsHelp, type CommandLine } from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
@@ -27,6 +30,10 @@ export function copyStore({ args, environment, print, note }: CommandLine): Prom
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
       throw new OperatorError('DATABASE_URL is not set: set it to an empty database')
+    if (!existsSync(join(DATA_DIR, STORE_FILE)))
+      throw new OperatorError(
+        `DATA_DIR "${DATA_DIR}" has no ${STORE_FILE} to copy: set it to the folder with one`,
+      )
     await using opened = new AsyncDisposableStack()
     const open = async (url?: string) =>
       opened.adopt(await openStore({ DATA_DIR, DATABASE_URL: url }, new Date()), (store) => store.close())

@@ -77,14 +77,14 @@ function createDecoder(coding: string): Transform | undefined {
 }
 
 async function readBody(request: Request, reply: Reply, limit: number): Promise<Buffer> {
-  const { 'content-length': length = '0', 'content-encoding': coding = 'identity', expect } = request.headers
+  const { 'content-length': length = '0', 'content-encoding': coding = 'identity' } = request.headers
   const decoder = createDecoder(coding)
   if (Number(length) > limit) throw tooLarge(limit)
   // Its reply was closed while the key was looked up: nothing would give back what it holds.
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
   const hold = holdBytes(reply)
   hold(Number(length))
-  if (expect?.toLowerCase() === '100-continue') reply.writeContinue()
+  if (waitsForContinue(request)) reply.writeContinue()
   if (decoder !== undefined) reply.once('close', () => decoder.destroy())
   const decoded = decoder === undefined ? request : request.pipe(decoder)
   try {
@@ -102,6 +102,11 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
     request.unpipe().resume()
     throw refusalOf(error)
   }
+}
+
+/** HTTP/1.0 knows no 100 (RFC 9110, 10.1.1). */
+function waitsForContinue({ headers: { expect }, httpVersion }: Request): boolean {
+  return expect?.toLowerCase() === '100-continue' && httpVersion !== '1.0'
 }
 
 function refusalOf(error: unknown): ApiError {

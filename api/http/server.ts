@@ -105,14 +105,15 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
   }
 
   function refuse(socket: Duplex, fault: ApiError, code?: string): void {
+    // A tunnel's socket has no other listener.
+    socket.on('error', () => socket.destroy())
     const reply = replies.get(socket)
     // A client that has left needs no reply, nor does one whose request is already being answered.
     if (!socket.writable || (reply?.headersSent === true && !reply.req.complete)) return void socket.destroy()
     const send = () => {
       const requestId = randomUUID()
       log.info({ request_id: requestId, status: fault.status, code }, 'request refused')
-      // A client that has left needs no reply; a tunnel's socket has no other listener.
-      socket.on('error', () => socket.destroy()).end(rawReply(fault, requestId))
+      socket.end(rawReply(fault, requestId))
       // A client may never close its side, which would hold the connection for ever.
       setTimeout(() => socket.destroy(), LINGER_MS).unref()
     }

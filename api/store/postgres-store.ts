@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
 import { createSerialQueue } from '../process/serial-queue.ts'
-import type { Queries, Store } from './store.ts'
+import { REQUEST_WAIT_MS, type Queries, type Store } from './store.ts'
 
 // Nothing may hang for ever, whatever the server, the network or another process with a lock does. Parameters in the
 // address, such as ?statement_timeout=…, take precedence.
@@ -11,7 +11,8 @@ const LIMITS = {
   max: 10,
   idleTimeoutMillis: 30_000,
   connectionTimeoutMillis: 10_000,
-  lock_timeout: 10_000,
+  // A count that waits for a lock must not be executed after its request got a 503.
+  lock_timeout: REQUEST_WAIT_MS - 200,
   statement_timeout: 30_000,
   // The server's own limit is shorter; this one is for a server that does not answer.
   query_timeout: 40_000,
@@ -23,7 +24,7 @@ const CLOSE_MS = 1000
 
 // The advisory lock of this service: an arbitrary number. READ COMMITTED: each statement sees what the previous holder of
 // the lock has written.
-const BEGIN_ALONE = 'BEGIN; SELECT pg_advisory_xact_lock(7305201)'
+const BEGIN_ALONE = "BEGIN; SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7305201)"
 
 // As in SQLite, counts and sums are numbers.
 const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([

@@ -1,7 +1,9 @@
 /** CONTRACT 9: a backup copies everything while it runs, and restoring is copying back. */
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
 import { rankingsSchema, startApi, startProgram, startServer } from '../../support/api.ts'
@@ -73,17 +75,49 @@ describe('a backup of a running service', () => {
     expect(new Set(inodes.map((path) => statSync(path).ino)).size).toBe(1)
   })
 
-  it('is rejected for a folder that exists, is inside of the data, or holds nothing', async () => {
+  it('is rejected for a folder that exists, is inside of the data, cannot be made, or holds nothing', async () => {
     const none = folders.make()
     for (const [to, from, reason] of [
       [whole, dataDir, 'name a new folder'],
       [join(dataDir, 'raw', 'backup'), dataDir, 'name a new folder'],
       [join(folders.make(), 'to'), none, 'holds nothing to back up'],
+      ['', dataDir, 'name a new folder'],
+      ['--force', dataDir, "Unknown option '--force'"],
+      // Linux loops for ever over new folders there if they are made recursively.
+      ['/proc/a/b', dataDir, 'ENOENT'],
     ] as const) {
       const result = await run(to, from)
       expect([result.code, result.stdout]).toEqual([2, ''])
       expect(result.stderr).toContain(reason)
     }
+  })
+
+  it('leaves out what is removed meanwhile, such as a snapshot that is pruned', async () => {
+    const from = folders.copy(dataDir)
+    const code = `
+      const { mkdirSync, renameSync, rmSync, writeFileSync } = require('node:fs')
+      const { folder, shared } = require('node:worker_threads').workerData
+      const files = Array.from({ length: 30 }, (_, n) => 'd' + (n % 10) + '/' + n)
+      while (Atomics.load(shared, 0) === 0) {
+        for (const root of ['/snapshots/19700101T000000Z', '/raw/usage/date=1970-01-01']) {
+          for (const file of files) {
+            mkdirSync(folder + root + '/' + file.split('/')[0], { recursive: true })
+            writeFileSync(folder + root + '/' + file, 'x')
+          }
+          renameSync(folder + root, folder + '/aside')
+          rmSync(folder + '/aside', { recursive: true })
+        }
+      }`
+    const shared = new Int32Array(new SharedArrayBuffer(4))
+    const worker = new Worker(code, { eval: true, workerData: { folder: from, shared } })
+    await once(worker, 'online')
+    const to = folders.make()
+    for (let round = 0; round < 20; round += 1) {
+      expect(await run(join(to, String(round)), from)).toMatchObject({ code: 0 })
+      expect(existsSync(join(to, String(round), 'current', 'app-rankings.duckdb'))).toBe(true)
+    }
+    Atomics.store(shared, 0, 1)
+    await once(worker, 'exit')
   })
 
   it('beside PostgreSQL leaves the store out and shows how to dump it', async () => {

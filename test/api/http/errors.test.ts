@@ -161,8 +161,8 @@ describe('a body', () => {
   })
 
   /** The replies to a request with the head of a body, on a service that gives its rest little time. */
-  async function begin(rest: string, path = CHAT): Promise<string> {
-    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await impatient.makeKey()}\r\n`
+  async function begin(rest: string, target = `${CHAT} HTTP/1.1`): Promise<string> {
+    const head = `POST ${target}\r\nHost: x\r\nAuthorization: Bearer ${await impatient.makeKey()}\r\n`
     return await sendRaw(impatient.origin, `${head}Content-Type: application/json\r\n${rest}`)
   }
   const LATE = 'Content-Length: 50\r\n\r\n{'
@@ -177,11 +177,17 @@ describe('a body', () => {
       '413',
     ],
     ['expected, is asked for where it is read', `${TOLD}{"a":1}`, '100 400'],
-    ['expected, is not asked for elsewhere', TOLD, '404', '/nope'],
+    ['expected, is not asked for elsewhere', TOLD, '404', '/nope HTTP/1.1'],
+    [
+      'expected by a client of HTTP/1.0, which knows no 100, is read',
+      `${TOLD}{"a":1}`,
+      '400',
+      `${CHAT} HTTP/1.0`,
+    ],
     ['that does not arrive, is 408', LATE, '408'],
-    ['that does not arrive, is no second reply to an answered request', LATE, '404', '/nope'],
-  ])('%s', async (_what, rest, statuses, path = CHAT) => {
-    expect((await begin(rest, path)).match(/(?<=HTTP\/1\.1 )\d+/g)?.join(' ')).toBe(statuses)
+    ['that does not arrive, is no second reply to an answered request', LATE, '404', '/nope HTTP/1.1'],
+  ])('%s', async (_what, rest, statuses, target = `${CHAT} HTTP/1.1`) => {
+    expect((await begin(rest, target)).match(/(?<=HTTP\/1\.1 )\d+/g)?.join(' ')).toBe(statuses)
   })
 })
 

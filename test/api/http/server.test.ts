@@ -133,6 +133,18 @@ describe('a server that stops', () => {
   })
 })
 
+it('a client that asks for a tunnel before its earlier reply, and resets, disturbs nobody', async () => {
+  const asked = Promise.withResolvers<Reply>()
+  await using api = await start({}, (_request, reply) => asked.resolve(reply))
+  const socket = stubbornClient(api, `${get(PATH)}CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n`)
+  const reply = await asked.promise
+  socket.resetAndDestroy()
+  await once(socket, 'close')
+  reply.end('late')
+  await once(reply, 'close')
+  expect((await fetch(`${api.origin}/healthz`)).status).toBe(200)
+})
+
 it('clients that reset a rejected tunnel, or leave in the middle of a request, disturb nobody', async () => {
   await using api = await start()
   const ways = [

@@ -1,4 +1,5 @@
 /** CONTRACT 10: what SQLite holds moves into PostgreSQL. */
+import { readdirSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { copyStore } from '../../../api/commands/copy-store.ts'
 import { keys } from '../../../api/commands/keys.ts'
@@ -43,12 +44,18 @@ const copy = (settings: StoreSettings) => runCommandLine(copyStore, [], asEnviro
 
 describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name, fresh }) => {
   if (name === 'SQLite') {
-    it('asks for DATABASE_URL', async () => {
-      expect(await copy(await fresh())).toMatchObject({
-        code: 2,
-        stdout: '',
-        stderr: expect.stringMatching(/^DATABASE_URL is not set: /) as unknown,
-      })
+    it.each([
+      ['DATABASE_URL', '', /^DATABASE_URL is not set: /],
+      [
+        'service.sqlite, and makes none',
+        'postgres://127.0.0.1:1/none',
+        /^DATA_DIR ".*" has no service\.sqlite/,
+      ],
+    ])('asks for %s', async (_what, DATABASE_URL, message) => {
+      const settings = await fresh()
+      const run = await copy({ ...settings, DATABASE_URL })
+      expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) as unknown })
+      expect(readdirSync(settings.DATA_DIR)).toEqual([])
     })
     return
   }
