@@ -161,7 +161,13 @@ function remark({ day, known, replaces }: ImportedPart, lastDay: string): string
 function warningsOf({ day, may_double, rows_without_id, rows_large_parts, ...part }: ImportedPart): string[] {
   const tokens = BigInt(part.prompt_tokens) + BigInt(part.completion_tokens)
   const unnamed = BigInt(part.tokens_without_app)
+  const missing = (['prompt_tokens', 'completion_tokens'] as const).filter((name) => !part[`has_${name}`])
   return [
+    ...(missing.length === 0
+      ? []
+      : [
+          `  WARNING ${day}: no row has ${missing.join(' and ')}. If they are in the file, give their path with --map`,
+        ]),
     ...(may_double && rows_without_id > 0
       ? [
           `  WARNING ${day}: other files have usage of this day, and ${pluralize(rows_without_id, 'row')} here ` +

@@ -47,6 +47,8 @@ const dayRow = z.object({
   completion_tokens: z.string(),
   /** Tokens of rows without an app. */
   tokens_without_app: z.string(),
+  has_prompt_tokens: z.boolean(),
+  has_completion_tokens: z.boolean(),
   /** Rows whose cached or reasoning tokens are more than the count that contains them. */
   rows_large_parts: countSchema,
   rows_without_id: countSchema,

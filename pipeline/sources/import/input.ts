@@ -23,18 +23,17 @@ const ZSTD = /^28b52ffd/
 const ZSTD_BEHIND_LENGTH = /^.{8}28b52ffd/
 const PARQUET = /^50415231/
 const ARROW = /^(?:4152524f5731|ffffffff)/
+const UTF_16 = /^(?:fffe|feff)/
 
 /** The files of the arguments, and all files in their folders, by name. */
 export function filesNamed(paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path]
-    const files = globSync('**', {
-      cwd: path,
-      withFileTypes: true,
-      exclude: ({ name }) => isSkipped(name),
-    })
-      .filter((entry) => entry.isFile() && !isSkipped(entry.name))
-      .map((entry) => join(entry.parentPath, entry.name))
+    const files = globSync('**', { cwd: path, withFileTypes: true, exclude: ({ name }) => isSkipped(name) })
+      .filter(({ name }) => !isSkipped(name))
+      .map(({ parentPath, name }) => join(parentPath, name))
+      // Follows links, and keeps one that leads nowhere, which is an error.
+      .filter((file) => statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true)
       .toSorted()
     if (files.length === 0) throw new UsageError(`The folder ${path} holds no file`)
     return files
@@ -61,6 +60,8 @@ export async function inspectInput(
   }
   const compression = GZIP.test(start) ? 'gz' : ZSTD.test(start) ? 'zst' : 'none'
   const head = await readHead({ path, name, format: 'csv', compression, ...facts })
+  if (UTF_16.test(head.toString('hex', 0, 2)))
+    throw new DataError(`${name} is text in UTF-16: write it in UTF-8`)
   const found = format ?? kindNamed(name)?.format ?? formatOf(head)
   return {
     file: { path, name, format: found, compression, ...facts },

@@ -53,7 +53,7 @@ function sumOf(paths: readonly string[], read: Read): string | null {
   if (values.length === 0) return null
   const counts = values.map(Number)
   // What is no count stays as it is, so that the row is rejected.
-  return counts.every(Number.isSafeInteger)
+  return counts.every((count) => Number.isSafeInteger(count) && count >= 0)
     ? String(counts.reduce((sum, count) => sum + count, 0))
     : values.join('+')
 }

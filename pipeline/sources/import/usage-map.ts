@@ -116,13 +116,16 @@ function readMapFile(path: string): UsageMap {
   return map.data
 }
 
-/** The elements of the list at a path of plain keys; a document without it is one row, such as a line of the same export. */
+/**
+ * The elements of the list, or the one object, at a path of plain keys; a document without it is one row, such as a line of the
+ * same export.
+ */
 export function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
   return (document) => {
-    const list = path
+    const found = path
       .split('.')
       .reduce<unknown>((value, key) => (isRecord(value) ? value[key] : undefined), document)
-    return Array.isArray(list) ? list : [document]
+    return Array.isArray(found) ? found : [isRecord(found) ? found : document]
   }
 }
 

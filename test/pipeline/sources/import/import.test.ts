@@ -3,7 +3,16 @@
  * hand.
  */
 import { spawnSync } from 'node:child_process'
-import { readFileSync, readdirSync, renameSync, statSync, watch, writeFileSync, utimesSync } from 'node:fs'
+import {
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -102,9 +111,12 @@ describe('import', () => {
   it('takes the files of a folder, and names each by its path', async () => {
     const path = put('a.csv', CSV)
     put('.hidden.csv', 'x')
-    expect((await runCommand(dataDir, 'import', inbox)).stdout).toContain(
-      `${path}: 3 rows of 2 days imported`,
-    )
+    const linked = join(folders.make('elsewhere'), 'b.csv')
+    writeFileSync(linked, `${HEADER}\n${ROWS[0]}\n`)
+    symlinkSync(linked, join(inbox, 'b.csv'))
+    const { stdout } = await runCommand(dataDir, 'import', inbox)
+    expect(stdout).toContain(`${path}: 3 rows of 2 days imported`)
+    expect(stdout).toContain(`${join(inbox, 'b.csv')}: 1 row of 1 day imported`)
   })
 
   it('leaves validation to the run: a broken value reaches the quarantine unchanged', async () => {
@@ -199,7 +211,7 @@ describe('import', () => {
 })
 
 describe('a rejected file', () => {
-  const cases: readonly (readonly [string, string, string])[] = [
+  const cases: readonly (readonly [string, string | Uint8Array, string])[] = [
     // None of these is a day that a folder can have as its name.
     ...['infinity', '-infinity', '57970-01-01', '0044-03-15 (BC)'].map(
       (time) => ['a.csv', `${HEADER}\n${time},1,1,1,a\n`, `ts "${time}" is not a UTC timestamp`] as const,
@@ -215,6 +227,12 @@ describe('a rejected file', () => {
       'a.ndjson',
       '{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}\n',
       'the first is row 1: the key prompt_tokens is missing',
+    ],
+    // As a shell of Windows redirects it.
+    [
+      'a.ndjson',
+      Buffer.from('\uFEFF{"ts":"2026-01-05"}\n', 'utf16le'),
+      'a.ndjson is text in UTF-16: write it in UTF-8',
     ],
     ['a.xlsx', 'x', 'a.xlsx has no column ts, app_id, prompt_tokens, completion_tokens'],
   ]

@@ -267,6 +267,15 @@ const REQUEST = heliconeRequest('r1', '2026-11-17T03:36:01.789Z', [100, 10], {
 })
 const request = (changes: object) => ({ data: [{ ...REQUEST, ...changes }], error: null })
 
+const LITELLM_CALLS = [
+  'acompletion',
+  'aresponses',
+  'anthropic_messages',
+  '_arealtime',
+  'pass_through_endpoint',
+  '',
+]
+
 const rowsOfUsage = z.array(z.record(z.string(), z.string()))
 const printed = z.object({ imported: z.tuple([z.object({ first_rows: rowsOfUsage })]) })
 
@@ -417,6 +426,82 @@ describe('a form of an export: the rows of usage', () => {
         },
       ],
     ],
+    [
+      'openrouter',
+      'a reply about one generation counts the tokens of its provider',
+      {
+        data: {
+          id: 'gen-1',
+          created_at: '2026-11-17T03:36:01.789273+00:00',
+          tokens_prompt: 90,
+          tokens_completion: 9,
+          native_tokens_prompt: 100,
+          native_tokens_completion: 10,
+          native_tokens_cached: 3,
+          origin: 'https://shop.example/',
+          api_type: 'completions',
+        },
+      },
+      [{ app: 'https://shop.example/', prompt_tokens: '100', completion_tokens: '10', cached_tokens: '3' }],
+    ],
+    ...['embeddings', 'rerank', 'tts', 'stt', 'image', 'video'].map(
+      (api_type) =>
+        ['openrouter', `${api_type} are skipped`, { created_at: '2026-11-17', api_type }, []] as const,
+    ),
+    [
+      'litellm',
+      'a reply of the API; calls of tools, files and searches are skipped, failures before a call are not',
+      {
+        data: [
+          ...LITELLM_CALLS,
+          'call_mcp_tool',
+          'acreate_file',
+          'avector_store_search',
+          'aocr',
+          'asearch',
+        ].map((call_type) => ({ request_id: call_type, call_type, startTime: '2026-11-17T04:00:00Z' })),
+        total: 12,
+        page: 1,
+      },
+      LITELLM_CALLS.map((type) => ({ request_id: type === '' ? undefined : type })),
+    ],
+    [
+      'langfuse',
+      'replies of its two APIs, and of servers that have no usage details',
+      {
+        data: [
+          { model: 'gpt-5', usageDetails: { input: 100, output: 10, total: 110 } },
+          { providedModelName: 'gpt-5', usageDetails: { input: 100, output: 10, total: 110 } },
+          { model: 'gpt-5', usage: { unit: 'TOKENS', input: 100, output: 10, total: 110 }, usageDetails: {} },
+          { model: 'gpt-5', promptTokens: 100, completionTokens: 10, totalTokens: 110 },
+        ].map((usage) => ({
+          id: 'l1',
+          type: 'GENERATION',
+          startTime: '2026-11-17T03:36:01.789Z',
+          traceName: 'shop',
+          metadata: null,
+          ...usage,
+        })),
+        meta: { page: 1, limit: 50, totalItems: 4, totalPages: 1 },
+      },
+      [CHAT_USAGE, CHAT_USAGE, CHAT_USAGE, CHAT_USAGE],
+    ],
+    ...[
+      ['LiteLLM', 'llm.request.type', 'acompletion'],
+      ['Semantic Kernel', 'gen_ai.operation.name', 'chat.completions'],
+    ].map(
+      ([writer, key, value]) =>
+        [
+          'otlp',
+          `${writer} names the operation ${value}`,
+          inShop(
+            span({ ...CHAT, 'gen_ai.operation.name': 'chat', [String(key)]: String(value) }),
+            span({ ...CHAT, [String(key)]: 'aembedding' }),
+          ),
+          [CHAT_USAGE],
+        ] as const,
+    ),
+    ['cloudflare', 'a reply about one log', { result: CLOUDFLARE[0], success: true }, [{ request_id: 'c1' }]],
   ]
 
   it.each(forms)('of %s: %s', async (producer, _, document, rows) => {
@@ -513,11 +598,13 @@ describe('--map', () => {
       lines(
         { at: '2026-11-17T10:00:00Z', app: 'One', in: 3, read: 5758, made: 6174, out: 1 },
         { at: '2026-11-17T11:00:00Z', app: 'One', in: 4, out: 1 },
+        // A broken count stays visible: the run rejects the row.
+        { at: '2026-11-17T12:00:00Z', app: 'One', in: 4, read: -3, out: 1 },
       ),
     )
     const map = 'ts=at,app=app,prompt_tokens=in+read+made,completion_tokens=out,cached_tokens=read'
     expect(await importAs(folders.make(), '--map', map, path)).toMatchObject({
-      imported: [{ parts: [{ rows: 2, prompt_tokens: '11939', rows_large_parts: 0 }] }],
+      imported: [{ parts: [{ rows: 3, prompt_tokens: '11939', rows_large_parts: 0 }] }],
     })
   })
 
@@ -546,6 +633,12 @@ describe('--map', () => {
         },
       ],
     })
+  })
+
+  it('warns of a path that no row of a day has', async () => {
+    const map = 'ts=at:ms,app=app.title,prompt_tokens=tokens.in,completion_tokens=out'
+    const ended = await runCommand(folders.make(), 'import', '--map', map, put('rows.ndjson', ROWS))
+    expect(ended.stdout).toContain('WARNING 2025-11-17: no row has prompt_tokens. If')
   })
 
   it('rejects a time that is a number without a unit', async () => {

@@ -7,8 +7,8 @@
  * Tokens: by the conventions `gen_ai.usage.input_tokens` includes the cached ones and `gen_ai.usage.output_tokens` the
  * reasoning. Spans of agents and tools, which contain the spans of model calls, are skipped.
  */
-import { isRecord } from '../../formats/json.ts'
-import type { Read, UsageMap } from '../usage-map.ts'
+import { isRecord } from '../formats/json.ts'
+import type { Read, UsageMap } from './usage-map.ts'
 
 export const otlp: UsageMap = {
   columns: {
@@ -49,10 +49,14 @@ export const otlp: UsageMap = {
     },
     {
       path: 'attributes.gen_ai.operation.name',
-      not: ['chat', 'text_completion', 'generate_content'],
+      // The second of each is Semantic Kernel's.
+      not: ['chat', 'chat.completions', 'text_completion', 'text.completions', 'generate_content'],
     },
-    // The name of the operation in OpenLLMetry.
-    { path: 'attributes.llm.request.type', not: ['chat', 'completion'] },
+    // The type of the request in OpenLLMetry, and of the call in LiteLLM.
+    {
+      path: 'attributes.llm.request.type',
+      matches: /embed|rerank|moderation|image|speech|transcription|search|mcp/,
+    },
   ],
   failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
 }
