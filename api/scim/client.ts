@@ -184,7 +184,8 @@ function assess({ status, headers }: Response, what: string): Answer | Fault {
   const waitMs = retryAfterMs(headers.get('retry-after') ?? undefined)
   const detail = `${what}: status ${status}`
   if (status < 400) throw new SyncFailure('directory_invalid_response', `${detail} instead of 200`)
-  if (status === 429 || (status === 503 && waitMs !== undefined))
+  // GitHub limits with 403.
+  if (status === 429 || ([403, 503].includes(status) && waitMs !== undefined))
     return { failure: 'directory_rate_limited', detail, waitMs }
   if (status === 408) return { failure: 'directory_unreachable', detail }
   // 501 says that the directory has no such list, paging or group.

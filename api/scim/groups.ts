@@ -7,16 +7,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
 import type { Member, ReceivedGroup } from './messages.ts'
-import {
-  addTo,
-  byExternalId,
-  emptyPart,
-  isLiving,
-  storedGroupSchema,
-  type Change,
-  type MemberList,
-  type StoredGroup,
-} from './plan.ts'
+import { addTo, byExternalId, isLiving, storedGroupSchema, type Report, type StoredGroup } from './plan.ts'
 
 export interface PageWanted {
   readonly limit: number
@@ -124,28 +115,41 @@ const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type
 
 const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
-/** The job whose lists are staged. */
-type Owner = { readonly id: string; readonly account_id: string }
+/** What a stage works on; without a job (a dry run) nothing is written. */
+interface StageOptions {
+  readonly store: Store
+  readonly stored: readonly StoredGroup[]
+  readonly job?: { readonly id: string; readonly account_id: string } | undefined
+  /** Receives who joined and left. */
+  readonly report: Report
+}
 
-/** Compares lists of members with the stored ones, and stages those that differ; without a job (a dry run) none. */
+/** Compares lists of members with the stored ones, and stages those that differ. */
 export class MemberStage {
-  readonly #store: Store
-  readonly #job: Owner | undefined
+  readonly #options: StageOptions
   readonly #byScimId: ReadonlyMap<string, StoredGroup>
   readonly #byExternalId: ReadonlyMap<string, StoredGroup | undefined>
   #lists: Value[][] = []
   #rows: Value[][] = []
 
-  constructor(store: Store, stored: readonly StoredGroup[], job: Owner | undefined) {
-    this.#store = store
-    this.#job = job
-    this.#byScimId = new Map(stored.map((group) => [group.scim_id, group]))
-    this.#byExternalId = byExternalId(stored.filter(isLiving))
+  constructor(options: StageOptions) {
+    this.#options = options
+    this.#byScimId = new Map(options.stored.map((group) => [group.scim_id, group]))
+    this.#byExternalId = byExternalId(options.stored.filter(isLiving))
   }
 
-  /** Takes the members of a group; a staged list is written after `flush`. */
-  async take(received: readonly Member[], { scim_id, external_id }: ReceivedGroup): Promise<MemberList> {
-    const former = this.#byScimId.get(scim_id) ?? this.#byExternalId.get(external_id ?? '')
+  /** Whether the stored group has members. */
+  hadMembers(group: ReceivedGroup): boolean {
+    return Number(this.#formerOf(group)?.member_count) > 0
+  }
+
+  #formerOf({ scim_id, external_id }: ReceivedGroup): StoredGroup | undefined {
+    return this.#byScimId.get(scim_id) ?? this.#byExternalId.get(external_id ?? '')
+  }
+
+  /** Takes the members of a group; resolves to their columns. A staged list is written after `flush`. */
+  async take(received: readonly Member[], group: ReceivedGroup) {
+    const former = this.#formerOf(group)
     // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
     const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
     const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
@@ -155,29 +159,30 @@ export class MemberStage {
     if (member_digest === former?.member_digest)
       return { member_digest, member_count, member_list: former.member_list }
     await endOfTurn()
-    const differences = await this.#compare(members, former?.member_list)
-    return { member_digest, member_count, member_list: await this.#add(members), ...differences }
+    await this.#compare(members, former?.member_list, `${group.display_name}: `)
+    return { member_digest, member_count, member_list: await this.#add(members) }
   }
 
-  /** Who joined a stored list, and who left it. */
-  async #compare(members: readonly Member[], stored: string | null | undefined) {
+  /** Reports who joined a stored list, and who left it. */
+  async #compare(members: readonly Member[], stored: string | null | undefined, group: string) {
+    const { store, report } = this.#options
     const former = new Map<string, string>()
-    for await (const rows of stored ? pagesOf(this.#store, MEMBER_NAMES, stored) : []) {
+    for await (const rows of stored ? pagesOf(store, MEMBER_NAMES, stored) : []) {
       for (const { key, name } of namesSchema.parse(rows)) former.set(key, name ?? key)
     }
-    const joined: string[] = []
     for (const [index, { id, displayName }] of members.entries()) {
-      if (!former.delete(id)) joined.push(displayName ?? id)
+      if (!former.delete(id)) addTo(report.members_joined, displayName ?? id, group)
       if (index % MEMBERS_AT_ONCE === MEMBERS_AT_ONCE - 1) await endOfTurn()
     }
-    return { joined: addTo(emptyPart(), joined), left: addTo(emptyPart(), [...former.values()]) }
+    for (const name of former.values()) addTo(report.members_left, name, group)
   }
 
   /** Resolves to the id of the new list; null for an empty one. */
   async #add(members: readonly Member[]): Promise<string | null> {
-    if (members.length === 0 || this.#job === undefined) return null
+    const { job } = this.#options
+    if (members.length === 0 || job === undefined) return null
     const listId = randomUUID()
-    this.#lists.push([listId, this.#job.account_id, this.#job.id])
+    this.#lists.push([listId, job.account_id, job.id])
     for (const { id, type, displayName } of members) {
       this.#rows.push([listId, id, type, displayName])
       if (this.#rows.length >= MEMBERS_AT_ONCE) await this.flush()
@@ -191,7 +196,7 @@ export class MemberStage {
     if (lists.length + rows.length === 0) return
     this.#lists = []
     this.#rows = []
-    await this.#store.transaction(async (queries) => {
+    await this.#options.store.transaction(async (queries) => {
       await insertRows(queries, LISTS, lists)
       await insertRows(queries, MEMBERS, rows)
     })
@@ -204,12 +209,12 @@ const GROUPS = {
   after: `ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`,
 }
 
-/** Writes what a plan changes. */
-export async function applyPlan(queries: Queries, accountId: string, changes: readonly Change[]) {
+/** Writes these groups of an account. */
+export async function writeGroups(queries: Queries, accountId: string, groups: readonly StoredGroup[]) {
   // In index order, so that the index is written sequentially.
-  const sorted = changes.toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1))
+  const sorted = groups.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   await endOfTurn()
-  const rows = sorted.map(({ row }) => [accountId, ...COLUMNS.map((column) => row[column])])
+  const rows = sorted.map((row) => [accountId, ...COLUMNS.map((column) => row[column])])
   await insertRows(queries, GROUPS, rows)
 }
 

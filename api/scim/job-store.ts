@@ -8,7 +8,7 @@ import type { Clock } from '../http/call.ts'
 import type { Queries, Row, Store } from '../store/store.ts'
 import { FAILURES, type Failure } from './failures.ts'
 import { readPage, type PageWanted } from './groups.ts'
-import { reportOf, reportSchema, type Report } from './plan.ts'
+import { emptyReport, reportSchema, type Report } from './plan.ts'
 
 // A new schema each time: the description of a shared one loses its format.
 const count = () => z.int().nonnegative().nullable()
@@ -112,7 +112,7 @@ export async function readReport(queries: Queries, accountId: string, id: string
   const [row] = await queries.query(`SELECT report FROM ${OF_ACCOUNT} AND id = $2`, [accountId, id])
   if (row === undefined) return undefined
   const { report } = z.object({ report: z.string().nullable() }).parse(row)
-  return report === null ? reportOf([], []) : reportSchema.parse(JSON.parse(report))
+  return report === null ? emptyReport() : reportSchema.parse(JSON.parse(report))
 }
 
 /** What a job has come to. */

@@ -144,7 +144,16 @@ async function runJob(job: Job, runner: Runner, options: SyncOptions, dependenci
     renew().catch(failed('the lease of a directory sync could not be renewed'))
   }, leaseMs / RENEWALS_PER_LEASE)
   try {
-    const ended = await runSync(job, runner, { ...options, signal }, dependencies)
+    const ended = await runSync(job, runner, { ...options, signal }, dependencies).catch((error: unknown) => {
+      const fault =
+        error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
+      const { failure } = fault
+      log[failure === 'internal' ? 'error' : 'warn'](
+        { ...about, failure, err: fault },
+        'directory sync failed',
+      )
+      return runner.end(job, { failure })
+    })
     // A job that another process ended as interrupted was counted there.
     if (ended !== undefined) await reportEnd(ended, runner, dependencies, performance.now() - start)
   } catch (error) {

@@ -18,6 +18,7 @@ export interface ListOptions {
 
 /** For directories that return members on request only (RFC 7643, 7: `returned`), as Keycloak does. */
 export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
+const WITHOUT_MEMBERS = { excludedAttributes: 'members' }
 
 type Failures = readonly (Failure | undefined)[]
 /** Failures after which another way to list may work: servers reject parameters, and break off large pages. */
@@ -34,18 +35,15 @@ const NEEDS_COUNT: Failures = ['directory_incomplete', 'directory_too_large']
 export async function readList(options: ListOptions): Promise<Walk> {
   const first = await walkGroups(options, {})
   let last = first
-  if (isDoubtful(first)) {
+  // Fewer groups than the total, or a total that changed: index paging skips rows when others are deleted.
+  const { isUnsteady, groups, unusable, total = 0 } = first
+  if (isUnsteady || groups.size + unusable < total) {
     last = await walkGroups(options, options.offer.sort ? { sortBy: 'id' } : {})
     refuseIncomplete(first, last)
   }
   last.isCapped = !(await honoursCount(last, options))
   if (last.groups.size > 0 || last.unusable === 0) return last
   throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
-}
-
-// Fewer groups than the total, or a total that changed during the walk: index paging skips rows when others are deleted.
-function isDoubtful({ total, groups, unusable, isUnsteady }: Walk): boolean {
-  return isUnsteady || (total !== undefined && groups.size + unusable < total)
 }
 
 function refuseIncomplete(first: Walk, { total = 0, rows, groups, unusable }: Walk): void {
@@ -70,7 +68,9 @@ async function walkGroups(options: ListOptions, more: Query): Promise<Walk> {
   let failed: SyncFailure | undefined
   let unpaged: Walk | undefined
   for (const way of waysToList(options)) {
-    if (!mayHelp(way, failed, unpaged)) continue
+    // Only cursors may add to a list without paging.
+    const mayHelp = unpaged === undefined ? isPaged(way, failed) : 'cursor' in way
+    if (!mayHelp) continue
     const walk = new Walk({ ...way, ...more })
     const fault = await follow(walk, options, failed)
     if (fault === undefined && !walk.isRepeating) return walk
@@ -81,8 +81,8 @@ async function walkGroups(options: ListOptions, more: Query): Promise<Walk> {
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
 }
 
-function mayHelp(way: Query, failed: SyncFailure | undefined, unpaged: Walk | undefined): boolean {
-  if (unpaged !== undefined) return 'cursor' in way
+/** Whether a way limits its pages, where another one has failed for their size or place. */
+function isPaged(way: Query, failed: SyncFailure | undefined): boolean {
   return 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
 }
 
@@ -94,7 +94,9 @@ function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
   const index = [...sizes.map((count) => ({ startIndex: '1', count })), { startIndex: '1' }]
   // Some directories have cursors without announcing them: they are tried when index requests fail.
   const ways: Query[] = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
-  return withMembers ? ways : ways.flatMap((way) => [{ ...way, excludedAttributes: 'members' }, way])
+  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
+  const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
+  return [...ways.map((way) => ({ ...way, ...usual })), { ...ways[0], ...other }]
 }
 
 /** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
@@ -128,7 +130,8 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
   // A directory that ignores the parameter returns a first page like any other.
   if (walk.isEndStated && !offer.cursor && page.nextCursor === undefined)
     throw new SyncFailure('directory_invalid_response', 'GET /Groups: no cursor was returned for one')
-  if (!withMembers || page.groups.length === 0 || hasMembers(page)) return page
+  const isAsked = withMembers && !('excludedAttributes' in walk.query)
+  if (!isAsked || page.groups.length === 0 || hasMembers(page)) return page
   const query = { ...walk.query, ...ON_REQUEST }
   const named = await orFailure(requestPage(client, query, BRIEF))
   if (named instanceof SyncFailure || !hasMembers(named)) return page
@@ -185,43 +188,34 @@ export class Walk {
     return this.total !== undefined && this.rows >= this.total
   }
 
-  get #count(): number {
-    return Number(this.query['count'] ?? 0)
-  }
-
   /** Takes a page, and goes on to the next one; true if there is none. */
-  add(page: Page): boolean {
-    const { groups, rows, unusable, total = this.total } = page
+  add({ groups, rows, unusable, total = this.total, nextCursor }: Page): boolean {
     const known = this.groups.size
     for (const { scim_id } of groups) this.groups.add(scim_id)
     const hasNew = this.groups.size > known
-    this.isUnsteady ||= this.total !== undefined && this.total !== total
-    this.total = total
-    if (hasNew || this.pages === 0) {
+    if (!hasNew && this.pages > 0) {
+      this.isRepeating = this.pages === 1 && rows > 0 && !this.isEndStated
+    } else {
+      this.isUnsteady ||= this.total !== undefined && this.total !== total
+      this.total = total
       this.pages += 1
       this.rows += rows
       this.unusable += unusable.length
-    } else {
-      this.isRepeating = this.pages === 1 && rows > 0 && !this.isEndStated
     }
-    const next = this.#next(page, hasNew)
-    const { startIndex: _former, ...rest } = this.query
-    if (next !== undefined) this.query = { ...rest, ...next }
-    return next === undefined
+    const { startIndex, ...rest } = this.query
+    if (nextCursor !== undefined) this.query = { ...rest, cursor: this.#visit(nextCursor) }
+    // By index it goes on until a page has nothing new, even past the total, which some directories take from the page.
+    // The next page is after the rows received, whatever the directory calls them.
+    else if (startIndex !== undefined && hasNew) this.query = { ...rest, startIndex: String(this.rows + 1) }
+    else return true
+    return false
   }
 
-  /** The position of the next page. By index it is after the rows received, whatever the directory calls them. */
-  #next({ rows, nextCursor }: Page, hasNew: boolean): Query | undefined {
-    if (nextCursor !== undefined && this.#cursors.has(nextCursor))
+  #visit(cursor: string): string {
+    if (this.#cursors.has(cursor))
       throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
-    if (nextCursor !== undefined) {
-      this.#cursors.add(nextCursor)
-      return { cursor: nextCursor }
-    }
-    // By index it goes on until a page has nothing new, even past the total, since in some directories the total is the
-    // page size. A short page that reaches the total ends it, since some directories fail on a page past the end.
-    const isEnd = rows < this.#count && this.isTotalReached
-    return 'startIndex' in this.query && hasNew && !isEnd ? { startIndex: String(this.rows + 1) } : undefined
+    this.#cursors.add(cursor)
+    return cursor
   }
 
   /**
@@ -229,7 +223,7 @@ export class Walk {
    * of rows than requested, and no other walk had this fault.
    */
   repetition(failed: SyncFailure | undefined): SyncFailure | undefined {
-    const isStuck = this.rows === this.#count || failed?.failure === 'directory_incomplete'
+    const isStuck = this.rows === Number(this.query['count']) || failed?.failure === 'directory_incomplete'
     if (!this.isRepeating || !isStuck) return undefined
     const detail = `${this.groups.size} groups, and the same ones on the next page with any paging`
     return new SyncFailure('directory_incomplete', detail)

@@ -88,15 +88,16 @@ const REFERENCE = /(?:(?:^|\/)(user|group)s\/)?([^/]+)\/?$/i
 /** A member as an object, as its id alone, or as its address alone, which ends in `Users/` or `Groups/` and the id. */
 function readMember(entry: unknown): Member | undefined {
   const reference = attribute(entry, '$ref')
-  const [, kind = '', last = ''] = REFERENCE.exec(typeof reference === 'string' ? reference : '') ?? []
+  const [, kind, last = ''] = REFERENCE.exec(typeof reference === 'string' ? reference : '') ?? []
   const id = readId(isObject(entry) ? attribute(entry, 'value') : entry) ?? readId(unescape(last))
   if (id === undefined) return undefined
-  const type = { user: 'User', group: 'Group' }[kind.toLowerCase()] ?? null
-  return {
-    id,
-    type: readText(attribute(entry, 'type')) ?? type,
-    displayName: readText(attribute(entry, 'display')) ?? null,
-  }
+  // Types are compared without case (RFC 7643, 8.7.1), and some directories write them small.
+  const type = (readText(attribute(entry, 'type')) ?? kind)?.replace(/^(?:user|group)$/i, capitalize)
+  return { id, type: type ?? null, displayName: readText(attribute(entry, 'display')) ?? null }
+}
+
+function capitalize(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()
 }
 
 /** What a `ServiceProviderConfig` offers for lists. */

@@ -1,6 +1,6 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
 import { shorten } from '../untrusted/shorten.ts'
-import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
+import { BRIEF, type DirectoryClient, type Patience, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
@@ -8,11 +8,14 @@ import { ON_REQUEST, readList, type Walk } from './list.ts'
 import { readGroup, readListOffer, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, type RemoteGroup } from './plan.ts'
 
-/** What a sync interprets, leaves out or keeps: the first two of the whole directory, the others of some groups. */
+/** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
 const WARNINGS = {
   capped:
     'The directory ignores count, so its list may be capped: a group that is not listed is only deleted if a request ' +
     'for it is answered with 404 or 410',
+  not_in_list:
+    'The list of groups has no members, but a group by its id does: the sync requested each group, as with ' +
+    '--members per_group',
   no_members:
     'The directory returned no members for any group: a group that had members counts as empty, for the others they ' +
     'stay unknown',
@@ -31,6 +34,8 @@ export interface ReadOptions {
 
 /** Absent groups of a complete list that are requested one by one; above it, a second reading confirms them. */
 const LOOK_UPS = 100
+/** Groups without members that are requested by their id, to see whether only the list lacks members. */
+const SAMPLES = 5
 /** Concurrent requests for single groups. */
 const PARALLEL = 4
 
@@ -39,10 +44,14 @@ export class Directory {
   readonly groups = new Map<string, RemoteGroup>()
   readonly #options: ReadOptions
   readonly #warned = new Map<keyof typeof WARNINGS, Set<string>>()
+  /** Groups that were received without members: these are none once another group has some. */
+  readonly #empty = new Map<string, ReceivedGroup>()
   #memberships = 0
+  #readsEach: boolean
 
   constructor(options: ReadOptions) {
     this.#options = options
+    this.#readsEach = options.connection.members === 'per_group'
   }
 
   /**
@@ -53,7 +62,7 @@ export class Directory {
     const { client, limits, connection, stage } = this.#options
     const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
     const offer = readListOffer(config instanceof SyncFailure ? undefined : config.body)
-    const withMembers = connection.members === 'inline'
+    const withMembers = connection.members === 'inline' && !this.#readsEach
     const walk = await readList({
       client,
       limits,
@@ -65,14 +74,20 @@ export class Directory {
           // The first row of a group counts.
           if (this.groups.has(group.scim_id)) continue
           if (this.groups.size >= limits.groups) throw tooLarge('groups')
-          this.groups.set(group.scim_id, { ...group, members: null })
+          const { scim_id, external_id, display_name } = group
+          this.groups.set(scim_id, { scim_id, external_id, display_name, members: null })
           if (withMembers) await this.#addMembers(group)
         }
         await stage.flush()
       },
     })
     if (walk.isCapped) this.#warn('capped')
-    if (connection.members === 'per_group') await this.#readMembers()
+    if (withMembers && (await this.#isListLacking())) {
+      this.#warn('not_in_list')
+      this.#readsEach = true
+    }
+    if (this.#readsEach) await this.#readMembers()
+    await this.#addEmpty()
     return walk
   }
 
@@ -88,9 +103,6 @@ export class Directory {
 
   /** A sentence per kind of warning; those about groups have their number and the first of them. */
   warnings(): string[] {
-    const groups = [...this.groups.values()]
-    const mayHaveMembers = this.#options.connection.members !== 'off' && groups.length > 0
-    if (mayHaveMembers && groups.every(({ members }) => members?.member_count === 0)) this.#warn('no_members')
     return [...this.#warned].map(([warning, [first, ...others]]) => {
       if (first === undefined) return WARNINGS[warning]
       const all = others.length === 0 ? '1 group' : `${others.length + 1} groups`
@@ -104,16 +116,44 @@ export class Directory {
     this.#warned.set(warning, known)
   }
 
+  /** Stages the members of a group; empty lists wait for the end of the reading. */
   async #addMembers(received: ReceivedGroup): Promise<void> {
     const { scim_id: scimId, members, lacksMembers } = received
     if (lacksMembers) this.#warn('member_without_id', [scimId])
     else if (members === null) this.#warn('members_unreadable', [scimId])
     const group = this.groups.get(scimId)
     if (members === null || group === undefined) return
+    if (members.length === 0) return void this.#empty.set(scimId, received)
     this.#memberships += members.length
     const { limits, stage } = this.#options
     if (this.#memberships > limits.members) throw tooLarge('memberships')
     this.groups.set(scimId, { ...group, members: await stage.take(members, received) })
+  }
+
+  /** A group without members is empty if the directory supplies members, for others or for this one before. */
+  async #addEmpty(): Promise<void> {
+    const { stage } = this.#options
+    if (this.#memberships === 0 && this.#empty.size > 0 && this.#empty.size === this.groups.size)
+      this.#warn('no_members')
+    for (const [scimId, received] of this.#empty) {
+      const group = this.groups.get(scimId)
+      if (group !== undefined && (this.#memberships > 0 || stage.hadMembers(received)))
+        this.groups.set(scimId, { ...group, members: await stage.take([], received) })
+    }
+    this.#empty.clear()
+  }
+
+  /** Whether no group has members in the list, but one that is requested by its id. */
+  async #isListLacking(): Promise<boolean> {
+    if (this.#memberships > 0) return false
+    const { client, stage } = this.#options
+    const empty = [...this.#empty.values()]
+    const samples = [...empty.filter((group) => stage.hadMembers(group)), ...empty].slice(0, SAMPLES)
+    for (const { scim_id } of samples) {
+      const found = await readById(client, scim_id, BRIEF)
+      if (!(found instanceof SyncFailure) && found.members?.length) return true
+    }
+    return false
   }
 
   /**
@@ -125,6 +165,7 @@ export class Directory {
     const unread = [...this.groups.values()].filter(({ members }) => members === null)
     const failed: string[] = []
     await inParallel(unread, async ({ scim_id: scimId }) => {
+      this.#empty.delete(scimId)
       const found = await readById(client, scimId)
       if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
       failed.push(scimId)
@@ -158,7 +199,6 @@ export class Directory {
     return others
   }
 }
-
 function tooLarge(what: 'groups' | 'memberships'): SyncFailure {
   return new SyncFailure('directory_too_large', `more ${what} than a sync may have`)
 }
@@ -172,11 +212,15 @@ function pathOf(scimId: string): string {
  * failure to read it: any status, another group, or something that is none.
  * @throws {SyncFailure} if the whole sync cannot go on.
  */
-async function readById(client: DirectoryClient, scimId: string): Promise<ReceivedGroup | SyncFailure> {
+async function readById(
+  client: DirectoryClient,
+  scimId: string,
+  patience?: Patience,
+): Promise<ReceivedGroup | SyncFailure> {
   const path = pathOf(scimId)
-  let answer = await orFailure(client.get(path, ON_REQUEST))
+  let answer = await orFailure(client.get(path, ON_REQUEST, patience))
   if ('status' in answer && (answer.status === 400 || answer.status === 501))
-    answer = await orFailure(client.get(path))
+    answer = await orFailure(client.get(path, {}, patience))
   // A group that is too large ends the sync: otherwise its stored members would never change again.
   if (answer instanceof SyncFailure && answer.failure === 'directory_too_large') throw answer
   if (answer instanceof SyncFailure) return answer

@@ -5,9 +5,9 @@ import type { Store } from '../store/store.ts'
 import { DirectoryClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
-import { applyPlan, MemberStage, readStoredGroups } from './groups.ts'
+import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
 import type { Job, Runner } from './job-store.ts'
-import { deletionFault, isLiving, planSync, reportOf } from './plan.ts'
+import { deletionFault, emptyReport, isLiving, planSync } from './plan.ts'
 import { Directory } from './read.ts'
 
 export interface SyncDependencies extends ClientDependencies {
@@ -25,7 +25,7 @@ export interface SyncOptions {
 
 /**
  * Reads the directory and computes the changes. Members are staged for `job`; without one nothing is written. Resolves to
- * the changes with their report, and the `fault` that blocks them without `--allow-deletions`.
+ * the rows to write with their report, and the `fault` that blocks them without `--allow-deletions`.
  * @throws {SyncFailure} if the directory cannot be read completely.
  */
 export async function prepareSync(
@@ -39,8 +39,9 @@ export async function prepareSync(
   if (connection === undefined) throw connectionChanged()
   const stored = await readStoredGroups(store, accountId)
   const living = stored.filter(isLiving)
+  const report = emptyReport()
   await using client = new DirectoryClient(connection, signal, dependencies)
-  const stage = new MemberStage(store, stored, job)
+  const stage = new MemberStage({ store, stored, job, report })
   const directory = new Directory({ client, limits, connection, stage })
   const { groups } = directory
   const walk = await directory.read()
@@ -48,54 +49,44 @@ export async function prepareSync(
   const isEmpty = groups.size === 0 && living.length > 0
   // An empty directory alone stops the sync, so absent groups are not confirmed.
   const staying = await directory.findStaying(walk, isEmpty && !allowDeletions ? [] : absent)
-  const changes = await planSync(stored, groups, staying, clock())
-  const report = reportOf(changes, directory.warnings())
+  const rows = await planSync({ stored, remote: groups, staying }, report, clock())
+  report.warnings.push(...directory.warnings())
   const fault = isEmpty
     ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)
-    : deletionFault(living, changes, report, connection)
+    : deletionFault(living, rows, report, connection)
   // Groups present after the sync: also unlisted ones that stay.
   const present = living.length + report.groups_added.count - report.groups_deleted.count
-  return { connection, groups, changes, report, present, ...(fault && !allowDeletions && { fault }) }
+  return { connection, groups, rows, report, present, ...(fault && !allowDeletions && { fault }) }
 }
 
 /**
- * Runs a sync and marks its job as succeeded, in one transaction with its last writes, or as failed. Resolves to the job,
- * unless another process has ended it.
+ * Runs a sync, and marks its job as succeeded in one transaction with its last writes. Resolves to the job.
+ * @throws {SyncFailure} if nothing was changed.
  */
 export async function runSync(
   job: Job,
   runner: Runner,
   options: SyncOptions,
   dependencies: SyncDependencies,
-) {
-  const { store, log } = dependencies
-  const about = { job_id: job.id, account_id: job.account_id }
-  try {
-    const prepared = await prepareSync(job.account_id, options, dependencies, job)
-    const { connection, changes, report, present, fault } = prepared
-    if (fault !== undefined) throw fault
-    const success = { synced_groups: present, deleted_groups: report.groups_deleted.count, report }
-    const ended = await store.transaction(async (queries) => {
-      options.signal.throwIfAborted()
-      await applyPlan(queries, job.account_id, changes)
-      // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
-      if (!(await holdConnection(queries, connection))) throw connectionChanged()
-      const done = await runner.end(job, success, queries)
-      if (done === undefined) throw lostJob()
-      return done
-    })
-    const { warnings } = report
-    const { synced_groups: synced, deleted_groups: deleted } = ended
-    const details = { ...about, synced, deleted, ...(warnings.length > 0 && { warnings }) }
-    log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
-    return ended
-  } catch (error) {
-    const fault =
-      error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
-    const { failure } = fault
-    log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
-    return await runner.end(job, { failure })
-  }
+): Promise<Job> {
+  const prepared = await prepareSync(job.account_id, options, dependencies, job)
+  const { connection, rows, report, present, fault } = prepared
+  if (fault !== undefined) throw fault
+  const success = { synced_groups: present, deleted_groups: report.groups_deleted.count, report }
+  const ended = await dependencies.store.transaction(async (queries) => {
+    options.signal.throwIfAborted()
+    await writeGroups(queries, job.account_id, rows)
+    // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
+    if (!(await holdConnection(queries, connection))) throw connectionChanged()
+    const done = await runner.end(job, success, queries)
+    if (done === undefined) throw lostJob()
+    return done
+  })
+  const { warnings } = report
+  const { id: job_id, account_id, synced_groups: synced, deleted_groups: deleted } = ended
+  const details = { job_id, account_id, synced, deleted, ...(warnings.length > 0 && { warnings }) }
+  dependencies.log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
+  return ended
 }
 
 /** The failure of a job that another process ended. */

@@ -216,7 +216,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       expect(run.stdout).toBe(
         'groups added: 1\n  Group 4\ngroups renamed: 1\n  Group 1 -> New name\ngroups deleted: 1\n  Group 2\n' +
           'members joined: 2\n  Group 3: new\n  Group 4: user-of-4\n' +
-          'members left: 2\n  New name: user-of-1\n  Group 3: user-of-3\n' +
+          'members left: 2\n  Group 3: user-of-3\n  New name: user-of-1\n' +
           'warning: 1 group with members that have no usable id: these are left out (the first: "3")\n',
       )
     }

@@ -233,7 +233,44 @@ describe('members that a directory sends on request only', () => {
     expect((await acme.changes(job.id)).members_joined.count).toBe(150)
     // Asked once in vain, then always by name.
     if (mode === 'inline')
-      expect(listQueries(directory).map((query) => query.has('attributes'))).toEqual([false, true, true])
+      expect(listQueries(directory).map((query) => query.has('attributes'))).toEqual([
+        false,
+        true,
+        true,
+        true,
+      ])
+  })
+
+  it.each<[string, Quirk]>([
+    // graphql-hive 8352, AWS-like: only a request for a group by its id returns members.
+    ['the list leaves them out', ofList((asked) => usualReply(bare(ten), asked))],
+    // Oracle IDCS: a page with a group of more than 10,000 members is 400, unless members are excluded.
+    [
+      'the list is refused with them',
+      ofList((asked) =>
+        asked.query.get('excludedAttributes') === 'members' ? usualReply(bare(ten), asked) : status(400),
+      ),
+    ],
+  ])('are read by a request per group if %s', async (_name, quirk) => {
+    await using directory = await startDirectory([...ten], { quirk })
+    const acme = await connect(directory.url)
+    const job = await acme.sync()
+    expect(job).toMatchObject({ status: 'succeeded', synced_groups: 10 })
+    const { members_joined, warnings } = await acme.changes(job.id)
+    expect([members_joined.count, warnings]).toEqual([10, [expect.stringContaining('per_group')]])
+  })
+
+  it('stay if the list leaves them out from now on', async () => {
+    let listed: readonly DirectoryGroup[] = ten
+    await using directory = await startDirectory([...ten], {
+      quirk: ofList((asked) => usualReply(listed, asked)),
+    })
+    const acme = await connect(directory.url)
+    await acme.sync()
+    const before = await acme.all()
+    listed = bare(ten)
+    expect(await acme.sync()).toMatchObject({ status: 'succeeded', deleted_groups: 0 })
+    expect(await acme.all()).toEqual(before)
   })
 
   it('are asked for once, and the job says so if there are none', async () => {

@@ -124,7 +124,9 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   it('GET /scim/groups/{id}/members pages through the members; their type may follow from their address', async () => {
     const members = Array.from({ length: 120 }, (_, index) => ({
       value: `user-${String(index).padStart(3, '0')}`,
-      $ref: index === 119 ? 'https://a.example/v2/Groups/user-119' : '../Users/user',
+      ...(index > 0
+        ? { $ref: index === 119 ? 'https://a.example/v2/Groups/user-119' : '../Users/user' }
+        : { type: 'user' }),
       display: `User ${index}`,
     }))
     await using large = await startDirectory([{ id: 'large', displayName: 'Large', members }])

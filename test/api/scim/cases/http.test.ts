@@ -56,6 +56,7 @@ describeDirectories(useAccounts(), {
   'asks for a pause in words': reads(first(1, retryAfter('soon'))),
   'asks for a pause until a time': reads(first(2, retryAfter(soon))),
   'is overloaded and asks for fifteen pauses': reads(first(15, status(503, { 'Retry-After': '1' }))),
+  'asks for a pause with 403, as GitHub does': reads(first(2, status(403, { 'Retry-After': '1' }))),
   'asks once for a pause of an hour': fails('directory_rate_limited', first(1, retryAfter('3600'))),
   'asks for pauses for ever': fails('directory_rate_limited', () => retryAfter('0')),
   'asks for a pause of a day': fails('directory_rate_limited', () => retryAfter('86400')),

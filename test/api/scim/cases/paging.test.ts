@@ -101,6 +101,11 @@ describeDirectories(useAccounts(), {
     (asked) => page(hundreds, asked, 100, { totalResults: Math.min(100, 251 - startIndexOf(asked)) }),
     250,
   ),
+  // WSO2 7320 and 10898: the total is the number of rows, which fewer than requested may be.
+  'counts the page for the total, and gives fewer than requested': list(
+    (asked) => page(hundreds, asked, 40, { totalResults: Math.min(40, 251 - startIndexOf(asked)) }),
+    250,
+  ),
   'gives no total': list((asked) => page(hundreds, asked, 100, { totalResults: undefined }), 250),
   'gives its total as text': list((asked) => page(hundreds, asked, 100, { totalResults: '250' }), 250),
   'gives a total below nothing': list((asked) => page(hundreds, asked, 100, { totalResults: -1 }), 250),
@@ -128,6 +133,7 @@ describeDirectories(useAccounts(), {
   'answers 404 past the end': pastEnd(hundreds, status(404)),
   'answers 400 past the end': pastEnd(hundreds, refused),
   'answers 500 past the end, which is the end of a full page': pastEnd(twoPages, status(500)),
+  'answers 500 past the end of its only page': pastEnd(some, status(500)),
   'hangs up past the end': pastEnd(twoPages, hangUp),
   'answers 429 past the end': pastEnd(twoPages, status(429)),
   'gives the last group again past the end': list(
