@@ -1,10 +1,15 @@
 /** CONTRACT 9: every program of package.json explains itself, and the documents name only commands and options that exist. */
 import { globSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
+import { directories } from '../api/commands/directories.ts'
+import { keys } from '../api/commands/keys.ts'
+import { apps } from '../pipeline/apps.ts'
+import { nightly } from '../pipeline/nightly.ts'
+import { SILENT } from './support/pipeline/in-process.ts'
 import { TemporaryFolders } from './support/pipeline/nightly.ts'
-import { REPOSITORY, startProcess } from './support/processes.ts'
+import { REPOSITORY, runCommandLine, startProcess, type Command } from './support/processes.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -15,22 +20,20 @@ const { scripts } = z
 const fileOf = (script: string) => /node (\S+\.ts)$/.exec(scripts[script] ?? '')?.[1]
 const programs = Object.keys(scripts).filter((script) => fileOf(script) !== undefined)
 
-/** What a program prints for the arguments in an empty DATA_DIR. */
-async function run(script: string, args: readonly string[]) {
-  const dataDir = folders.make()
+/** Starts a program with the arguments. */
+function start(script: string, args: readonly string[], DATA_DIR: string) {
   const command = [join(REPOSITORY, String(fileOf(script))), ...args]
-  const ended = await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended
-  return { ...ended, written: readdirSync(dataDir) }
+  return startProcess(process.execPath, command, { environment: { DATA_DIR } }).ended
 }
 
-describe.each(programs)('npm run %s', (script) => {
-  it('prints its usage, fits 100 columns, and does nothing else', async () => {
-    // Half of the programs get --help, half -h: starting one takes longer than most tests.
-    const help = await run(script, [programs.indexOf(script) % 2 === 0 ? '--help' : '-h'])
-    expect(help).toMatchObject({ code: 0, stderr: '', written: [] })
-    expect(help.stdout).toContain('npm ')
-    expect(help.stdout.split('\n').filter((line) => line.length > 100)).toEqual([])
-  })
+it.each(programs)('npm run %s prints its usage, fits 100 columns, and does nothing else', async (script) => {
+  const dataDir = folders.make()
+  // Half of the programs get --help, half -h: starting one takes longer than most tests.
+  const help = await start(script, [programs.indexOf(script) % 2 === 0 ? '--help' : '-h'], dataDir)
+  expect(help).toMatchObject({ code: 0, stderr: '' })
+  expect(readdirSync(dataDir)).toEqual([])
+  expect(help.stdout).toContain('npm ')
+  expect(help.stdout.split('\n').filter((line) => line.length > 100)).toEqual([])
 })
 
 /** Pages with tables of commands. */
@@ -64,9 +67,21 @@ it('the documents call several commands', () => {
   expect(calls.filter(({ script }) => scripts[script] === undefined)).toEqual([])
 })
 
+/** Programs with many commands, which need no process of their own to print a help. */
+const HERE: Readonly<Record<string, Command>> = {
+  apps,
+  directories: (line) => directories(line),
+  keys,
+  nightly: (line) => nightly(line, SILENT),
+}
+
 it.each([...calledCommands])('the documents call %s with existing options', async (name, called) => {
-  const [script = '', command] = name.split(' ')
-  const help = await run(script, command === undefined ? ['--help'] : [command, '--help'])
+  const [script = '', ...command] = name.split(' ')
+  const args = [...command, '--help']
+  const here = HERE[script]
+  const help = await (here === undefined
+    ? start(script, args, folders.make())
+    : runCommandLine(here, args, {}))
   expect(help).toMatchObject({ code: 0, stderr: '' })
   const options = called.flatMap((call) => call.options)
   expect(options.filter((option) => !help.stdout.includes(option))).toEqual([])

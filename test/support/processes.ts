@@ -50,9 +50,12 @@ interface CommandLine {
   readonly note: (text: string) => void
 }
 
+/** A program's entry function, which resolves to the exit code. */
+export type Command = (line: CommandLine) => Promise<number>
+
 /** Runs a command in the test's process, with the result of a process. */
 export async function runCommandLine(
-  command: (line: CommandLine) => Promise<number>,
+  command: Command,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Promise<Ended> {
