@@ -213,10 +213,9 @@ describe('the ranking', () => {
     expect(text).toContain('href="/apps/60?as_of=2026-01-07T02%3A00%3A00Z"')
   })
 
-  it('has title, description, citation, comparability and its description for search engines', async () => {
+  it('has title, description, citation and its description for search engines', async () => {
     const text = await page('/')
     expect(text).toContain('Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)')
-    expect(text).toContain('not strictly comparable')
     expect(text).toContain('<noscript><p>The chart needs a script')
     expect(text).toMatch(/<meta name="description" content="Popular apps by their use of [^"]{20,}"/)
     const [, description = ''] = /<script type="application\/ld\+json">(.*?)<\/script>/.exec(text) ?? []
@@ -375,6 +374,21 @@ describe('every page', () => {
       const other = await fetch(`${api.origin}${file.replace(/\?.*/, '?another')}`)
       expect(other.headers.get('Cache-Control')).toBe('public, max-age=3600')
     }
+  })
+
+  it.each(['/', '/feed.xml', '/api/v1/openapi.json'])(
+    '%s says that tokens are not strictly comparable',
+    async (path) => {
+      expect(await (await fetch(`${api.origin}${path}`)).text()).toContain('not strictly comparable')
+    },
+  )
+
+  it('/docs loads nothing from another host', async () => {
+    const response = await fetch(`${api.origin}/docs`)
+    expect(response.headers.get('Content-Security-Policy')).toMatch(
+      /^default-src 'none';(?!.*(?:https?:|\*))/,
+    )
+    expect(await response.text()).not.toMatch(/(?:src|rel="stylesheet" href)="(?!\/)/)
   })
 
   it('is not sent again while it is unchanged', async () => {

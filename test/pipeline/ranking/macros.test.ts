@@ -1,4 +1,4 @@
-/** CONTRACT 4.1: the macros of a published file clamp and reject dates as the API does, also in an attached database. */
+/** CONTRACT 4.1 and 4.2: the macros of a published file clamp and reject dates as the API does, also in an attached database. */
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { ApiError } from '../../../api/http/errors.ts'
 import { readParameters } from '../../../api/http/query-parameters.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const FIRST_DAY = '2025-01-01'
@@ -112,4 +112,21 @@ it('popular_by_requests ranks by requests, and the lower app_id wins ties', asyn
   expect(
     await ask(`SELECT count(*) FROM popular_by_requests('2025-01-02', '2025-01-02', category := 'coding')`),
   ).toEqual([['0']])
+})
+
+it('trending compares in integers: what a DOUBLE could not tell apart is in order', async () => {
+  const tokens = 2n ** 60n
+  const folder = await publishSnapshot(folders.make(), {
+    asOf: new Date('2025-03-01T02:00:00Z'),
+    dataThrough: LAST_DAY,
+    apps: [1, 2].map((id) => ({ id, name: `App ${id}` })),
+    // Three times the day less the three before: for app 1 it is larger by one.
+    daily: [
+      { day: LAST_DAY, app: 1, tokens },
+      { day: LAST_DAY, app: 2, tokens: tokens + 1n },
+      { day: addDays(LAST_DAY, -1), app: 2, tokens: 4 },
+    ],
+  })
+  const order = `SELECT app_id FROM trending('${LAST_DAY}', '${LAST_DAY}')`
+  expect(await query(join(folder, SNAPSHOT_FILE), order)).toEqual([{ app_id: '1' }, { app_id: '2' }])
 })

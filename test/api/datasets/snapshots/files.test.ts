@@ -270,6 +270,15 @@ describe('as_of', () => {
     },
   )
 
+  it.each(['app-rankings/daily?app_id=1&', 'rankings-daily?'])(
+    'answers /datasets/%s from that snapshot too',
+    async (path) => {
+      const reply = await api.getAsNewAccount(`/datasets/${path}as_of=${FIRST}`)
+      const meta = { as_of: '2026-01-07T02:00:00Z', end_date: '2026-01-06' }
+      expect(await reply.json()).toMatchObject({ meta })
+    },
+  )
+
   it.each([
     ['2026-01-07T02:00:01Z', `allowed: the as_of of a retained snapshot; ${LIST_PATH} lists them`],
     ['2026-01-07T02:00:00.5Z', 'allowed: the as_of of a retained snapshot'],
