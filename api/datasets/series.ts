@@ -72,7 +72,11 @@ export const SERIES = {
     return {
       parameters: { app_id: apps.join(','), start_date: start, end_date: end, limit, offset },
       maxOffset: total,
-      read: async (snapshot) => ({ rows: await readSeries(snapshot, apps, page), total }),
+      read: async (snapshot) => {
+        const { rows, unknown } = await readSeries(snapshot, apps, page)
+        if (unknown.length === 0) return { rows, total }
+        throw invalidParameter('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)
+      },
     }
   },
 } satisfies RowsOperation
@@ -86,34 +90,27 @@ const DAYS = `
     CAST(coalesce(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT), 0) AS VARCHAR)
       AS total_tokens,
     c.status AS coverage
-  FROM (SELECT * FROM apps WHERE list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)) AS a
+  FROM (SELECT * FROM apps WHERE list_contains(TRY_CAST(string_split($apps, ',') AS BIGINT[]), app_id)) AS a
   LEFT JOIN coverage AS c ON c.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
   LEFT JOIN (
     SELECT * FROM app_daily
     WHERE day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
-      AND list_contains(CAST(string_split($apps, ',') AS BIGINT[]), app_id)
+      AND list_contains(TRY_CAST(string_split($apps, ',') AS BIGINT[]), app_id)
   ) AS d ON d.day = c.day AND d.app_id = a.app_id
   ORDER BY c.day, a.app_id`
 
 const daysSchema = z.array(seriesRowSchema)
 
-/**
- * The rows of each day of the window, by day and app.
- * @throws {ApiError} 400 that names the ids without a public app.
- */
-async function readSeries(
+/** The rows of each day of the window, by day and app, and the ids without a public app. */
+export async function readSeries(
   { query }: Snapshot,
   ids: readonly bigint[],
   { start, end }: DateWindow,
-): Promise<readonly SeriesRow[]> {
-  const apps = ids.join(',')
-  const days = await query(DAYS, { apps, start, end })
+): Promise<{ readonly rows: readonly SeriesRow[]; readonly unknown: readonly bigint[] }> {
+  const days = await query(DAYS, { apps: ids.join(','), start, end })
   const known = new Set(days.map(({ app_id }) => app_id))
-  const unknown = ids.filter((id) => !known.has(id))
-  if (unknown.length > 0) {
-    throw invalidParameter('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)
-  }
-  return daysSchema.parse(days.filter(({ day }) => day !== null))
+  const rows = daysSchema.parse(days.filter(({ day }) => day !== null))
+  return { rows, unknown: ids.filter((id) => !known.has(id)) }
 }
 
 // The order of the macro is that of the rule.

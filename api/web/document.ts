@@ -9,7 +9,7 @@ import type { ApiError } from '../http/errors.ts'
 import { beginError, sendBody } from '../http/respond.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { assetAddress } from './assets.ts'
-import { address, DOCUMENT_HEADERS, HTML, markup, raw, type Html } from './html.ts'
+import { address, DOCUMENT_HEADERS, form, HTML, markup, raw, type Given, type Html } from './html.ts'
 import type { View, ViewContext } from './views.ts'
 
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
@@ -29,10 +29,9 @@ interface PageDocument {
   readonly description: string
   /** The snapshot that is shown; errors have none. */
   readonly context?: ViewContext
-  /** The list that the search leads to, by default the apps, the fields that it keeps, and its text. */
+  /** The list that the search leads to, by default that of the apps, and the parameters that it keeps. */
   readonly path?: string
-  readonly kept?: Html
-  readonly q?: string
+  readonly parameters?: Given
   readonly controls?: Html
   readonly main: Html
   /** Links and notes of this page alone. */
@@ -93,22 +92,24 @@ function head({ title, description, source, context }: PageDocument): Html {
 const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
 
 /** The age of the data, and the search. */
-function firstLine(context: ViewContext, { controls, path = '/', kept, q }: PageDocument): Html {
-  const { isCurrent, isStale } = context
-  const { asOf, dataThrough, sources } = context.snapshot
-  const home = address('/', { as_of: isCurrent ? null : asOf })
+function firstLine(
+  { snapshot, isCurrent, isStale }: ViewContext,
+  { controls, path = '/', parameters }: PageDocument,
+): Html {
+  const { asOf, dataThrough, sources } = snapshot
+  const ofThisSnapshot = { as_of: isCurrent ? null : asOf }
+  const kept: Given = parameters ?? ofThisSnapshot
   const badge = isCurrent ? (isStale ? `ends ${dataThrough}` : '') : 'an earlier snapshot'
   const isSample = sources?.includes(SAMPLE) === true
+  const field = markup`<input type="search" name="q" value="${kept['q']}" placeholder="Find by name (/)"
+    aria-label="Find by name" />`
   return markup`<p>
-      ${controls === undefined && markup`<a href="${home}">Rankings</a> · `} Data through
+      ${controls === undefined && markup`<a href="${address('/', ofThisSnapshot)}">Rankings</a> · `} Data through
       <time>${dataThrough}</time>, snapshot
       <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time>
       <strong>${isSample && 'sample data'} ${badge}</strong>
     </p>
-    <form id="search" action="${path}" role="search">
-      ${kept} ${!isCurrent && markup`<input type="hidden" name="as_of" value="${asOf}" />`}
-      <input type="search" name="q" value="${q}" placeholder="Find by name ( / )" aria-label="Find by name" />
-    </form>`
+    ${form(markup`action="${path}" role="search"`, kept, ['q'], field)}`
 }
 
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
@@ -151,26 +152,29 @@ export const methodView: View = {
   },
 }
 
-/** The canvas of a chart, which the script draws from `source`, and where it is read out. */
-export function chartFigure(source: string, label: string): Html {
-  return markup`<figure data-source="${source}">
+/** The canvas of a chart, which the script draws from `source`, and where it is read out; `subject` is that of a list. */
+export function chartFigure(source: string, label: string, subject?: string): Html {
+  return markup`<figure data-source="${source}" ${subject && markup`data-subject="${subject}"`}>
     <div><canvas tabindex="0" role="img" aria-label="${label}"></canvas></div>
     <figcaption aria-live="polite"></figcaption>
     <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
   </figure>`
 }
 
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'This address cannot be shown',
-  404: 'Not found',
-  410: 'This snapshot is gone',
-  503: 'Not available yet',
+/** Title and remedy of an error. */
+const ERRORS: Readonly<Record<number, readonly [title: string, remedy?: Html]>> = {
+  400: ['This address cannot be shown'],
+  404: ['Not found'],
+  410: [
+    'This snapshot is gone',
+    markup`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
+  ],
+  503: [
+    'Not available yet',
+    markup`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
+  ],
 }
 const RANKINGS = markup`<a href="/">The rankings</a> have every choice.`
-const REMEDIES: Readonly<Record<number, Html>> = {
-  410: markup`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
-  503: markup`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
-}
 
 /** Whether the request prefers HTML, as browsers do; programs get the envelope of CONTRACT 3. */
 export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
@@ -179,9 +183,9 @@ export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
 
 /** Ends the reply with a page that shows the error and links onward. */
 export function sendErrorPage(reply: Reply, fault: ApiError): void {
-  const title = TITLES[fault.status] ?? 'Something is wrong'
+  const [title, remedy = RANKINGS] = ERRORS[fault.status] ?? ['Something is wrong']
   const main = markup`<p>${fault.message.replace(/\.?$/, '.')}</p>
-    <p>${REMEDIES[fault.status] ?? RANKINGS}</p>`
+    <p>${remedy}</p>`
   beginError(reply, fault)
   reply.set(DOCUMENT_HEADERS)
   sendBody(reply, fault.status, HTML, renderDocument({ title, description: fault.message, main }))

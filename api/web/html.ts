@@ -49,7 +49,8 @@ function render(piece: Piece): string {
     .replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? character)
 }
 
-type Given = Readonly<Record<string, string | number | null | undefined>>
+/** Parameters of an address by name. */
+export type Given = Readonly<Record<string, string | number | null | undefined>>
 
 /** An address with the parameters that have a value. */
 export function address(path: string, parameters: Given): string {
@@ -57,11 +58,24 @@ export function address(path: string, parameters: Given): string {
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`
 }
 
+/** A form that keeps `parameters`, except the page and those of its own `fields`, which it names in `own`. */
+export function form(attributes: Html | null, parameters: Given, own: readonly string[], fields: Html): Html {
+  const kept = Object.entries(parameters).filter(
+    ([name, value]) => value && !['offset', ...own].includes(name),
+  )
+  return markup`<form ${attributes}>
+    ${kept.map(([name, value]) => markup`<input type="hidden" name="${name}" value="${value}" />`)} ${fields}
+  </form>`
+}
+
 /** A column of a table. */
 export interface Column<Row> {
   readonly head: string
   readonly show: (row: Row) => Piece
-  /** Classes: `n` aligns numbers, `soft` is paler, `wide` is left out on narrow windows, `tags` is cut. */
+  /**
+   * Classes: `n` aligns numbers, `soft` is paler, `wide` is left out on narrow windows, `tags` is cut, `draw` needs a
+   * script.
+   */
   readonly kind?: string
   /** The whole text of a cell that may be cut. */
   readonly title?: (row: Row) => string
@@ -69,17 +83,15 @@ export interface Column<Row> {
   readonly isName?: boolean
 }
 
-/** A table; `subject` is what its rows are, for the script. */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], subject?: string): Html {
-  const cell = ({ show, kind = '', title, isName = false }: Column<Row>, row: Row) => {
+export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Html {
+  const cell = ({ show, kind, title, isName }: Column<Row>, row: Row) => {
+    const [open, close] = isName === true ? ['th scope="row"', 'th'] : ['td', 'td']
     const attributes = markup`class="${kind}" ${title && markup`title="${title(row)}"`}`
-    return isName
-      ? markup`<th scope="row" ${attributes}>${show(row)}</th>`
-      : markup`<td ${attributes}>${show(row)}</td>`
+    return markup`<${raw(open)} ${attributes}>${show(row)}</${raw(close)}>`
   }
-  return markup`<table ${subject && markup`data-subject="${subject}"`}>
+  return markup`<table>
     <thead>
-      <tr>${columns.map(({ head, kind = '' }) => markup`<th scope="col" class="${kind}">${head}</th>`)}</tr>
+      <tr>${columns.map(({ head, kind }) => markup`<th scope="col" class="${kind}">${head}</th>`)}</tr>
     </thead>
     <tbody>
       ${rows.map((row) => markup`<tr>${columns.map((column) => cell(column, row))}</tr>\n`)}

@@ -3,10 +3,10 @@ import { describeRange } from '../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
-import { baselineOf, daysOf, windowBefore } from '../datasets/window.ts'
+import { baselineOf, daysOf, DEFAULT_WINDOW_DAYS, windowBefore } from '../datasets/window.ts'
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument } from './document.ts'
-import { address, HTML, markup, raw, table, type Column, type Html } from './html.ts'
+import { address, form, HTML, markup, raw, table, type Column, type Given, type Html } from './html.ts'
 import { daysWithout, FILES, readList, RECENT_DAYS, type Item, type ListData } from './list-data.ts'
 import { DRAWN, LISTS, OF_THE_PAGE, resolveList, WINDOWS } from './parameters.ts'
 import type { List, ListParameters, Subject } from './parameters.ts'
@@ -20,8 +20,9 @@ interface Page {
   readonly list: List
   readonly data: ListData
   readonly parameters: ListParameters
-  /** The window in words. */
+  /** The window in words, and its days. */
   readonly range: string
+  readonly days: ListData['days']
   /** Usage of the whole list in its window. */
   readonly total: bigint
 }
@@ -32,16 +33,13 @@ export function listView(subject: Subject): View {
     contentType: HTML,
     parameters: { ...LISTS[subject], ...OF_THE_PAGE },
     async make(context, given) {
-      const { dates, days, start_date, end_date, ...rest }: ListParameters = given
-      // A form sends its dates also where days are chosen.
-      const isByDays = dates === undefined && days !== undefined
-      const window = { ...(start_date && { start_date }), ...(end_date && { end_date }) }
-      const parameters = { ...rest, ...(isByDays ? { days } : window) }
+      const parameters: ListParameters = given
       const list = resolveList(subject, parameters, context.snapshot)
       const data = await readList(context.snapshot, list)
       const range = describeRange({ from: list.start, to: list.end })
-      const total = data.days.slice(-daysOf(list)).reduce((sum, day) => sum + day.total, 0n)
-      return renderPage({ context, list, parameters, data, range, total })
+      const days = data.days.slice(-daysOf(list))
+      const total = days.reduce((sum, day) => sum + day.total, 0n)
+      return renderPage({ context, list, parameters, data, range, days, total })
     },
   }
 }
@@ -62,11 +60,10 @@ function renderPage(page: Page): string {
     description: `${title} by their use of large language models, ${range}. ${context.snapshot.attribution}`,
     context,
     path: PAGES[subject],
-    q: list.q,
-    kept: hidden(parameters, ['days', 'start_date', 'end_date', 'chart', subject]),
+    parameters,
     source,
     controls: controls(page),
-    main: markup`${chartFigure(source, `${measure} per day, ${range}`)}
+    main: markup`${chartFigure(source, `${measure} per day, ${range}`, subject)}
       <section id="list">
         <p>${caption(page)}</p>
         ${data.items.some((item) => item.in_page) ? ranking(page) : markup`<p>${none}.</p>`}
@@ -74,45 +71,57 @@ function renderPage(page: Page): string {
           ${offset > 0 && turn('prev', 'Previous', Math.max(0, offset - limit))}
           ${data.hasNext && turn('next', 'Next', offset + limit)}
         </p>
-        <p>${notes(page)} <a href="${METHOD_PATH}">Method</a></p>
+        <p>${note(page)} <a href="${METHOD_PATH}">Method</a></p>
       </section>`,
     foot: foot(page),
   })
 }
 
-/** Every choice in one form, which works without a script. */
+/** Every choice: links and forms, which work without a script. */
 function controls({ context, list, parameters }: Page): Html {
   const { subject, order, start, end } = list
   const { days, start_date, end_date, as_of, chart } = parameters
-  const { dataThrough } = context.snapshot
-  const link = (label: string, to: Subject) => {
-    const href = address(PAGES[to], { days, start_date, end_date, as_of, chart })
-    return markup`<a href="${href}" ${to === subject && raw('aria-current="page"')}>${label}</a>`
-  }
+  const shared = { days, start_date, end_date, as_of, chart }
+  const to = (changes: Given) => address(PAGES[subject], { ...parameters, offset: null, ...changes })
+  const length = days ?? (start_date === undefined && end_date === undefined ? DEFAULT_WINDOW_DAYS : 0)
+  const ofDays = (each: number) => to({ days: each, start_date: null, end_date: null })
+  const max = context.snapshot.dataThrough
   const date = (name: string, label: string, value: string) =>
-    markup`<input type="date" name="${name}" aria-label="${label}" value="${value}" max="${dataThrough}" />`
-  const length = days ?? (start_date === undefined && end_date === undefined ? daysOf(list) : 0)
-  const windows = WINDOWS.map((each) => [String(each), `${each} d`])
-  const orders = Object.entries({ popular: 'Popular', trending: 'Trending', requests: 'By requests' })
-  return markup`<form id="controls" aria-label="What is shown; a choice applies at once">
-    <nav aria-label="Ranking of">${link('Apps', 'apps')}${link('Models', 'models')}</nav>
-    ${choice('Order', 'sort', subject === 'apps' ? orders : orders.toSpliced(1, 1), order)}
-    ${choice('Window', 'days', windows, String(length))} ${subject === 'apps' && categories(list)}
-    ${date('start_date', 'First day', start)} ${date('end_date', 'Last day', end)}
-    <button name="dates" value="1">Show</button>
-    ${choice('Chart', 'chart', Object.entries({ stacked: 'Stacked', lines: 'Lines' }), chart ?? 'stacked')}
-    ${hidden(parameters, [subject, 'limit'])}
-    <noscript><button>Apply</button></noscript>
-  </form>`
+    markup`<input type="date" name="${name}" aria-label="${label}" value="${value}" max="${max}" />`
+  const dates = markup`${date('start_date', 'First day', start)} ${date('end_date', 'Last day', end)}
+    <button>Show</button>`
+  const choices: Readonly<Record<string, readonly Choice[]>> = {
+    'Ranking of': [
+      ['Apps', address(PAGES.apps, shared), subject === 'apps'],
+      ['Models', address(PAGES.models, shared), subject === 'models'],
+    ],
+    Order: LISTS[subject].sort.schema.options.map((each) => [
+      ORDERS[each],
+      to({ sort: each === 'popular' ? null : each }),
+      each === order,
+    ]),
+    Window: WINDOWS.map((each) => [`${each} d`, ofDays(each), each === length]),
+    Chart: [
+      ['Stacked', to({ chart: null }), chart !== 'lines'],
+      ['Lines', to({ chart: 'lines' }), chart === 'lines'],
+    ],
+  }
+  return markup`<section id="controls" aria-label="What is shown">
+    ${Object.entries(choices).map(([label, links]) => choice(label, links))}
+    ${subject === 'apps' && form(null, parameters, ['category', 'subcategory'], categories(list))}
+    ${form(null, parameters, ['days', 'start_date', 'end_date'], dates)}
+  </section>`
 }
 
-/** Radio buttons; the first is the default. */
-function choice(label: string, name: string, options: readonly (readonly string[])[], chosen: string): Html {
-  const option = ([value = '', text]: readonly string[]) => {
-    const button = markup`type="radio" name="${name}" value="${value}" ${value === chosen && raw('checked')}`
-    return markup`<label><input ${button} /><span>${text}</span></label>`
-  }
-  return markup`<fieldset aria-label="${label}">${options.map(option)}</fieldset>`
+const ORDERS = { popular: 'Popular', trending: 'Trending', requests: 'By requests' } as const
+
+type Choice = readonly [text: string, href: string, isChosen: boolean]
+
+/** Links of which one is what is shown. */
+function choice(label: string, choices: readonly Choice[]): Html {
+  const link = ([text, href, isChosen]: Choice) =>
+    markup`<a href="${href}" ${isChosen && raw('aria-current="true"')}>${text}</a>`
+  return markup`<nav aria-label="${label}">${choices.map(link)}</nav>`
 }
 
 function categories({ category, subcategory }: List): Html {
@@ -123,21 +132,14 @@ function categories({ category, subcategory }: List): Html {
     markup`<optgroup label="${each}">
       ${option(each, `all ${each}`)} ${subcategoriesOf(each).map((tag) => option(tag))}
     </optgroup>`
-  return markup`<select name="category" aria-label="Category">
-    ${option('', 'All categories')} ${CATEGORIES.map(group)}
-  </select>`
-}
-
-function hidden(parameters: ListParameters, names: readonly (keyof ListParameters)[]): Html {
-  const given = names.filter((name) => parameters[name] !== undefined)
-  const field = (name: keyof ListParameters) =>
-    markup`<input type="hidden" name="${name}" value="${parameters[name]}" />`
-  return markup`${given.map(field)}`
+  return markup`<select name="category" aria-label="Category; a choice applies at once">
+      ${option('', 'All categories')} ${CATEGORIES.map(group)}
+    </select>
+    <noscript><button>Apply</button></noscript>`
 }
 
 /** The window, its totals, and the days that are not whole. */
-function caption({ list, data, context, range, total }: Page): Html {
-  const days = data.days.slice(-daysOf(list))
+function caption({ list, data, context, range, days, total }: Page): Html {
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
     const number = days.filter(({ coverage }) => coverage === status).length
     return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
@@ -150,17 +152,18 @@ function caption({ list, data, context, range, total }: Page): Html {
 }
 
 /** What the comparisons are made with, and what they lack. */
-function notes({ list, data, context: { snapshot } }: Page): string {
+function note({ list, data, context: { snapshot } }: Page): string {
   const isTrending = list.order === 'trending'
   const before = isTrending ? baselineOf(list) : windowBefore(list)
   const lacking = daysWithout(snapshot, before)
   const lacks = `the data lacks ${lacking} of the ${pluralize(grouped(daysOf(before)), 'day')} before`
-  if (!isTrending) {
-    const change = data.isCompared ? 'is uncertain' : 'is not shown'
-    return lacking === 0 ? '' : `The change of rank ${change}: ${lacks}.`
+  if (isTrending) {
+    const gaps = lacking === 0 ? '' : `; ${lacks}, which count as zero`
+    return `Growth: the tokens of the window minus the average of the three windows of equal length before it${gaps}.`
   }
-  const gaps = lacking === 0 ? '' : `; ${lacks}, which count as zero`
-  return `Growth: the tokens of the window minus the average of the three windows of equal length before it${gaps}.`
+  return lacking === 0
+    ? ''
+    : `The change of rank ${data.isCompared ? 'is uncertain' : 'is not shown'}: ${lacks}.`
 }
 
 function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
@@ -180,7 +183,7 @@ function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
     return isApps ? markup`<a href="${address(`${APPS_PATH}/${id}`, { as_of })}">${text}</a>` : text
   }
   const columns: readonly (Column<Item> | false)[] = [
-    { head: 'Draw', show: box },
+    { head: 'Draw', kind: 'draw', show: box },
     { head: '#', kind: 'n soft', show: ({ rank }) => rank ?? '–' },
     data.isCompared && { head: '±', kind: 'wide', show: changeOf },
     { head: isApps ? 'App' : 'Model', title: ({ name }) => name, show: nameOf, isName: true },
@@ -199,7 +202,6 @@ function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
   return table(
     columns.filter((column) => column !== false),
     items,
-    subject,
   )
 }
 
@@ -252,12 +254,15 @@ function sparkline(values: Item['values']): Html {
 function foot({ context, list, parameters }: Page): Html {
   const { snapshot, isCurrent, entries } = context
   const { csv, json } = FILES[list.subject]
-  const file = (path: string) => address(path, { ...parameters, chart: undefined, [list.subject]: undefined })
+  const file = (path: string) => address(path, { ...parameters, chart: null, [list.subject]: null })
   const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
   const option = ({ id, as_of }: { readonly id: string; readonly as_of: string }, index: number) => {
     const value = index === 0 ? '' : as_of
     return markup`<option value="${value}" ${id === snapshot.id && raw('selected')}>${as_of}</option>`
   }
+  const older = markup`<label for="as_of">Snapshot</label>
+    <select id="as_of" name="as_of">${entries.map(option)}</select>
+    <button>Show</button>`
   return markup`<p>
       <b>Data</b> <a href="${file(csv)}">CSV of this list</a> · <a href="${file(json)}">JSON</a> ·
       <a href="${folder}/${SNAPSHOT_FILE}">DuckDB file</a> · <a href="${folder}">this snapshot</a>
@@ -265,8 +270,6 @@ function foot({ context, list, parameters }: Page): Html {
     <details ${!isCurrent && raw('open')}>
       <summary>Cite / older snapshots</summary>
       <p>Print this line, and link to the snapshot that you used: ${snapshot.attribution}</p>
-      <label for="as_of">Snapshot</label>
-      <select id="as_of" name="as_of" form="controls">${entries.map(option)}</select>
-      <button form="controls">Show</button>
+      ${form(null, parameters, ['as_of'], older)}
     </details>`
 }

@@ -19,40 +19,37 @@ const drawn = (item: string) => ({
   schema: z.string().regex(new RegExp(`^(?:${NONE}|${item}(?:,${item}){0,${DRAWN - 1}})$`)),
   allowed: `up to ${DRAWN} of the list, separated by commas, or ${NONE}`,
 })
-const one = { schema: z.literal('1'), allowed: '1' } as const
 
-const { start_date, end_date, limit, offset, as_of } = PARAMETERS
+const { start_date, end_date, limit, offset, as_of, subcategory } = PARAMETERS
 const days = {
   schema: z.enum(WINDOWS.map(String)).transform(Number),
   allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
 }
 const q = { schema: z.string().max(100), allowed: 'a part of a name, at most 100 characters' }
 const SHARED = { start_date, end_date, limit, offset, as_of, days, q } as const
-const APPS = {
-  ...SHARED,
-  sort: oneOf(['popular', 'trending', 'requests']),
-  // One field of a form has both, so that it works without a script.
-  category: oneOf([...CATEGORIES, ...SUBCATEGORIES]),
-  subcategory: PARAMETERS.subcategory,
-  apps: drawn(String.raw`\d{1,19}`),
-} as const
-const MODELS = {
-  ...SHARED,
-  sort: oneOf(['popular', 'requests']),
-  models: drawn('[^,]{1,200}'),
-} as const
+// One field of a form has both, so that it works without a script.
+const category = oneOf([...CATEGORIES, ...SUBCATEGORIES])
 
 /** The parameters of each list. */
-export const LISTS = { apps: APPS, models: MODELS } as const
+export const LISTS = {
+  apps: {
+    ...SHARED,
+    sort: oneOf(['popular', 'trending', 'requests']),
+    category,
+    subcategory,
+    apps: drawn(String.raw`\d{1,19}`),
+  },
+  models: { ...SHARED, sort: oneOf(['popular', 'requests']), models: drawn('[^,]{1,200}') },
+} as const
 
-/** Further parameters of the page; `dates` takes the dates where a form sends days too. */
-export const OF_THE_PAGE = { chart: oneOf(['stacked', 'lines']), dates: one } as const
+/** Further parameters of the page. */
+export const OF_THE_PAGE = { chart: oneOf(['stacked', 'lines']) } as const
 
 /** Further parameters of the JSON. */
-export const OF_THE_JSON = { series: one } as const
+export const OF_THE_JSON = { series: { schema: z.literal('1'), allowed: '1' } } as const
 
-export type ListParameters = Omit<Values<typeof MODELS>, 'sort'> &
-  Values<typeof APPS & typeof OF_THE_PAGE & typeof OF_THE_JSON>
+export type ListParameters = Omit<Values<typeof LISTS.models>, 'sort'> &
+  Values<typeof LISTS.apps & typeof OF_THE_PAGE & typeof OF_THE_JSON>
 
 /** A list with every default applied. */
 export interface List extends Omit<RankingsQuery, 'sort'> {
@@ -70,21 +67,15 @@ export interface List extends Omit<RankingsQuery, 'sort'> {
  * @throws {ApiError} 400 for parameters that are valid alone, but not together.
  */
 export function resolveList(subject: Subject, given: ListParameters, { dataThrough }: SnapshotFacts): List {
-  const { category: either, subcategory, sort: order = 'popular', q: name = '', ...rest } = given
-  const group = CATEGORIES.find((each) => each === either)
-  const tag = subcategory ?? SUBCATEGORIES.find((each) => each === either)
-  if (given.days !== undefined && given.start_date !== undefined) {
-    throw invalidParameter('days', String(given.days), days.allowed)
+  const { category: either, sort: order = 'popular', q: name = '', ...rest } = given
+  if (rest.days !== undefined && rest.start_date !== undefined) {
+    throw invalidParameter('days', String(rest.days), days.allowed)
   }
+  const group = CATEGORIES.find((each) => each === either)
+  const tag = rest.subcategory ?? SUBCATEGORIES.find((each) => each === either)
   const parameters = { ...rest, ...(group && { category: group }), ...(tag && { subcategory: tag }) }
   const { sort: _sort, ...query } = resolveQuery(parameters, dataThrough)
+  const measure = order === 'requests' ? 'requests' : 'tokens'
   const chosen = given[subject]
-  return {
-    ...query,
-    subject,
-    order,
-    measure: order === 'requests' ? 'requests' : 'tokens',
-    q: name,
-    drawn: chosen === NONE ? [] : chosen?.split(','),
-  }
+  return { ...query, subject, order, measure, q: name, drawn: chosen === NONE ? [] : chosen?.split(',') }
 }

@@ -1,4 +1,5 @@
 /** The routes at the origin, for people (CONTRACT 4.6). */
+import type { Request } from 'express'
 import { localUrl } from '../../pipeline/program/settings.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import { feed } from '../datasets/snapshots/feed.ts'
@@ -36,19 +37,15 @@ export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies
     [`${APPS_PATH}/:id/history.csv`]: historyFile,
     [METHOD_PATH]: methodView,
   }
-  const handlers: Readonly<Record<string, Handler>> = {
-    [COMPARE_PATH]: redirectToRankings,
-    [FEED_PATH]: feed(
-      snapshots,
-      publicUrl ?? localUrl(String(port)),
-      (request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`,
-    ),
-    ...Object.fromEntries(Object.entries(pages).map(([path, view]) => [path, views.serve(view)])),
-  }
-  const routes = Object.entries(handlers).map(([path, handle]): Route => {
-    return { method: 'GET', access: 'open', path, cors: path === FEED_PATH, handle }
-  })
-  return [...routes, ...assetRoutes()]
+  const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
+  const atom = feed(snapshots, publicUrl ?? localUrl(String(port)), origin)
+  const open = { method: 'GET', access: 'open' } as const
+  return [
+    ...Object.entries(pages).map(([path, view]) => ({ ...open, path, handle: views.serve(view) })),
+    { ...open, path: FEED_PATH, handle: atom, cors: true },
+    { ...open, path: COMPARE_PATH, handle: redirectToRankings },
+    ...assetRoutes(),
+  ]
 }
 
 /** Comparing is ticking in the rankings; addresses of the former page lead there. */

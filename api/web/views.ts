@@ -53,7 +53,7 @@ interface ViewDependencies {
   readonly origin: string
 }
 
-/** What is shown of a view, before its defaults. */
+/** What is shown of a view. */
 interface Chosen extends Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> {
   readonly path: string
   readonly given: Given
@@ -67,15 +67,19 @@ const CACHE_BYTES = 32 * 1024 * 1024
 export function createViews({ snapshots, schedule, clock, origin }: ViewDependencies) {
   const keep = createBodyCache<{ readonly body: Buffer; readonly checksum: string }>(CACHE_BYTES)
 
-  async function get(view: View, chosen: Chosen, encoding: Encoding, signal?: AbortSignal) {
-    const { path, given, ...shown } = chosen
-    const { snapshot, isCurrent } = shown
+  async function get(
+    view: View,
+    { path, given, ...shown }: Chosen,
+    encoding: Encoding,
+    signal?: AbortSignal,
+  ) {
     const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
-    const stale = isStale(snapshot.dataThrough, schedule, clock())
+    const { id, dataThrough } = shown.snapshot
+    const context = { ...shown, isStale: isStale(dataThrough, schedule, clock()), entries, origin }
     // The newest snapshot and their number stand for the list of snapshots.
-    const key = [path, snapshot.id, given, isCurrent, stale, entries[0]?.id, entries.length]
+    const key = [path, id, given, context.isCurrent, context.isStale, entries[0]?.id, entries.length]
     const make = async () => {
-      const text = await view.make({ ...shown, isStale: stale, entries, origin }, given)
+      const text = await view.make(context, given)
       return { body: Buffer.from(text), checksum: createHash('sha256').update(text).digest('hex') }
     }
     return await keep(JSON.stringify(key), encoding, make, signal)
@@ -85,7 +89,6 @@ export function createViews({ snapshots, schedule, clock, origin }: ViewDependen
     /** The handler that answers with a view. */
     serve: (view: View): Handler => {
       return async (request, reply) => {
-        const { path } = request
         const given = readFilled(view.parameters, queryString(request))
         const { as_of }: { as_of?: string } = given
         const signal = clientDisconnected(reply)
@@ -93,7 +96,7 @@ export function createViews({ snapshots, schedule, clock, origin }: ViewDependen
         const isCurrent = snapshots.current()?.id === snapshot.id
         const id = String(request.params['id'] ?? '')
         const encoding = preferredEncoding(request)
-        const chosen = { snapshot, isCurrent, path, given, id }
+        const chosen = { snapshot, isCurrent, id, path: request.path, given }
         const { body, checksum } = await get(view, chosen, encoding, signal)
         const etag = encodedTag(checksum, encoding)
         reply.set({ 'Cache-Control': SOON_STALE, Vary: 'Accept-Encoding', ETag: etag })
@@ -104,9 +107,8 @@ export function createViews({ snapshots, schedule, clock, origin }: ViewDependen
     },
     /** Renders a view before its snapshot is served. */
     async warm(view: View, snapshot: Snapshot, path: string, given: Given): Promise<void> {
-      for (const encoding of ENCODINGS) {
-        await get(view, { snapshot, isCurrent: true, path, given, id: '' }, encoding)
-      }
+      const chosen = { snapshot, isCurrent: true, id: '', path, given }
+      for (const encoding of ENCODINGS) await get(view, chosen, encoding)
     },
   }
 }

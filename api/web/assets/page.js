@@ -1,4 +1,4 @@
-// Adds to a page, which is complete otherwise: its chart, a search while one types, and choices that apply at once.
+// Adds to a page, which is complete otherwise: its chart, which ticked rows make up.
 
 const LIGHT = ['#3b6fd4', '#dd7a00', '#d03a34', '#10a39a', '#3f5a0c', '#ea62a4', '#552a96']
 const DARK = ['#4f7cf0', '#eda73c', '#e4574c', '#4fc6bf', '#cfe878', '#fbc2dd', '#b285f0']
@@ -6,21 +6,21 @@ const REST = '#6c717a'
 const GRID = '#88888840'
 
 const find = (selector) => document.querySelector(selector)
-const [figure, canvas, controls, search] = ['figure', 'canvas', '#controls', '#search'].map(find)
-const subject = find('table')?.dataset.subject
-const boxes = () => [...document.querySelectorAll('td input')]
+const [figure, canvas, category, search] = ['figure', 'canvas', 'select', '[type=search]'].map(find)
+const subject = figure?.dataset.subject
+const boxes = [...document.querySelectorAll('td input')]
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const sum = (values) => values.reduce((total, value) => total + value, 0)
 const parameter = (name) => new URLSearchParams(location.search).get(name)
-const isStacked = () => parameter('chart') !== 'lines'
+const isStacked = parameter('chart') !== 'lines'
 const colourAt = (place) => (dark.matches ? DARK : LIGHT)[place]
 
 // The drawn series: place in the chart, which is a colour, by id. The first one makes room for an eighth.
 let drawn, data, chart, readDay
 
 function drawnByAddress() {
-  const ids = parameter(subject)?.split(',') ?? boxes().map((box) => box.value)
+  const ids = parameter(subject)?.split(',') ?? boxes.map((box) => box.value)
   const places = ids.slice(0, LIGHT.length).map((id, place) => [id, place])
   return new Map(places.toReversed())
 }
@@ -30,23 +30,17 @@ function drawnIds() {
   return byPlace.map(([id]) => id).join(',') || 'none'
 }
 
-function addressWith(changes) {
-  const url = new URL(location.href)
-  for (const [name, value] of Object.entries(changes)) {
-    url.searchParams.delete(name)
-    if (value) url.searchParams.append(name, value)
-  }
+/** An address of this list with what is drawn; `ids` is null for the first of the list. */
+function withDrawn(address, ids) {
+  const url = new URL(address)
+  url.searchParams.delete(subject)
+  if (ids) url.searchParams.append(subject, ids)
   return url.href.replaceAll('%2C', ',')
 }
 
-async function get(address) {
-  const response = await fetch(address)
-  if (!response.ok) throw new Error(`${address} answered ${response.status}`)
-  return response
-}
-
 async function load() {
-  const response = await get(figure.dataset.source)
+  const response = await fetch(figure.dataset.source)
+  if (!response.ok) throw new Error(`${response.url} answered ${response.status}`)
   const series = subject ? (await response.json()).series : readHistory(await response.text())
   return { ...series, items: new Map(series.items.map((item) => [item.id, item])) }
 }
@@ -55,11 +49,10 @@ async function load() {
 function readHistory(text) {
   const [, ...lines] = text.trim().split('\n')
   const rows = lines.map((line) => line.split(','))
-  const valuesOf = (column) => rows.map((row) => (row[5] === 'missing' ? null : row[column]))
-  const items = Object.entries({ 'Prompt tokens': 2, 'Completion tokens': 3 }).map(([name, column]) => {
-    return { id: name, name, values: valuesOf(column) }
-  })
-  drawn = new Map(items.map(({ id }, place) => [id, place]))
+  const itemOf = (name, column) => {
+    return { id: name, name, values: rows.map((row) => (row[5] === 'missing' ? null : row[column])) }
+  }
+  const items = [itemOf('Prompt tokens', 2), itemOf('Completion tokens', 3)]
   return { days: rows.map(([day]) => day), coverage: rows.map((row) => row[5]), items }
 }
 
@@ -68,14 +61,14 @@ const numbers = (values) => values.map((value) => (value === null ? null : Numbe
 function datasets() {
   const style = (colour) => {
     const ofBars = { backgroundColor: colour, hoverBackgroundColor: colour }
-    return { ...ofBars, borderColor: colour, borderWidth: isStacked() ? 0 : 2 }
+    return { ...ofBars, borderColor: colour, borderWidth: isStacked ? 0 : 2 }
   }
   const sets = [...drawn].flatMap(([id, place]) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
     return name ? [{ id, label: name, in_list, data: numbers(values), ...style(colourAt(place)) }] : []
   })
   sets.sort((one, other) => sum(other.data) - sum(one.data))
-  if (isStacked() && data.total) {
+  if (isStacked && data.total) {
     const listed = sets.filter(({ in_list }) => in_list)
     const used = (day) => sum(listed.map((set) => set.data[day]))
     const rest = numbers(data.total).map((total, day) => total && total - used(day))
@@ -91,7 +84,7 @@ const DAY = { day: 'numeric', month: 'short', timeZone: 'UTC' }
 const dayName = (index, parts) => new Date(data.days[index]).toLocaleDateString('en-GB', { ...DAY, ...parts })
 
 const tooltip = {
-  itemSort: (one, other) => (isStacked() ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
+  itemSort: (one, other) => (isStacked ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
   filter: ({ raw }) => raw !== null,
   callbacks: {
     title: ([{ dataIndex }]) => {
@@ -102,7 +95,7 @@ const tooltip = {
     label: ({ dataset, raw }) => ` ${dataset.label}${dataset.yAxisID ? '' : `: ${compact.format(raw)}`}`,
     footer: (items) => {
       const total = compact.format(sum(items.map(({ raw }) => raw)))
-      return isStacked() && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
+      return isStacked && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
     },
   },
 }
@@ -116,7 +109,6 @@ const legend = {
 }
 
 function options() {
-  const stacked = isStacked()
   const parts = data.days.length > 180 ? { year: '2-digit' } : {}
   const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, parts) }
   const ticks = { maxTicksLimit: 6, callback: (value) => compact.format(value) }
@@ -128,30 +120,27 @@ function options() {
     elements: { point: { radius: data.days.length === 1 ? 3 : 0 } },
     plugins: { legend, tooltip },
     scales: {
-      x: { stacked, offset: true, grid: { display: false }, ticks: dayTicks },
-      y: { stacked, beginAtZero: true, border: { display: false }, ticks },
+      x: { stacked: isStacked, offset: true, grid: { display: false }, ticks: dayTicks },
+      y: { stacked: isStacked, beginAtZero: true, border: { display: false }, ticks },
       gap: { display: false, min: 0, max: 1 },
     },
   }
 }
 
-/** Shows the state in the chart, the boxes and the form. */
+/** Shows what the address names in the chart and the boxes; links and forms keep it. */
 function show() {
   Object.assign(Chart.defaults, { color: getComputedStyle(canvas).color, borderColor: GRID })
-  for (const box of boxes()) {
+  for (const box of boxes) {
     box.checked = drawn.has(box.value)
     box.style.accentColor = colourAt(drawn.get(box.value)) ?? ''
   }
-  if (controls) controls.elements.chart.value = isStacked() ? 'stacked' : 'lines'
+  for (const link of document.querySelectorAll('nav a, #list [rel]')) {
+    if (link.pathname === location.pathname) link.href = withDrawn(link.href, parameter(subject))
+  }
   readDay = undefined
   chart?.destroy()
-  const type = isStacked() ? 'bar' : 'line'
+  const type = isStacked ? 'bar' : 'line'
   chart = new Chart(canvas, { type, data: { labels: data.days, datasets: datasets() }, options: options() })
-}
-
-function go(changes) {
-  history.pushState(null, '', addressWith(changes))
-  show()
 }
 
 function toggle(id) {
@@ -167,7 +156,8 @@ function toggle(id) {
     const place = LIGHT.findIndex((_colour, each) => !taken.has(each))
     drawn.set(id, place)
   }
-  go({ [subject]: drawnIds() })
+  history.pushState(null, '', withDrawn(location, drawnIds()))
+  show()
   say(says)
 }
 
@@ -198,69 +188,42 @@ function readOut(index) {
   say([...title, ...body.flatMap(({ lines }) => lines), ...footer].join(', '))
 }
 
-async function start() {
-  if (subject) drawn = drawnByAddress()
-  data = await load()
+/** Draws what the address names; of an app, both of its series. */
+function showAddress() {
+  drawn = subject ? drawnByAddress() : new Map([...data.items.keys()].map((id, place) => [id, place]))
   show()
+}
+
+async function start() {
+  data = await load()
+  showAddress()
   canvas.addEventListener('keydown', readByKeyboard)
   canvas.addEventListener('blur', () => readOut(undefined))
   dark.addEventListener('change', show)
-  document.addEventListener('change', ({ target }) => target.closest('td') && toggle(target.value))
-  addEventListener('popstate', () => {
-    if (subject) drawn = drawnByAddress()
-    show()
-  })
+  for (const box of boxes) box.addEventListener('change', () => toggle(box.value))
+  addEventListener('popstate', showAddress)
 }
 
 if (figure) start().catch((error) => say(`The chart cannot be drawn: ${error.message}`))
 
-// The list follows what is typed, and the chart stays.
-async function searchWhileTyping() {
-  const q = search.elements.q.value
-  const address = addressWith({ q, [subject]: drawnIds(), offset: '' })
-  const found = new DOMParser().parseFromString(await (await get(address)).text(), 'text/html')
-  figure.dataset.source = found.querySelector('figure').dataset.source
-  const next = await load()
-  if (q !== search.elements.q.value) return
-  find('#list').replaceWith(found.querySelector('#list'))
-  history.replaceState(null, '', address)
-  data = next
-  show()
-}
-
-const PAUSE_MS = 200
-let typing
-if (subject) {
-  search.addEventListener('input', () => {
-    clearTimeout(typing)
-    typing = setTimeout(() => searchWhileTyping().catch(({ message }) => say(message)), PAUSE_MS)
-  })
-}
 document.addEventListener('keydown', (event) => {
   const isTyping = event.target.closest('[type=search], [type=date], select')
   if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
   event.preventDefault()
-  search?.elements.q.focus()
+  search?.focus()
 })
 
 // A choice applies at once, and the keyboard goes on from it.
-controls?.addEventListener('change', ({ target }) => {
-  if (target.type === 'date') return
-  if (target.name === 'chart' && chart) return go({ chart: target.value === 'lines' && 'lines' })
-  sessionStorage.setItem('choice', target.name)
-  controls.requestSubmit()
+category?.addEventListener('change', () => {
+  sessionStorage.setItem('choice', 'category')
+  category.form.requestSubmit()
 })
-controls?.querySelector(`[name='${sessionStorage.getItem('choice')}']:is(:checked, select)`)?.focus()
+if (sessionStorage.getItem('choice')) category?.focus()
 sessionStorage.removeItem('choice')
 
-// The address has neither defaults nor the dates of a window in days.
-for (const form of [controls, search]) {
-  form?.addEventListener('formdata', ({ formData }) => {
-    formData.set(subject, parameter(subject) ?? '')
-    const ofDays = formData.get('days') ? ['start_date', 'end_date'] : []
-    const unused = formData.has('dates') ? ['dates', 'days'] : ofDays
-    for (const [name, value] of Array.from(formData)) {
-      if (unused.includes(name) || ['', 'popular', 'stacked'].includes(value)) formData.delete(name)
-    }
-  })
-}
+// Forms keep what is drawn, so that a search adds to it, and send no empty fields.
+document.addEventListener('formdata', ({ target, formData }) => {
+  const isSearch = target.matches('[role=search]')
+  if (drawn && subject) formData.set(subject, isSearch ? drawnIds() : (parameter(subject) ?? ''))
+  for (const [name, value] of Array.from(formData)) if (value === '') formData.delete(name)
+})

@@ -143,15 +143,27 @@ describe('the ranking', () => {
     expect(await page('/?offset=100')).toContain('The list ends before rank 101.')
   })
 
-  it('has every choice in one form, which works without a script', async () => {
-    const text = await page('/?category=coding&days=7&chart=lines')
-    expect(target(text, 'Models')).toBe('/models?days=7&chart=lines')
-    expect(text).toMatch(/name="days" value="7" checked ?/)
-    expect(text).toMatch(/name="chart" value="lines" checked ?/)
+  it('has every choice as a link or in a form, which work without a script and keep the others', async () => {
+    const text = await page('/?category=coding&days=7&chart=lines&offset=3')
+    const chosen = [...text.matchAll(/aria-current="true">([^<]*)/g)].map(([, label]) => label)
+    expect(chosen).toEqual(['Apps', 'Popular', '7 d', 'Lines'])
     expect(text).toMatch(/<option value="coding" selected ?>/)
-    const dates = 'start_date=2026-01-05&end_date=2026-01-06'
-    expect(await page(`/?days=1&${dates}`)).toContain('2026-01-07: ')
-    expect(await page(`/?days=1&${dates}&dates=1`)).toContain('2026-01-05 to 2026-01-06: ')
+    expect(target(text, 'Models')).toBe('/models?days=7&chart=lines')
+    expect(target(text, 'Trending')).toBe('/?category=coding&days=7&chart=lines&sort=trending')
+    expect(target(text, '90 d')).toBe('/?category=coding&days=90&chart=lines')
+    expect(target(text, 'Stacked')).toBe('/?category=coding&days=7')
+    const forms = [...text.matchAll(/<form[^>]*>(.*?)<\/form>/g)].map(([, form = '']) =>
+      [...form.matchAll(/type="hidden" name="(\w+)" value="(\w+)"/g)].map(([, ...pair]) => pair.join('=')),
+    )
+    expect(forms).toEqual([
+      ['category=coding', 'days=7', 'chart=lines'],
+      ['days=7', 'chart=lines'],
+      ['category=coding', 'chart=lines'],
+      ['category=coding', 'days=7', 'chart=lines'],
+    ])
+    const dates = await page('/?start_date=2026-01-05&end_date=2026-01-06')
+    expect(dates).toContain('2026-01-05 to 2026-01-06: ')
+    expect(dates).not.toMatch(/aria-current="true">\d/)
   })
 
   it('is searched by a part of the names in any case, with the ranks of the whole list', async () => {
@@ -474,6 +486,7 @@ it('/robots.txt keeps crawlers to pages with one address', async () => {
     '/*start_date=',
     '/*end_date=',
     '/*apps=',
+    '/*chart=',
   ]) {
     expect(text).toContain(`Disallow: ${pattern}\n`)
   }
