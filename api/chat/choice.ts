@@ -44,6 +44,7 @@ export class Choice {
   readonly tools = new ToolCalls()
   readonly index: number
   #hasBegun = false
+  #hasContent = false
   /** The provider's word for its end. */
   #native: string | undefined
   /** Members beside its finish. */
@@ -69,14 +70,23 @@ export class Choice {
    */
   read(choice: JsonObject): { readonly part: JsonObject | undefined; readonly hasContent: boolean } {
     const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(choice)
-    const { delta: sent, message: whole = sent, ...rest } = members
+    const { delta: sent, message, ...rest } = members
     this.#native = nativeFinish(choice) ?? this.#native
-    const { delta, hasContent } = this.#readDelta(isObject(whole) ? whole : {})
+    const { delta, hasContent } = this.#readDelta(this.#own(sent, message))
+    this.#hasContent ||= hasContent
     const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
     if (isEmpty && this.isOver) this.#more = { ...this.#more, ...rest }
     // A role alone is sent and keeps a client waiting; a tool call with nothing to send is waited for.
     if (isEmpty && (this.isOver || hasContent)) return { part: undefined, hasContent }
     return { part: { ...rest, ...this.#begin(delta) }, hasContent }
+  }
+
+  /** The delta, or without one the message. A message beside or after parts repeats them (Perplexity, MiniMax). */
+  #own(delta: unknown, message: unknown): JsonObject {
+    const sent = isObject(delta) ? delta : {}
+    if (!isObject(message) || this.#hasContent) return sent
+    const { role: _role, ...content } = withoutNulls(sent)
+    return isEmptyDelta(content) ? message : sent
   }
 
   #readDelta(sent: JsonObject): { readonly delta: JsonObject; readonly hasContent: boolean } {

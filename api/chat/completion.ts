@@ -1,14 +1,14 @@
 /** The reply of one attempt, read chunk by chunk and rewritten for strict clients: as chunks, or as a whole. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 import { Choice, meaningOf, nativeFinish } from './choice.ts'
-import { AttemptFailure, failureOf, isError } from './failures.ts'
+import { AttemptFailure, failureOf, isError, isErrorValue } from './failures.ts'
 import { DONE } from './provider.ts'
 import { indexOf } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
 const OK = 200
 /** Members that are written anew. */
-const REWRITTEN = ['id', 'object', 'created', 'model', 'provider', 'choices', 'usage'] as const
+const REWRITTEN = ['id', 'object', 'created', 'model', 'provider', 'choices', 'usage', 'error'] as const
 /** Chunks without content that are passed on before the first token. */
 const SILENT_CHUNKS = 64
 
@@ -170,7 +170,7 @@ function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
   if (!isObject(value)) return failureOf(OK, value)
   for (const choice of objectsIn(value['choices'])) {
     const native = nativeFinish(choice)
-    if (meaningOf(native) === 'error' || isObject(choice['error']))
+    if (meaningOf(native) === 'error' || isErrorValue(choice['error']))
       return failureOf(OK, { code: native, error: value['error'] ?? choice['error'] })
     // The form of another operation: no client reads it.
     if (typeof choice['text'] === 'string' && !choice['message'] && !choice['delta'])

@@ -105,11 +105,11 @@ const MEANINGS = [
     maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261)\b
     context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|contextwindowexceeded
     exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))
-    exceeds? (?:the )?max(?:imum)? (?:length|\w* ?tokens)|exceed max message tokens|tokens limit reached
+    exceed\w* (?:the )?max(?:imum)? (?:(?:allowed )?length|\w* ?tokens)|max prompt tokens|tokens limit reached
     too big compared to KV|too large to process|too many (?:input |prompt )?tokens|string above max length
     (?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)
     (?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \d+ while limit
-    must have less than \d+ tokens|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
+    must have less than \d+ tokens|.inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
   `,
   // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
   meaning('filtered')`
@@ -242,7 +242,8 @@ function nameIn(json: string, member: 'code' | 'param'): string | undefined {
 }
 
 /** Some providers send every error member with every reply, empty or 0 without an error. */
-function isErrorValue(value: unknown): boolean {
+export function isErrorValue(value: unknown): boolean {
+  if (isObject(value)) return Object.values(value).some(isErrorValue)
   return value !== undefined && value !== null && value !== '' && value !== false && Number(value) !== 0
 }
 

@@ -94,11 +94,15 @@ function limitConnecting(this: ClientRequest, socket: Socket): void {
   socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
 }
 
-/** The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. */
+const PACKED = ['gzip', 'x-gzip', 'deflate', 'br']
+
+/**
+ * The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. Other names, such as `none`, are no
+ * codings.
+ */
 function decoded(body: Readable, header = 'identity'): Readable {
   const coding = header.trim().toLowerCase()
-  if (coding === '' || coding === 'identity') return body
-  if (!['gzip', 'deflate', 'br'].includes(coding)) return body.destroy(new AttemptFailure('invalidReply'))
+  if (!PACKED.includes(coding)) return body
   // The resulting stream reports a broken body.
   return pipeline(body, coding === 'br' ? createBrotliDecompress() : createUnzip(), () => undefined)
 }
@@ -120,10 +124,15 @@ async function errorText(body: Readable): Promise<string> {
 
 const DECIMAL = /^\d+(?:\.\d+)?$/
 
-/** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second. */
+/** More seconds than this are a time since 1970. */
+const EPOCH_SECONDS = 1e9
+
+/** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second, or the time itself. */
 function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
   if (DECIMAL.test(String(inMs))) return Number(inMs)
-  return DECIMAL.test(String(header)) ? Number(header) * 1000 : retryAfterMs(header)
+  if (!DECIMAL.test(String(header))) return retryAfterMs(header)
+  const ms = Number(header) * 1000
+  return Number(header) < EPOCH_SECONDS ? ms : Math.max(0, ms - Date.now())
 }
 
 /** The failure behind an error of the connection: the expired deadline, if there is one. */
@@ -172,8 +181,8 @@ export async function* readChunks(
     characters += text.length
     const isBounded = form !== 'events' || !isStream
     if (isBounded && characters > REPLY_CHARACTERS) throw new AttemptFailure('invalidReply')
-    if (form === 'events') yield events.read(text)
-    else json += text
+    if (form !== 'events') json += text
+    yield form === 'events' ? events.read(text) : []
   }
   yield form === 'events' ? events.end() : chunksOfJson(json)
 }

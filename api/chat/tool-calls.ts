@@ -35,8 +35,8 @@ function readPart(part: JsonObject): Part {
  * - A new id begins a call, whatever its index. Exception: without a name it belongs to the call whose arguments have
  *   not ended, since some providers make up an id for each part or send it late.
  * - A known id with a name at an index of its own begins a call: some providers give all calls one id.
- * - Without an id a part belongs to the call of its index, and without an index to the last one, unless that came in
- *   the same delta.
+ * - Without an id a part belongs to the call of its index. Without an index, or with a new index and no name, it belongs
+ *   to the last one, unless that came in the same delta.
  * - Another name after a whole call begins a call.
  * - A second object after a whole one is another call. The same arguments again, or `{}`, are none.
  * - A name may come late, in fragments, or repeated in every part; arguments may be missing, null, or parsed JSON.
@@ -70,7 +70,7 @@ export class ToolCalls {
   }
 
   #readPart(part: Part, isBeside: boolean): JsonObject[] {
-    const found = this.#callOf(part, isBeside)
+    const found = part.id === '' ? this.#callWithoutId(part, isBeside) : this.#callWithId(part)
     const call = found ?? this.#begin(part)
     // Clients see calls in order: the first part of the one before does not wait any longer.
     const before = found === undefined ? (this.#calls.at(-2)?.sendFirst() ?? []) : []
@@ -82,14 +82,23 @@ export class ToolCalls {
     return [...before, ...sent, ...call.sendFirst(), ...this.#readPart(next, false)]
   }
 
-  /** The call that a part belongs to; undefined if it begins one. */
-  #callOf({ id, index, name }: Part, isBeside: boolean): ToolCall | undefined {
-    const open = this.#calls.findLast((call) => index === undefined || call.sentIndex === index)
-    if (id === '') return open?.takes(name, isBeside && index === undefined) === true ? open : undefined
+  /** The call that a part without an id belongs to; undefined if it begins one. */
+  #callWithoutId({ index, name }: Part, isBeside: boolean): ToolCall | undefined {
+    const call = this.#lastAt(index) ?? (name === '' ? this.#calls.at(-1) : undefined)
+    return call?.takes(name, isBeside && index === undefined) === true ? call : undefined
+  }
+
+  /** The call that a part with an id belongs to; undefined if it begins one. */
+  #callWithId({ id, index, name }: Part): ToolCall | undefined {
+    const open = this.#lastAt(index)
     const known = this.#calls.findLast(({ ids }) => ids.has(id))
     if (known !== undefined)
       return known.takes(name, index !== undefined && open === undefined) ? known : undefined
     return name === '' && open?.isWhole === false ? open.adopt(id) : undefined
+  }
+
+  #lastAt(index: number | undefined): ToolCall | undefined {
+    return this.#calls.findLast((call) => index === undefined || call.sentIndex === index)
   }
 
   #begin({ id, index }: Part): ToolCall {

@@ -2,6 +2,7 @@
  * CONTRACT 6: how providers fail, each behaviour whole and streamed, alone and with a backup; and what their errors mean,
  * after public reports and documentation.
  */
+import { gzipSync } from 'node:zlib'
 import {
   describeCases,
   does,
@@ -78,6 +79,10 @@ quota | 403 | Azure: a volume used up | {"error":{"code":"QuotaExceeded","messag
 filtered | 400 | DeepSeek: content | {"error":{"message":"Content Exists Risk","type":"invalid_request_error","param":null,"code":null}}
 filtered | 400 | Volcengine: content | {"error":{"message":"the input text may contain sensitive information","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | Volcengine: a context | {"error":{"message":"Total tokens of image and text exceed max message tokens.","type":"invalid_request_error","param":null,"code":null}}
+tooLong | 400 | SiliconFlow: a context | {"code":20015,"message":"number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.","data":null}
+tooLong | 400 | SGLang: a context | {"object":"error","message":"Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens). Use a shorter input or enable --allow-auto-truncate.","type":"BadRequestError","param":null,"code":400}
+tooLong | 400 | GitHub Copilot: a context | {"error":{"message":"prompt token count of 130000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}
+tooLong | 422 | TGI: a context with its answer | {"error":"Input validation error: \`inputs\` tokens + \`max_new_tokens\` must be <= 4096. Given: 5000 \`inputs\` tokens and 100 \`max_new_tokens\`","error_type":"validation"}
 tooLong | 400 | LM Studio: a context | {"error":"The number of tokens to keep from the initial prompt is greater than the context length."}
 tooLong | 500 | older llama.cpp: a context | {"error":{"message":"Input prompt is too big compared to KV size.","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | Bedrock: a context | {"message":"Number of input tokens exceeds maximum length."}
@@ -227,6 +232,12 @@ const halfway = (code: number): Behaviour => {
 const withoutReturns: Behaviour = (response) =>
   void response.socket?.end(`HTTP/1.1 200 OK\nContent-Length: ${words.length}\n\n${words}`)
 
+/** Whole seconds, since a date has no others. */
+const IN_50_MINUTES = Math.ceil(Date.now() / 1000 + 3000) * 1000
+/** The client waits as many seconds as are left. */
+const until = (retryAfter: string) =>
+  does(status(429, {}, { 'retry-after': retryAfter }), { ...limited(), retryAfter: /^(?:29|30)\d\d$/ })
+
 const BROKEN: Cases = {
   'a connection that is reset': does(reset, MEANINGS.connection),
   'a connection that is closed': does(hangUp, MEANINGS.connection),
@@ -239,17 +250,15 @@ const BROKEN: Cases = {
     (response) => void response.writeHead(400).write('x'.repeat(1_000_000)),
     MEANINGS.malformed,
   ),
-  'a 429 with a date': does(status(429, {}, { 'retry-after': new Date(Date.now() + 20_000).toUTCString() }), {
-    ...limited(),
-    retryAfter: undefined,
-  }),
+  'a 429 with a date': until(new Date(IN_50_MINUTES).toUTCString()),
+  'a 429 with the seconds of its date since 1970': until(String(IN_50_MINUTES / 1000)),
   'a reply above the size limit': {
     ...does((response) => void response.end(words.padEnd(64 * 2 ** 20 + 1)), MEANINGS.invalidReply),
     streamed: answers(),
     streamOutcome: { content: 'Hello', tokens: [7, 3] },
   },
   'an unknown coding': does(
-    (response) => void response.writeHead(200, { 'content-encoding': 'zip' }).end(words),
+    (response) => void response.writeHead(200, { 'content-encoding': 'zip' }).end(gzipSync(words)),
     MEANINGS.invalidReply,
   ),
 }

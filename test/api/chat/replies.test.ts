@@ -72,6 +72,7 @@ null arguments | 0 c1 now null | now {} | tool_calls | =
 empty arguments | 0 c1 now '' | now {} | tool_calls | =
 missing arguments | 0 c1 now - | now {} | tool_calls | =
 two calls of one index, without a second name | 0 c1 glob '' ; 0 - '' {"p":1} ; 0 - '' {"q":2} | glob {"p":1} ; glob {"q":2} | tool_calls
+the rest of the second call at an index of its own | 0 c1 a '' ; 0 - - {"x":1} ; 0 c2 b '' ; 1 - - {"y" ; 1 - '' :2} | a {"x":1} ; b {"y":2} | tool_calls
 every call at index 0 | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
 indexes from 1 | 1 c1 a {"x":1} ; 2 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
 an index of text | "0" c1 read_file {"a" ; "0" - - :1} | read_file {"a":1} | tool_calls | "0" c1 read_file {"a":1}
@@ -283,6 +284,10 @@ const LOGPROBS = {
 const IMAGES = [
   { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(12 * 2 ** 20)}` } },
 ]
+const NO_ERROR = { message: '', type: '', param: '', code: null }
+const besideDelta = (delta: unknown, content: string, finish: unknown = null) => ({
+  choices: [{ index: 0, delta, message: { role: 'assistant', content }, finish_reason: finish }],
+})
 const CITATION = [{ type: 'url_citation', url_citation: { url: 'http://a.example' } }]
 const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { hate: {} } }
 
@@ -356,6 +361,26 @@ const MEMBERS: Cases = {
     ],
     { ...HELLO, more: { service_tier: 'flex', citations: ['http://a.example'] } },
   ),
+  'an error without any word, as Apertis sends with every reply': sends(
+    whole(HELLO, 'stop', { error: NO_ERROR }),
+    [part(HELLO, null, { error: NO_ERROR }), ...STOP],
+    HELLO,
+  ),
+  'all of the message beside each part, as Perplexity does': inStream(
+    besideDelta({ content: 'Hel' }, 'Hel'),
+    besideDelta({ content: 'lo' }, 'Hello'),
+    { ...besideDelta({ content: '' }, 'Hello', 'stop'), usage: USAGE },
+  ),
+  'all of the message with the finish, as MiniMax does': inStream(
+    part({ content: 'Hel' }),
+    part({ content: 'lo' }),
+    whole(HELLO),
+  ),
+  'an empty part beside the message': sends(
+    { ...whole(HELLO), choices: [{ index: 0, delta: { role: '', content: '' }, message: HELLO }] },
+    [part(HELLO), ...STOP],
+    HELLO,
+  ),
   'annotations with the finish': sends(
     whole({ ...HELLO, annotations: CITATION }),
     [part(HELLO), part({ annotations: CITATION }, 'stop'), counted],
@@ -414,6 +439,9 @@ const FORMS: Cases = {
   'a reply packed by gzip': coded('gzip', gzipSync),
   'a reply packed by deflate': coded('deflate', deflateSync),
   'a reply packed by br': coded('br', brotliCompressSync),
+  'a reply packed by gzip under its older name': coded('x-gzip', gzipSync),
+  // Next.js and others keep proxies from packing a stream by this name.
+  'a reply packed by none': coded('none', (text) => Buffer.from(text)),
   'a reply called JSON, whatever it is': packed({ 'content-type': 'application/json' }),
   'a reply called events, whatever it is': packed({ 'content-type': 'text/event-stream' }),
   'a reply called plain text': packed({ 'content-type': 'text/plain' }),

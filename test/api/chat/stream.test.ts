@@ -82,6 +82,19 @@ const PAUSES: Readonly<Record<string, PauseCase>> = {
     asked: { n: 2 },
     expected: whole('Hello'),
   },
+  'with blank lines before its first event has more time': {
+    behaviour: inTurn(
+      writes('\n'),
+      1000,
+      writes('\n'),
+      1000,
+      writes('\n'),
+      1000,
+      ends(sse([...over, usage])),
+    ),
+    timeouts: { first_token_ms: 2000, keep_alive_ms: UNHURRIED.total_ms },
+    expected: whole('Hello'),
+  },
   'with signs of life before its first token has more time': {
     behaviour: inTurn(writes(''), comments(3000), ends(sse([...over, usage]))),
     timeouts: { first_token_ms: 2000, keep_alive_ms: UNHURRIED.total_ms },
