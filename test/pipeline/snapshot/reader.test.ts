@@ -59,9 +59,7 @@ describe('shape', () => {
   it.each(Object.entries(COLUMNS))(
     'the table %s has exactly its columns and types',
     async (table, columns) => {
-      const found = await ask(
-        `SELECT column_name || ' ' || data_type AS found FROM duckdb_columns() WHERE table_name = '${table}' ORDER BY column_index`,
-      )
+      const found = await ask(`SELECT column_name || ' ' || column_type AS found FROM (DESCRIBE ${table})`)
       expect(found.map((row) => row['found']).join(', ')).toBe(columns)
     },
   )
