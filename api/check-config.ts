@@ -11,7 +11,7 @@ import { readConfiguration } from './chat/configuration.ts'
 import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { addressFaults } from './http/server.ts'
-import { missingRights } from './process/rights.ts'
+import { missingRights } from './process/system-errors.ts'
 import { storeFaults } from './store/open-store.ts'
 
 const PIPELINE = fileURLToPath(new URL('../pipeline/setting-faults.ts', import.meta.url))

@@ -7,7 +7,7 @@ import {
   scheduleSchema,
   webAddressSchema,
 } from '../pipeline/program/settings.ts'
-import { DATABASE_URL_FORM, isDatabaseUrl } from './store/database-url.ts'
+import { DATABASE_URL_FORM, isDatabaseUrl } from './store/open-store.ts'
 import { OperatorError } from './http/errors.ts'
 
 /** From most to least. */

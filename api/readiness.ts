@@ -2,12 +2,11 @@
 import type { Registry } from 'prom-client'
 import type { Chat } from './chat/service.ts'
 import type { Snapshots } from './datasets/snapshots/current.ts'
-import type { Handler } from './http/call.ts'
+import { sendJson, type Handler } from './http/call.ts'
 import { ApiError } from './http/errors.ts'
-import { sendJson } from './http/respond.ts'
 import type { Route } from './http/route.ts'
 import { HEALTH_PATH } from './paths.ts'
-import type { RequestStore } from './store/request-store.ts'
+import type { RequestStore } from './store/store.ts'
 
 interface ReadinessDependencies {
   readonly store: RequestStore

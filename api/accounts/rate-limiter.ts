@@ -1,32 +1,103 @@
-/** Counts requests and tokens against the limits, in the store, so that restarts and several processes agree. */
+/**
+ * The rate limits (CONTRACT 4.5 and 6), counted in the store, so that restarts and several processes agree. Times are ms
+ * since 1970.
+ */
 import { z } from 'zod'
-import type { Caller, Clock, Reply } from '../http/call.ts'
+import type { Caller, Clock, Headers, Reply } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
-import { collectTurn, type RequestStore } from '../store/request-store.ts'
-import { places } from '../store/store.ts'
-import {
-  datasetClaims,
-  keyClaims,
-  quotaHeaders,
-  quotaOf,
-  tooManyRequests,
-  windowEnd,
-  type Claim,
-  type Quota,
-} from './policies.ts'
+import { collectTurn, places, type RequestStore } from '../store/store.ts'
 
-const USED = (rows: number) => `
-  SELECT policy, subject, window_ends, used FROM quotas
-  WHERE (policy, subject, window_ends) IN (VALUES ${places(3, rows)})`
-const COUNT = (rows: number) => `
-  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ${places(4, rows)}
-  ON CONFLICT (policy, subject, window_ends) DO UPDATE SET used = quotas.used + excluded.used
-  RETURNING policy, subject, window_ends, used`
-const DELETE_PAST = 'DELETE FROM quotas WHERE window_ends < $1'
+/** A limit of something in each window of the clock: a minute, or a UTC day. */
+interface Policy {
+  readonly name: string
+  readonly limit: number
+  readonly windowSeconds: number
+  /** What is counted, in the plural. */
+  readonly unit: 'requests' | 'tokens'
+}
 
-/** Past windows are deleted this often, and this late, since the clocks of several machines differ. */
-const DELETE_EVERY_MS = 60_000
-const DELETE_LATE_MS = 120_000
+const MINUTE = { windowSeconds: 60, unit: 'requests' } as const
+const DAY = { windowSeconds: 86_400, unit: 'requests' } as const
+
+/** The limits of the dataset's paths, in the order of the headers, each with its unit for documents. */
+export const POLICIES = [
+  { ...MINUTE, name: 'per-minute', limit: 30, sentence: 'per minute and key' },
+  { ...DAY, name: 'per-day', limit: 500, sentence: 'per UTC day and account' },
+] as const
+
+/** What a request counts against: a policy, and the key or account that it is counted for. */
+interface Claim {
+  readonly policy: Policy
+  readonly subject: string
+}
+
+/** The claims of a request to the dataset's paths. */
+function datasetClaims({ keyId, accountId }: Caller): readonly Claim[] {
+  const [perMinute, perDay] = POLICIES
+  return [
+    { policy: perMinute, subject: keyId },
+    { policy: perDay, subject: accountId },
+  ]
+}
+
+/** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
+function keyClaims({ keyId: subject, limits }: Caller) {
+  const claims = (limit: number | null, policy: Omit<Policy, 'limit'>): readonly Claim[] =>
+    limit === null ? [] : [{ policy: { ...policy, limit }, subject }]
+  return {
+    requests: claims(limits.requests_per_minute, { ...MINUTE, name: 'key-requests-per-minute' }),
+    tokens: claims(limits.tokens_per_day, { ...DAY, name: 'key-tokens-per-day', unit: 'tokens' }),
+  }
+}
+
+/** The rest of one policy. */
+interface Quota {
+  readonly policy: Policy
+  readonly remaining: number
+  /** Whole seconds until the window ends, at least 1. */
+  readonly resetSeconds: number
+}
+
+/** The end of the window that contains `now`. */
+function windowEnd({ windowSeconds }: Policy, now: number): number {
+  const windowMs = windowSeconds * 1000
+  return (Math.floor(now / windowMs) + 1) * windowMs
+}
+
+/** The rest of a policy of which `used` is used. */
+function quotaOf(policy: Policy, used: number, now: number): Quota {
+  const resetSeconds = Math.ceil((windowEnd(policy, now) - now) / 1000)
+  return { policy, remaining: Math.max(0, policy.limit - used), resetSeconds }
+}
+
+/** The fields of draft-ietf-httpapi-ratelimit-headers: policies and their remaining quotas. */
+function quotaHeaders(quotas: readonly Quota[]): Headers {
+  const policies = quotas.map(({ policy: { name, limit, windowSeconds } }) => {
+    return `"${name}";q=${limit};w=${windowSeconds}`
+  })
+  const rests = quotas.map(({ policy, remaining, resetSeconds }) => {
+    return `"${policy.name}";r=${remaining};t=${resetSeconds}`
+  })
+  return { 'RateLimit-Policy': policies.join(', '), RateLimit: rests.join(', ') }
+}
+
+/** The headers of a reply that ends before its request is counted, such as a 401: the full quota. */
+export function fullQuota(now: Date): Headers {
+  return quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, now.getTime())))
+}
+
+/** The 429 for `quotas`, of which `exhausted` is used up; names the limit and the wait. */
+function tooManyRequests(quotas: readonly Quota[], { policy, resetSeconds }: Quota): ApiError {
+  const { name, limit, unit, windowSeconds } = policy
+  const message =
+    `Rate limit "${name}" is used up: ${limit} ${unit} in ${windowSeconds} seconds; ` +
+    `retry in ${resetSeconds} seconds`
+  return new ApiError(429, message, {
+    headers: { ...quotaHeaders(quotas), 'Retry-After': String(resetSeconds) },
+    metadata: { policy: name, limit, window_seconds: windowSeconds, retry_after: resetSeconds },
+  })
+}
 
 type RateLimiter = ReturnType<typeof createRateLimiter>
 
@@ -106,13 +177,26 @@ export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
   }
 }
 
-/** Between the parts of a window's key; none of them contains it. */
+/** Between the parts of a window's name; none of them contains it. */
 const SEPARATOR = '\n'
 
-/** The window of a claim: the key of its row. */
+/** The window of a claim, named by the key of its row. */
 function windowOf({ policy, subject }: Claim, now: number): string {
   return [policy.name, subject, new Date(windowEnd(policy, now)).toISOString()].join(SEPARATOR)
 }
+
+const USED = (rows: number) => `
+  SELECT policy, subject, window_ends, used FROM quotas
+  WHERE (policy, subject, window_ends) IN (VALUES ${places(3, rows)})`
+const COUNT = (rows: number) => `
+  INSERT INTO quotas (policy, subject, window_ends, used) VALUES ${places(4, rows)}
+  ON CONFLICT (policy, subject, window_ends) DO UPDATE SET used = quotas.used + excluded.used
+  RETURNING policy, subject, window_ends, used`
+const DELETE_PAST = 'DELETE FROM quotas WHERE window_ends < $1'
+
+/** Past windows are deleted this often, and this late, since the clocks of several machines differ. */
+const DELETE_EVERY_MS = 60_000
+const DELETE_LATE_MS = 120_000
 
 const rowsSchema = z.array(
   z.object({ policy: z.string(), subject: z.string(), window_ends: z.string(), used: z.number() }),
@@ -131,10 +215,8 @@ function createCounts(store: RequestStore) {
   return {
     usedIn: collectTurn(async (windows: readonly string[]) => {
       const wanted = [...new Set(windows)]
-      const used = await run(
-        USED(wanted.length),
-        wanted.flatMap((window) => window.split(SEPARATOR)),
-      )
+      const keys = wanted.flatMap((window) => window.split(SEPARATOR))
+      const used = await run(USED(wanted.length), keys)
       return (window) => used.get(window) ?? 0
     }),
 

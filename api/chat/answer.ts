@@ -1,7 +1,6 @@
 /** Answers a valid chat request, whole or as a stream, from the first provider that serves it. */
 import { ApiError } from '../http/errors.ts'
-import type { Reply } from '../http/call.ts'
-import { sendBody } from '../http/respond.ts'
+import { sendBody, type Reply } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
 import type { Attempt, ChatCall, Outcome, ReplyIdentity } from './call.ts'

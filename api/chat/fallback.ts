@@ -4,7 +4,7 @@
  */
 import { ApiError } from '../http/errors.ts'
 import { MODELS_PATH } from '../paths.ts'
-import { shorten } from '../untrusted/shorten.ts'
+import { shorten } from '../untrusted/json.ts'
 import type { Candidate } from './call.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import type { AttemptFailure, ErrorType } from './failures.ts'

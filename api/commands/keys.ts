@@ -8,8 +8,7 @@ import {
   UsageError,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
-import { KEY_KINDS } from '../accounts/credentials.ts'
-import { createKey, limitKey, listKeys, revokeKey, type StoredLimits } from '../accounts/key-store.ts'
+import { createKey, KEY_KINDS, limitKey, listKeys, revokeKey, type StoredLimits } from '../accounts/keys.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'

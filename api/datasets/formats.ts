@@ -11,9 +11,8 @@ import {
 import type { Request } from 'express'
 import { parquetWriteBuffer, type ColumnSource } from 'hyparquet-writer'
 import { SPREADSHEET_FORMULA, type Columns, type ColumnType } from '../../pipeline/contract/dataset.ts'
-import type { Headers } from '../http/call.ts'
+import { jsonText, type Headers } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
-import { jsonText } from '../http/respond.ts'
 
 /** Rows for the encoders: a value per column, a bigint for an integer, otherwise a text. */
 export interface Table {

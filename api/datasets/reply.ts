@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/rate-limiter.ts'
-import type { Handler, Headers } from '../http/call.ts'
+import { queryString, sendBody, type Handler, type Headers } from '../http/call.ts'
 import {
   createBodyCache,
   encodedTag,
@@ -15,7 +15,6 @@ import {
 import { ApiError } from '../http/errors.ts'
 import { isNotModified } from '../http/headers.ts'
 import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
-import { queryString, sendBody } from '../http/respond.ts'
 import { DATASETS_PATH } from '../paths.ts'
 import { attachmentHeader, chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
 import type { Snapshots } from './snapshots/current.ts'

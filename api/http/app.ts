@@ -5,19 +5,25 @@
 import { randomUUID } from 'node:crypto'
 import express, { type ErrorRequestHandler, type Express, type NextFunction, type Request } from 'express'
 import { Counter, type Registry } from 'prom-client'
-import { authenticate } from '../accounts/authenticate.ts'
-import { hideKeys } from '../accounts/credentials.ts'
-import { createKeyFinder } from '../accounts/key-store.ts'
-import { POLICIES, quotaHeaders, quotaOf } from '../accounts/policies.ts'
+import { createKeyFinder, isKeyForm } from '../accounts/keys.ts'
+import { fullQuota } from '../accounts/rate-limiter.ts'
 import { BASE_PATH, HEALTH_PATH, REFERENCE_PATH } from '../paths.ts'
-import type { Log } from '../process/log.ts'
-import type { RequestStore } from '../store/request-store.ts'
-import { shorten } from '../untrusted/shorten.ts'
+import { hideKeys, type Log } from '../process/log.ts'
+import type { RequestStore } from '../store/store.ts'
+import { shorten } from '../untrusted/json.ts'
 import { sendErrorPage, wantsPage } from '../web/document.ts'
-import type { CallLocals, Clock, Handler, Reply } from './call.ts'
+import {
+  CORS_HEADERS,
+  DEFAULT_HEADERS,
+  sendError,
+  sendPreflight,
+  type CallLocals,
+  type Clock,
+  type Handler,
+  type Reply,
+} from './call.ts'
 import { ApiError } from './errors.ts'
-import { CORS_HEADERS, DEFAULT_HEADERS, sendError, sendPreflight } from './respond.ts'
-import type { Route } from './route.ts'
+import type { Access, Route } from './route.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
@@ -29,8 +35,9 @@ interface AppDependencies {
   readonly metrics: Registry
 }
 
-/** Builds the application that serves `routes`. */
-export function createApp({ routes, store, clock, log, stallMs, metrics }: AppDependencies): Express {
+/** Builds the application that serves the routes. */
+export function createApp(dependencies: AppDependencies): Express {
+  const { routes, log, metrics } = dependencies
   const app = express()
   app.disable('x-powered-by')
   // Entity tags are derived from snapshot and query, not from the body's bytes.
@@ -41,9 +48,9 @@ export function createApp({ routes, store, clock, log, stallMs, metrics }: AppDe
   app.enable('strict routing')
 
   app.use(beginCall(recordReplies(log, metrics)))
-  const keys = { findKey: createKeyFinder(store), clock }
+  const authenticate = createAuthenticate(dependencies)
   for (const [path, sharing] of Map.groupBy(routes, (route) => route.path))
-    app.route(path).all(answerPath(path, sharing, keys, stallMs))
+    app.route(path).all(answerPath(path, sharing, authenticate, dependencies))
   app.use(unknownPath)
   app.use(answerFault(log))
   return app
@@ -90,12 +97,52 @@ function refuseInvalid({ path, httpVersion, headersDistinct: { host: hosts = [] 
   }
 }
 
+type Authenticate = ReturnType<typeof createAuthenticate>
+
+/**
+ * A function that accepts callers with a suitable key (CONTRACT 2), and notes who they are. It throws a 401 for all others,
+ * which names the fault of the sent credentials, never valid ones.
+ */
+function createAuthenticate({ store, clock }: AppDependencies) {
+  const findKey = createKeyFinder(store)
+  return async (access: Exclude<Access, 'open'>, request: Request, reply: Reply): Promise<void> => {
+    const key = await findKey(tokenOf(request.headersDistinct['authorization']))
+    if (key === undefined) throw unauthorized('Unknown key')
+    if (key.revoked_at !== null) throw unauthorized('This key was revoked')
+    if (key.expires_at !== null && key.expires_at <= clock().toISOString())
+      throw unauthorized(`This key expired at ${key.expires_at}`)
+    // Noted before the check of the kind: the caller is known even if its key is of the wrong kind.
+    reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind, limits: key }
+    if (access !== 'any' && key.kind !== access)
+      throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${key.kind}`)
+  }
+}
+
+const BEARER = /^bearer +(\S+) *$/i
+
+function tokenOf(headers: readonly string[] = []): string {
+  const [header, ...others] = new Set(headers)
+  if (header === undefined)
+    throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
+  if (others.length > 0)
+    throw unauthorized('There are several Authorization headers with different values: send one')
+  const token = BEARER.exec(header)?.[1]
+  if (token === undefined)
+    throw unauthorized('Malformed Authorization header: it must read "Bearer <API_KEY>"')
+  if (!isKeyForm(token)) throw unauthorized('Malformed key: send a key of this service')
+  return token
+}
+
+function unauthorized(message: string): ApiError {
+  return new ApiError(401, message, { headers: { 'WWW-Authenticate': 'Bearer' } })
+}
+
 /** Answers requests to `path` with the route of their method, after a check of the key. */
 function answerPath(
   path: string,
   routes: readonly Route[],
-  keys: Parameters<typeof authenticate>[0],
-  stallMs: number,
+  authenticate: Authenticate,
+  { clock, stallMs }: AppDependencies,
 ): Handler {
   const isLimited = routes.some((route) => route.limited === true)
   const hasCors = isApiPath(path) || routes.some((route) => route.cors === true)
@@ -106,10 +153,8 @@ function answerPath(
   return async (request, reply) => {
     reply.locals.route = path
     if (hasCors) reply.set(CORS_HEADERS)
+    if (isLimited) reply.set(fullQuota(clock()))
     const { method } = request
-    // Replies that end before the count, such as a 401, state the full quota.
-    if (isLimited)
-      reply.set(quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, keys.clock().getTime()))))
     const route = byMethod.get(method)
     if (route === undefined && method === 'OPTIONS')
       return hasCors ? sendPreflight(reply, allow) : void reply.status(204).set('Allow', allow).end()
@@ -119,7 +164,7 @@ function answerPath(
     }
     const { access, slow, typedErrors, handle } = route
     if (typedErrors === true) reply.locals.typesErrors = true
-    if (access !== 'open') await authenticate(keys, access, { request, reply })
+    if (access !== 'open') await authenticate(access, request, reply)
     if (slow === true) request.socket.setTimeout(0)
     await handle(request, reply)
     // The rest of the reply is subject to the limit again.

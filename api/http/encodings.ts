@@ -3,8 +3,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { Request } from 'express'
 import { LRUCache } from 'lru-cache'
-import type { Handler, Headers } from './call.ts'
-import { sendBody } from './respond.ts'
+import { sendBody, type Handler, type Headers } from './call.ts'
 
 /** Content codings, by preference. */
 export const ENCODINGS = ['br', 'gzip', 'identity'] as const

@@ -2,8 +2,7 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import type { Request } from 'express'
-import { exceededBound } from '../untrusted/json.ts'
-import { shorten } from '../untrusted/shorten.ts'
+import { exceededBound, shorten } from '../untrusted/json.ts'
 import type { Reply } from './call.ts'
 import { ApiError } from './errors.ts'
 

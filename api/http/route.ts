@@ -1,6 +1,9 @@
-import type { Access } from '../accounts/authenticate.ts'
+import type { KeyKind } from '../accounts/keys.ts'
 import type { Operation } from '../openapi/operation.ts'
 import type { Handler } from './call.ts'
+
+/** The keys that a route accepts: none needed, any valid one, or one kind. */
+export type Access = 'open' | 'any' | KeyKind
 
 /** One operation. A GET also answers HEAD. */
 export interface Route {

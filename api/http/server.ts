@@ -9,7 +9,7 @@ import { z } from 'zod'
 import type { Log } from '../process/log.ts'
 import { codeOf } from '../process/system-errors.ts'
 import { ApiError, errorEnvelope, OperatorError } from './errors.ts'
-import { CORS_HEADERS } from './respond.ts'
+import { CORS_HEADERS } from './call.ts'
 
 /** Limits for one client; all but the first in milliseconds. */
 export const HTTP_LIMITS = {
@@ -101,12 +101,10 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
     if (!target.startsWith('/')) request.url = originForm(target)
     if (earlier === undefined || earlier.writableFinished) app(request, response)
     // Thousands of pipelined requests fit into one packet: they take turns with those of other connections.
-    else earlier.once('close', () => setImmediate(() => request.destroyed || app(request, response)))
+    else earlier.once('close', () => setImmediate(() => request.socket.destroyed || app(request, response)))
   }
 
   function refuse(socket: Duplex, fault: ApiError, code?: string): void {
-    // A tunnel's socket has no other listener.
-    socket.on('error', () => socket.destroy())
     const reply = replies.get(socket)
     // A client that has left needs no reply, nor does one whose request is already being answered.
     if (!socket.writable || (reply?.headersSent === true && !reply.req.complete)) return void socket.destroy()
@@ -133,7 +131,12 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
     if (last?.closed === true) socket.destroy()
     else last?.once('close', () => socket.destroy())
   })
-  server.on('connect', (_request, socket) => refuse(socket, NO_TUNNEL))
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy())
+    // Node takes its listeners from the socket of a tunnel: an earlier reply could neither go on nor end.
+    if (replies.get(socket)?.writableFinished === false) socket.destroy()
+    else refuse(socket, NO_TUNNEL)
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     refuse(socket, REFUSALS[error.code ?? ''] ?? MALFORMED, error.code),
   )

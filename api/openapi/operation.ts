@@ -1,6 +1,6 @@
 /** How routes are described for the OpenAPI document. */
 import { z } from 'zod'
-import { POLICIES } from '../accounts/policies.ts'
+import { POLICIES } from '../accounts/rate-limiter.ts'
 import { errorEnvelopeSchema } from '../http/errors.ts'
 import type { ParameterTable } from '../http/query-parameters.ts'
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fixedBody } from '../http/encodings.ts'
-import { jsonText } from '../http/respond.ts'
+import { jsonText } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
 import { DOCUMENT_PATH, REFERENCE_PATH } from '../paths.ts'
 import { DOCUMENT_HEADERS, HTML } from '../web/html.ts'

@@ -1,11 +1,9 @@
 /** The log on stderr, since stdout is for data (CONTRACT 9): a JSON object per line, or plain lines at a terminal. */
 import { isatty } from 'node:tty'
-import { pino, stdSerializers, type DestinationStream, type Logger } from 'pino'
+import { pino, stdSerializers, type DestinationStream, type LevelWithSilent, type Logger } from 'pino'
 import sonicBoom from 'sonic-boom'
 import { z } from 'zod'
 import { printable } from '../../pipeline/program/terminal.ts'
-import { hideKeys } from '../accounts/credentials.ts'
-import type { Settings } from '../config.ts'
 
 export type Log = Logger
 
@@ -16,7 +14,7 @@ const WAITING_BYTES = 1024 * 1024
 
 /** A log of lines from `level` on. */
 export function createLog(
-  level: Settings['LOG_LEVEL'],
+  level: LevelWithSilent,
   destination: DestinationStream = openDestination(STDERR),
 ): Log {
   return pino(
@@ -54,6 +52,15 @@ function openDestination(fd: number): DestinationStream & { flush(done: () => vo
     write: (line) => void target.write(isTerminal ? plainLine(line) : line),
     flush: (done) => target.flush(() => done()),
   }
+}
+
+/** The text with every key replaced, of this service or of a provider. */
+export function hideKeys(text: string): string {
+  // A fast path, since nearly all texts hold no key. A client may have encoded any character of a key in a path.
+  if (!/(?:s|%73)(?:k|%6b)(?:-|%2d)/i.test(text)) return text
+  const plain = text.replaceAll(/%[2-7][\da-f]/gi, (code) => decodeURIComponent(code))
+  const hidden = plain.replaceAll(/(sk-[a-z]+)-[\w-]+/g, '$1-[hidden]')
+  return hidden === plain ? text : hidden
 }
 
 // An error's text may quote client input, and that may contain a key.

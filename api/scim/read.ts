@@ -1,5 +1,5 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
-import { shorten } from '../untrusted/shorten.ts'
+import { shorten } from '../untrusted/json.ts'
 import { BRIEF, type DirectoryClient, type Patience, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'

@@ -3,15 +3,35 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
-import type { Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
-import { missingRights } from '../process/rights.ts'
-import { describeDatabase } from './database-url.ts'
+import { messageOf, missingRights } from '../process/system-errors.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
 
 /** The settings that locate the store. */
-export type StoreSettings = Pick<Settings, 'DATA_DIR' | 'DATABASE_URL'>
+export interface StoreSettings {
+  readonly DATA_DIR: string
+  readonly DATABASE_URL?: string | undefined
+}
+
+const PROTOCOLS = ['postgres:', 'postgresql:']
+
+/** The required form, for messages. */
+export const DATABASE_URL_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
+
+/** Whether the text is a database address; the database may not exist. */
+export function isDatabaseUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, pathname } = new URL(text)
+  return PROTOCOLS.includes(protocol) && /^\/[^/%]+$/.test(pathname)
+}
+
+/** An address for messages, without user and password. */
+function describeDatabase(url: string): string {
+  const { host, pathname, searchParams } = new URL(url)
+  const server = searchParams.get('host') ?? host
+  return `database "${pathname.slice(1)}" at ${server === '' ? 'localhost' : server}`
+}
 
 /**
  * Opens the store, creates the file if it is missing, and applies pending migrations.
@@ -28,7 +48,8 @@ export async function openStore(settings: StoreSettings, now: Date): Promise<Sto
     await store?.close()
     // For a missing permission SQLite only reports that it cannot open the file.
     const [missing] = fileFaults(settings)
-    const reason = settings.DATABASE_URL === undefined ? `${STORE_FILE}: ${textOf(error)}` : textOf(error)
+    const reason =
+      settings.DATABASE_URL === undefined ? `${STORE_FILE}: ${messageOf(error)}` : messageOf(error)
     throw new OperatorError(missing ?? unusable(settings, reason), { cause: error })
   }
 }
@@ -39,7 +60,7 @@ export async function storeFaults(settings: StoreSettings): Promise<string[]> {
   const store = await connect(settings)
   const faults = await store.query('SELECT 1 AS one').then(
     () => [],
-    (error: unknown) => [unusable(settings, textOf(error))],
+    (error: unknown) => [unusable(settings, messageOf(error))],
   )
   await store.close()
   return faults
@@ -62,12 +83,6 @@ function unusable({ DATA_DIR, DATABASE_URL }: StoreSettings, reason: string): st
   const place =
     DATABASE_URL === undefined ? `DATA_DIR "${DATA_DIR}"` : `DATABASE_URL: ${describeDatabase(DATABASE_URL)}`
   return `${place} cannot be used: ${reason}`
-}
-
-// A host with several addresses fails with an AggregateError, which has no message.
-function textOf(reason: unknown): string {
-  if (reason instanceof AggregateError) return reason.errors.map(textOf).join(', ')
-  return reason instanceof Error ? reason.message : String(reason)
 }
 
 /**

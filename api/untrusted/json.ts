@@ -1,4 +1,7 @@
-/** Untrusted JSON: members may have any type. */
+/** Untrusted input: JSON with members of any type, texts and lists of any length. */
+import { z } from 'zod'
+import { jsonSchema } from '../openapi/schema.ts'
+
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Whether this is a JSON object: no array and not null. */
@@ -58,4 +61,33 @@ export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBound
     if (elements > bounds.elements) return 'elements'
   }
   return undefined
+}
+
+const SHOWN_CHARACTERS = 100
+
+/** Client input shortened for a message: at most `most` characters, then an ellipsis. */
+export function shorten(text: string, most = SHOWN_CHARACTERS): string {
+  // A character has at most two code units, and the text may have millions.
+  const characters = Array.from(text.slice(0, 2 * (most + 1)))
+  return characters.length <= most ? text : `${characters.slice(0, most).join('')}…`
+}
+
+/** Invalid elements after which validation stops: more than a message lists. */
+const FAULTY_AT_MOST = 6
+
+/** A list of `element`s, validated and passed on unchanged. */
+export function longList<Output>(element: z.ZodType<Output>) {
+  // zod's array would visit every element.
+  return z
+    .custom<readonly Output[]>(Array.isArray, 'Expected a list')
+    .superRefine((list, context) => {
+      let faulty = 0
+      for (let index = 0; index < list.length && faulty < FAULTY_AT_MOST; index += 1) {
+        const issues = element.safeParse(list[index]).error?.issues ?? []
+        if (issues.length > 0) faulty += 1
+        for (const { path, message } of issues)
+          context.addIssue({ code: 'custom', path: [index, ...path], message, continue: false })
+      }
+    })
+    .meta({ type: 'array', items: jsonSchema(element) })
 }

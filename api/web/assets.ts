@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fixedBody } from '../http/encodings.ts'
-import { queryString } from '../http/respond.ts'
+import { queryString } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'

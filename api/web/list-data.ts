@@ -7,7 +7,7 @@ import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
 import { invalidParameter } from '../http/query-parameters.ts'
-import { jsonText } from '../http/respond.ts'
+import { jsonText } from '../http/call.ts'
 import {
   type List,
   type ListParameters,

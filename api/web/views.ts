@@ -5,7 +5,7 @@ import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { SOON_STALE } from '../datasets/snapshots/files.ts'
 import { isStale } from '../datasets/status.ts'
-import { clientDisconnected, type Clock, type Handler } from '../http/call.ts'
+import { clientDisconnected, queryString, sendBody, type Clock, type Handler } from '../http/call.ts'
 import {
   createBodyCache,
   encodedTag,
@@ -16,7 +16,6 @@ import {
 } from '../http/encodings.ts'
 import { isNotModified } from '../http/headers.ts'
 import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
-import { queryString, sendBody } from '../http/respond.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { DOCUMENT_HEADERS, HTML } from './html.ts'
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { POLICIES } from '../../api/accounts/policies.ts'
+import { POLICIES } from '../../api/accounts/rate-limiter.ts'
 import { FORMAT_NAMES } from '../../api/datasets/formats.ts'
 import { PARAMETERS } from '../../api/datasets/rankings.ts'
 import { DEFAULT_WINDOW_DAYS } from '../../api/datasets/window.ts'

@@ -6,7 +6,7 @@ import {
   UnauthorizedResponseError,
 } from '@openrouter/sdk/models/errors'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeKey } from '../../api/accounts/credentials.ts'
+import { makeKey } from '../../api/accounts/keys.ts'
 import { startApi, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../support/pipeline/snapshot.ts'

@@ -1,7 +1,6 @@
 /** CONTRACT 2: which credentials each operation takes, how keys are stored, and that they are never logged, on both stores. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { KEY_KINDS, makeKey } from '../../../api/accounts/credentials.ts'
-import { createFirstKey } from '../../../api/accounts/key-store.ts'
+import { createFirstKey, KEY_KINDS, makeKey } from '../../../api/accounts/keys.ts'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { envelopeSchema, startApi, until, type Api } from '../../support/api.ts'

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createKey } from '../../../api/accounts/key-store.ts'
+import { createKey } from '../../../api/accounts/keys.ts'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
 import { requestJob } from '../../../api/scim/job-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'

@@ -1,7 +1,7 @@
 /** CONTRACT 3 and 4.6: every error has the envelope, whatever raises it; pages of other origins may read it; the log has a line of each reply. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeKey } from '../../../api/accounts/credentials.ts'
+import { makeKey } from '../../../api/accounts/keys.ts'
 import { answerWith, envelopeSchema, sendRaw, startApi, until, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 

@@ -1,9 +1,27 @@
-/** Keys in the store: created, found by hash, listed, limited, revoked. The secret is not stored. */
-import { randomUUID } from 'node:crypto'
+/** API keys (CONTRACT 2): 32 random bytes behind a readable prefix. The store has their hash, never the key itself. */
+import { hash, randomBytes, randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { collectTurn, type RequestStore } from '../store/request-store.ts'
-import { places, type Queries, type Store } from '../store/store.ts'
-import { hashKey, KEY_KINDS, makeKey, type KeyKind } from './credentials.ts'
+import { collectTurn, places, type Queries, type RequestStore, type Store } from '../store/store.ts'
+
+export const KEY_KINDS = ['inference', 'management'] as const
+export type KeyKind = (typeof KEY_KINDS)[number]
+
+/** A new secret key of this kind, such as `sk-inference-…`. */
+export function makeKey(kind: KeyKind): string {
+  return `sk-${kind}-${randomBytes(32).toString('base64url')}`
+}
+
+const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
+
+/** Whether the text has the form of a key, existing or not. */
+export function isKeyForm(text: string): boolean {
+  return KEY_FORM.test(text)
+}
+
+/** SHA-256 in hexadecimal. A slow password hash would add nothing: 256 random bits cannot be guessed. */
+export function hashKey(key: string): string {
+  return hash('sha256', key)
+}
 
 /** What a key may be limited to (CONTRACT 6): chat requests and their tokens, and its end; null for no limit. */
 const limitsSchema = z.object({
@@ -27,17 +45,11 @@ const storedKeySchema = limitsSchema.extend({
 /** A stored key without its secret; times are ISO 8601 UTC. */
 export type StoredKey = z.infer<typeof storedKeySchema>
 
-/** Finds the key with a secret, revoked or not. */
-export type KeyFinder = (key: string) => Promise<StoredKey | undefined>
-
 const SELECT_KEYS = `
   SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_hash, k.key_end, k.created_at, k.revoked_at,
     k.requests_per_minute, k.tokens_per_day, k.expires_at
   FROM api_keys AS k JOIN accounts AS a ON a.id = k.account_id`
 const FIND = (keys: number) => `${SELECT_KEYS} WHERE k.key_hash IN (VALUES ${places(1, keys)})`
-const LIST = `${SELECT_KEYS} ORDER BY k.created_at, k.id`
-const BY_ID = `${SELECT_KEYS} WHERE k.id = $1`
-const ANY_KEY = 'SELECT 1 AS found FROM api_keys LIMIT 1'
 const ADD_ACCOUNT = `
   INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
 const ADD_KEY = `
@@ -64,7 +76,7 @@ export async function createKey(store: Store, wanted: NewKey): Promise<string> {
 /** Like createKey, but only if no key exists, revoked ones included; otherwise undefined. */
 export async function createFirstKey(store: Store, wanted: NewKey): Promise<string | undefined> {
   return await store.transaction(async (queries) => {
-    const keys = await queries.query(ANY_KEY)
+    const keys = await queries.query('SELECT 1 AS found FROM api_keys LIMIT 1')
     return keys.length === 0 ? await addKey(queries, wanted) : undefined
   })
 }
@@ -78,40 +90,32 @@ async function addKey(queries: Queries, { account, kind, now, limits = {} }: New
 }
 
 /** Changes the limits of the key with this id; resolves to the changed key, undefined if there is none. */
-export async function limitKey(
-  store: Store,
-  id: string,
-  changes: Partial<StoredLimits>,
-): Promise<StoredKey | undefined> {
+export async function limitKey(store: Store, id: string, changes: Partial<StoredLimits>) {
   return await store.transaction((queries) => setLimits(queries, id, changes))
 }
 
-async function setLimits(
-  queries: Queries,
-  id: string,
-  changes: Partial<StoredLimits>,
-): Promise<StoredKey | undefined> {
-  const [row] = await queries.query(BY_ID, [id])
+async function setLimits(queries: Queries, id: string, changes: Partial<StoredLimits>) {
+  const [row] = await queries.query(`${SELECT_KEYS} WHERE k.id = $1`, [id])
   if (row === undefined) return undefined
-  const key = { ...storedKeySchema.parse(row), ...changes }
+  const key: StoredKey = { ...storedKeySchema.parse(row), ...changes }
   await queries.query(LIMIT, [id, key.requests_per_minute, key.tokens_per_day, key.expires_at])
   return key
 }
 
-/** Looks the keys of all requests of a turn of the event loop up together, in the unique index of hashes. */
-export function createKeyFinder(store: RequestStore): KeyFinder {
+/** A function that finds the key with a secret, revoked or not: the keys of all requests of a turn together. */
+export function createKeyFinder(store: RequestStore) {
   const find = collectTurn(async (hashes: readonly string[]) => {
     const wanted = [...new Set(hashes)]
     const rows = z.array(storedKeySchema).parse(await store.query(FIND(wanted.length), wanted))
     const found = new Map(rows.map((row) => [row.key_hash, row]))
-    return (hash) => found.get(hash)
+    return (digest) => found.get(digest)
   })
-  return (key) => find(hashKey(key))
+  return (key: string) => find(hashKey(key))
 }
 
 /** All keys, oldest first, revoked ones included. */
 export async function listKeys(store: Store): Promise<readonly StoredKey[]> {
-  return z.array(storedKeySchema).parse(await store.query(LIST))
+  return z.array(storedKeySchema).parse(await store.query(`${SELECT_KEYS} ORDER BY k.created_at, k.id`))
 }
 
 /** Revokes the key with this id for good; false if there is none. A second call changes nothing. */
