@@ -41,8 +41,8 @@ const partsRow = z.object({ day: z.string(), part: z.string(), rows: z.string() 
 type Batch = { readonly files: readonly DayFile[]; readonly scans: Map<RawFile, Scan> }
 
 /**
- * Counts days into temporary tables of the connection: `counted` (per day, app and model; app_id NULL holds the rejected
- * rows, model NULL is unknown), `provider_counts`, `day_totals`, and `rejected` (the quarantine).
+ * Counts days into temporary tables of the connection: `counted` (per day, app and hash of the model; app_id NULL holds the
+ * rejected rows), `provider_counts`, `day_totals`, and `rejected` (the quarantine).
  * @returns what an operator should know about rows that count all the same.
  * @throws DataError with what cannot be read.
  */
@@ -192,7 +192,7 @@ type GroupColumn = readonly [expression: string, needs?: readonly string[], othe
 const GROUP_COLUMNS: Readonly<Record<string, GroupColumn>> = {
   app_id: ['i.app_id'],
   app: ['i.app', ['app'], NO_TEXT],
-  model_key: ['i.model', ['model'], NO_TEXT],
+  model: ['i.model', ['model'], NO_TEXT],
   provider: ['i.provider', ['provider'], NO_TEXT],
   account_id: ['i.account_id', ['app', 'account_id'], NO_TEXT],
   app_title: ['i.app_title', ['app', 'app_title'], NO_TEXT],
@@ -227,7 +227,7 @@ const HAS_TOKENS = `CASE WHEN violation_but_text(${VALIDATED}) IS NULL THEN i.pr
  */
 const OF_FEW: Readonly<Record<string, string>> = {
   app_id: `CASE WHEN is_plain(${VALIDATED}) THEN i.app_id END`,
-  model_key: 'hash(i.model)',
+  model: 'hash(model_from_text(i.model))',
   requests: 'TRY_CAST(sum(i.requests) AS BIGINT)',
   prompt_tokens: 'TRY_CAST(sum(i.prompt_tokens) AS BIGINT)',
   completion_tokens: 'TRY_CAST(sum(i.completion_tokens) AS BIGINT)',
@@ -240,7 +240,7 @@ function partOf(column: string, whole: string): string {
 /**
  * The table `grouped`, the rows by day, app, model and what else tells them apart, and the view `groups` over it, which has
  * the same columns for every batch. A column that is the same for all rows takes no time and no place: it is in the view
- * alone. The table `models` has the model of each key.
+ * alone. The table `model_texts` has the texts that name models.
  * @param keys `few` suffice where every row is plain and files have no other key than app and model.
  */
 function groupQueries(columns: readonly string[], files: readonly DayFile[], keys: 'few' | 'all'): string {
@@ -263,18 +263,17 @@ function groupQueries(columns: readonly string[], files: readonly DayFile[], key
     FROM incoming AS i
     GROUP BY ALL`
   const readable = 'CASE WHEN is_unreadable(g.app) IS NOT TRUE THEN g.has_tokens END AS has_tokens'
-  const [key, models] =
-    isFew && columns.includes('model')
-      ? ['hash(t.text)', 'SELECT DISTINCT i.model AS text FROM incoming AS i']
-      : ['t.text', 'SELECT DISTINCT g.model_key AS text FROM groups AS g']
+  const isHashed = isFew && columns.includes('model')
   return `
     CREATE OR REPLACE TEMP TABLE grouped AS
     ${columns.includes('app') ? `SELECT g.* REPLACE (${readable}) FROM (${rows}) AS g` : rows};
     CREATE OR REPLACE TEMP VIEW groups AS
-    SELECT ${fields.map(({ name, constant }) => (constant === undefined ? name : `${constant} AS ${name}`)).join(', ')}
+    SELECT ${fields.map(({ name, constant }) => (constant === undefined ? name : `${constant} AS ${name}`)).join(', ')},
+      ${isHashed ? 'model' : 'hash(model_from_text(model))'} AS model_key
     FROM grouped;
-    CREATE OR REPLACE TEMP TABLE models AS
-    SELECT ${key} AS key, model_from_text(t.text) AS model FROM (${models}) AS t`
+    CREATE OR REPLACE TEMP TABLE model_texts AS
+    SELECT t.text, model_from_text(t.text) AS model
+    FROM (SELECT DISTINCT s.model AS text FROM ${isHashed ? 'incoming' : 'groups'} AS s) AS t`
 }
 
 /** Gives the texts that name apps their ids, and stores who named them first. */

@@ -12,11 +12,10 @@ FROM quarantine AS q
 WHERE NOT EXISTS (FROM days AS d WHERE d.day = q.day);
 
 -- name: plain-groups
--- Whether the groups with few keys count every row: all are plain, no sum exceeds 2^63, and no two models have the same hash.
-SELECT
-  NOT EXISTS (FROM groups AS g WHERE (g.app_id | g.requests | g.prompt_tokens | g.completion_tokens) IS NULL)
-    AND count(m.key) = count(DISTINCT m.key) AS plain
-FROM models AS m;
+-- Whether the groups with few keys count every row: all are plain, and no sum exceeds 2^63.
+SELECT NOT EXISTS (
+  FROM groups AS g WHERE (g.app_id | g.requests | g.prompt_tokens | g.completion_tokens) IS NULL
+) AS plain;
 
 -- name: odd-groups
 -- Whether some row is rejected, and whether a served row names no app or no tokens: a key of it may be missing.
@@ -185,16 +184,15 @@ CREATE OR REPLACE TEMP VIEW valid_rows AS
 SELECT
   g.day,
   CASE WHEN g.app IS NULL THEN g.app_id ELSE coalesce(n.app_id, 0) END AS app_id,
-  m.model,
+  g.model_key,
   CASE WHEN len(g.provider) <= 100 THEN g.provider END AS provider,
   g.has_tokens, g.rows, g.requests, g.prompt_tokens, g.completion_tokens, g.reasoning_tokens, g.cached_tokens, g.rows_failed
 FROM groups AS g
 LEFT JOIN named_apps AS n ON n.text = g.app
-LEFT JOIN models AS m ON m.key = g.model_key
 WHERE g.has_tokens IS NOT NULL
 UNION ALL
 SELECT
-  r.day, r.app_id, r.model, r.provider, r.prompt_tokens IS NOT NULL, -r.row_count, -r.requests, -r.prompt_tokens,
+  r.day, r.app_id, hash(r.model), r.provider, r.prompt_tokens IS NOT NULL, -r.row_count, -r.requests, -r.prompt_tokens,
   -r.completion_tokens, -r.reasoning_tokens, -r.cached_tokens,
   CASE WHEN r.requests = 0 THEN -r.row_count ELSE 0 END
 FROM repeats AS r;
@@ -204,30 +202,25 @@ FROM repeats AS r;
 -- another, and nothing is repeated.
 SELECT
   NOT EXISTS (FROM groups AS g WHERE g.has_tokens IS NOT TRUE)
-    AND count(*) = count(DISTINCT coalesce(m.model, ''))
+    AND count(*) = count(DISTINCT coalesce(t.model, ''))
     AND NOT EXISTS (FROM repeats) AS apart
-FROM models AS m;
+FROM model_texts AS t;
 
 -- name: groups-as-counted
--- The groups, if they are apart. Most queries need no model, and a join that they do not need would cost time.
-CREATE OR REPLACE TEMP VIEW counted_by_key AS
+-- The groups, if they are apart.
+CREATE OR REPLACE TEMP VIEW counted AS
 SELECT
   g.day, g.app_id, g.model_key, g.rows, 0 AS rows_without_tokens, CAST(g.requests AS BIGINT) AS requests, g.prompt_tokens,
   g.completion_tokens, g.reasoning_tokens, g.cached_tokens
 FROM groups AS g;
 
-CREATE OR REPLACE TEMP VIEW counted AS
-SELECT c.*, m.model
-FROM counted_by_key AS c
-LEFT JOIN models AS m ON m.key = c.model_key;
-
 -- name: counted
--- The counts per day, app and model; app_id NULL holds a day's rejected rows, model NULL is unknown.
+-- The counts per day, app and model; app_id NULL holds a day's rejected rows.
 CREATE OR REPLACE TEMP TABLE sums AS
 SELECT
   v.day,
   v.app_id,
-  v.model,
+  v.model_key,
   CAST(sum(v.rows) AS BIGINT) AS rows,
   CAST(coalesce(sum(v.rows) FILTER (NOT v.has_tokens), 0) AS BIGINT) AS rows_without_tokens,
   CAST(sum(v.requests) AS BIGINT) AS requests,
@@ -236,7 +229,7 @@ SELECT
   CAST(coalesce(sum(v.reasoning_tokens), 0) AS HUGEINT) AS reasoning_tokens,
   CAST(coalesce(sum(v.cached_tokens), 0) AS HUGEINT) AS cached_tokens
 FROM valid_rows AS v
-GROUP BY v.day, v.app_id, v.model
+GROUP BY v.day, v.app_id, v.model_key
 HAVING sum(v.rows) > 0
 UNION ALL
 SELECT
@@ -245,7 +238,6 @@ SELECT
 FROM rejected AS r
 GROUP BY r.day;
 
-CREATE OR REPLACE TEMP VIEW counted_by_key AS FROM sums;
 CREATE OR REPLACE TEMP VIEW counted AS FROM sums;
 
 -- name: totals
@@ -283,7 +275,7 @@ WITH net AS (
       ' ', count(c.app_id), sum(c.requests), sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL),
       sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL),
       bit_xor(
-        hash(c.app_id, c.model, c.requests, CAST(c.prompt_tokens AS HUGEINT), CAST(c.completion_tokens AS HUGEINT))
+        hash(c.app_id, c.model_key, c.requests, CAST(c.prompt_tokens AS HUGEINT), CAST(c.completion_tokens AS HUGEINT))
       ) FILTER (c.app_id IS NOT NULL)
     ) AS hash
   FROM counted AS c
@@ -391,11 +383,11 @@ DELETE FROM days WHERE list_contains(getvariable('days'), day);
 -- Stores the counts of the days in the list `days`.
 CREATE OR REPLACE TEMP VIEW net AS
 SELECT c.*
-FROM counted_by_key AS c
+FROM counted AS c
 WHERE c.app_id IS NOT NULL AND list_contains(getvariable('days'), c.day);
 
 -- Without models each app has one count per day, and adding it up would take longer than everything else here.
-SET VARIABLE is_by_model = EXISTS (FROM models AS m WHERE m.model IS NOT NULL);
+SET VARIABLE is_by_model = EXISTS (FROM model_texts AS t WHERE t.model IS NOT NULL);
 
 -- Sorted by app: this makes the file smaller and the sort of the snapshot's history faster.
 INSERT INTO usage_daily
@@ -409,12 +401,17 @@ WHERE getvariable('is_by_model')
 GROUP BY n.day, n.app_id
 ORDER BY 1, 2;
 
+INSERT INTO models
+SELECT hash(t.model) AS key, min(t.model)
+FROM model_texts AS t
+WHERE t.model IS NOT NULL AND hash(t.model) NOT IN (SELECT m.key FROM models AS m)
+GROUP BY key;
+
 INSERT INTO usage_by_model BY NAME
-SELECT c.day, c.app_id, c.model, c.requests, c.prompt_tokens, c.completion_tokens, c.reasoning_tokens, c.cached_tokens
-FROM counted AS c
-WHERE c.app_id IS NOT NULL
-  AND list_contains(getvariable('days'), c.day)
-  AND (c.model IS NOT NULL OR c.reasoning_tokens > 0 OR c.cached_tokens > 0);
+SELECT
+  n.day, n.app_id, n.model_key, n.requests, n.prompt_tokens, n.completion_tokens, n.reasoning_tokens, n.cached_tokens
+FROM net AS n
+WHERE n.model_key <> hash(CAST(NULL AS VARCHAR)) OR n.reasoning_tokens > 0 OR n.cached_tokens > 0;
 
 INSERT INTO usage_by_provider BY NAME
 SELECT p.*

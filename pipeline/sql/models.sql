@@ -37,17 +37,22 @@ COMMENT ON MACRO TABLE main.daily_models IS 'Per UTC day of the window the 50 mo
 -- Usage per day and model of the public apps only, so that no row reveals another app. Usage in app_daily without a model is
 -- the day's row `other`.
 INSERT INTO snapshot.model_daily
-WITH named AS (
+WITH totals AS (
   SELECT
     u.day,
-    u.model,
+    u.model_key,
     sum(u.requests) AS requests,
     sum(u.prompt_tokens) AS prompt_tokens,
     sum(u.completion_tokens) AS completion_tokens
   FROM warehouse.usage_by_model AS u
   JOIN warehouse.resolved AS c ON c.app_id = u.app_id
-  WHERE c.published AND u.model IS NOT NULL AND u.day <= CAST($data_through AS DATE)
-  GROUP BY u.day, u.model
+  WHERE c.published AND u.day <= CAST($data_through AS DATE)
+  GROUP BY u.day, u.model_key
+),
+named AS (
+  SELECT t.* EXCLUDE (model_key), m.model
+  FROM totals AS t
+  JOIN warehouse.models AS m ON m.key = t.model_key
 ),
 -- What remains of a day without its named models.
 rest AS (

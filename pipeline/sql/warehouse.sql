@@ -26,18 +26,26 @@ CREATE TABLE IF NOT EXISTS usage_daily (
   completion_tokens BIGINT NOT NULL
 );
 
+-- The models by the hash of their name, which takes less time and place than the name.
+CREATE TABLE IF NOT EXISTS models (
+  key UBIGINT NOT NULL,
+  model VARCHAR NOT NULL
+);
+
 -- The part of usage_daily with a known model, or with tokens that are part of the two counts. The rest of usage_daily has no
 -- known model.
 CREATE TABLE IF NOT EXISTS usage_by_model (
   day DATE NOT NULL,
   app_id BIGINT NOT NULL,
-  model VARCHAR,
   requests BIGINT NOT NULL,
   prompt_tokens BIGINT NOT NULL,
   completion_tokens BIGINT NOT NULL,
   reasoning_tokens BIGINT NOT NULL,
   cached_tokens BIGINT NOT NULL
 );
+-- A warehouse of version 1.0.0 has the name; all its days are counted again.
+ALTER TABLE usage_by_model DROP COLUMN IF EXISTS model;
+ALTER TABLE usage_by_model ADD COLUMN IF NOT EXISTS model_key UBIGINT;
 
 -- Usage by provider: requests, requests with unknown tokens, and rows of requests that no provider served.
 CREATE TABLE IF NOT EXISTS usage_by_provider (

@@ -14,7 +14,7 @@ import type { Run, StageResult } from './stage.ts'
 import { execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
-const COUNTING_VERSION = 7
+const COUNTING_VERSION = 8
 
 /** More rejected rows than this share of a day fail the run (CONTRACT 7). */
 const REJECT_LIMIT_PERCENT = 1n

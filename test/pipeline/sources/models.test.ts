@@ -15,7 +15,8 @@ const REGISTRY = `app_id,app_name,visibility,alias_of,updated_at
 4,One again,public,1,2025-01-01
 5,Of the hidden one,public,3,2025-01-01
 `
-const BY_MODEL = 'SELECT * EXCLUDE (day) FROM usage_by_model ORDER BY ALL'
+const USAGE = 'usage_by_model LEFT JOIN models ON key = model_key'
+const BY_MODEL = `SELECT * EXCLUDE (day, key, model_key) FROM ${USAGE} ORDER BY app_id, model`
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -117,7 +118,8 @@ describe('the warehouse', () => {
     const instance = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
     const connection = await instance.connect()
     await connection.run(
-      "DROP TABLE usage_by_model; UPDATE days SET fingerprint = regexp_replace(fingerprint, '^v\\d+', 'v3')",
+      `ALTER TABLE usage_by_model DROP COLUMN model_key; ALTER TABLE usage_by_model ADD COLUMN model VARCHAR;
+       UPDATE days SET fingerprint = regexp_replace(fingerprint, '^v\\d+', 'v3')`,
     )
     connection.closeSync()
     instance.closeSync()
@@ -153,9 +155,9 @@ describe('the warehouse', () => {
       const dataDir = withRegistry()
       writeDay(dataDir, rows, header)
       await runAt(dataDir, AS_OF)
-      expect(
-        await queryWarehouse(dataDir, 'SELECT model, requests FROM usage_by_model ORDER BY model'),
-      ).toEqual([{ model: 'acme/small', requests: '3' }])
+      expect(await queryWarehouse(dataDir, `SELECT model, requests FROM ${USAGE} ORDER BY model`)).toEqual([
+        { model: 'acme/small', requests: '3' },
+      ])
     }
   })
 })

@@ -87,7 +87,8 @@ describe('import', () => {
       '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":5,"model":"e/f"}\n'
     await runCommand(dataDir, 'import', put('a.ndjson', ndjson), put('b.csv.gz', gzipSync(CSV)))
     await runAt(dataDir, '2026-01-07T02:00:00Z')
-    const figures = 'SELECT day, model, prompt_tokens FROM usage_by_model ORDER BY ALL'
+    const figures =
+      'SELECT day, model, prompt_tokens FROM usage_by_model JOIN models ON key = model_key ORDER BY ALL'
     expect(await queryWarehouse(dataDir, figures)).toEqual([
       { day: '2026-01-05', model: 'a/b', prompt_tokens: '10' },
       { day: '2026-01-05', model: 'c/d', prompt_tokens: '40' },
