@@ -20,7 +20,7 @@ import type { Log } from './process/log.ts'
 import { createWebhook } from './process/webhook.ts'
 import { createReadiness } from './readiness.ts'
 import { SYNC_LIMITS } from './scim/client.ts'
-import { createScimMetrics, createSyncJobs, LEASE_MS, type JobDependencies } from './scim/jobs.ts'
+import { createJobCounter, createSyncJobs, LEASE_MS, type JobDependencies } from './scim/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/store.ts'
@@ -68,7 +68,7 @@ export async function serve(settings: Settings, given: ServeDependencies) {
   const chat = await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...given.chat } })
   opened.defer(() => chat.close())
   const notify = createWebhook(settings.NOTICE_WEBHOOK, log)
-  const syncs = { ...syncSettings(settings), metrics: createScimMetrics(metrics), notify, ...given.sync }
+  const syncs = { ...syncSettings(settings), jobCounter: createJobCounter(metrics), notify, ...given.sync }
   const syncJobs = createSyncJobs({ ...shared, ...syncs }, settings.SCIM_CONCURRENT_SYNCS)
   const request = (accountId: string) => requestStore.bounded(syncJobs.request(accountId))
   const { unreadyMs, stallMs } = limits

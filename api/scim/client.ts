@@ -7,11 +7,11 @@ import { fetch, type Agent, type RequestInit, type Response } from 'undici'
 import { retryAfterMs } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf } from '../process/system-errors.ts'
-import { exceededBound, parseJson } from '../untrusted/json.ts'
+import { exceededBound, isObject, parseJson } from '../untrusted/json.ts'
 import { guardedAgent } from './addresses.ts'
 import type { Connection } from './connections.ts'
 import { SyncFailure, type Failure } from './failures.ts'
-import { readSecret, repeats, requestToken, type Environment } from './token.ts'
+import { ONE_WORD, readSecret, repeats, type Environment } from './token.ts'
 
 /** Limits of one sync. */
 export const SYNC_LIMITS = {
@@ -105,10 +105,11 @@ export class DirectoryClient {
     const parameters = new URLSearchParams(query).toString()
     // Concatenated, since resolving would follow dots and, after a leading //, leave the origin.
     const url = this.#connection.url.replace(/\/$/, '') + path + (parameters && `?${parameters}`)
+    const what = `GET ${path}`
     const send = async (token: Promise<string>) => {
       const secret = await token
       const headers = { ...HEADERS, Authorization: `Bearer ${secret}` }
-      return await this.#request({ url, what: `GET ${path}`, secret, headers }, patience)
+      return await this.#request({ url, what, secret, headers }, patience)
     }
     const used = (this.#token ??= this.#issueToken())
     let answer = await send(used)
@@ -118,18 +119,30 @@ export class DirectoryClient {
       answer = await send(this.#token)
     }
     if (answer.status !== 401 && answer.status !== 403) return answer
-    throw new SyncFailure('directory_unauthorized', `GET ${path}: status ${answer.status}`)
+    throw new SyncFailure('directory_unauthorized', `${what}: status ${answer.status}`)
   }
 
+  /**
+   * The static token, or one for the client's credentials (RFC 6749, 4.4), which go into the header or, if that is
+   * refused, into the body (2.3.1).
+   */
   async #issueToken(): Promise<string> {
     const { token_url: url, client_id } = this.#connection
-    const secret = this.#secret
-    if (url === null) return secret
-    return await requestToken(client_id ?? '', secret, async (form, headers) => {
-      const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body: new URLSearchParams(form) }
+    const client_secret = this.#secret
+    if (url === null || client_id === null) return client_secret
+    const post = async (more: Query, headers: Query) => {
+      const body = new URLSearchParams({ grant_type: 'client_credentials', ...more })
+      const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body }
       const what = 'POST to the token address'
-      return await this.#request({ ...init, url, what, secret }, this.#dependencies.limits)
-    })
+      return await this.#request({ ...init, url, what, secret: client_secret }, this.#dependencies.limits)
+    }
+    const credentials = [client_id, client_secret].map(encodeURIComponent).join(':')
+    let answer = await post({}, { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` })
+    if (answer.status === 400 || answer.status === 401) answer = await post({ client_id, client_secret }, {})
+    const token = isObject(answer.body) ? answer.body['access_token'] : undefined
+    if (answer.status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token
+    const detail = `the token address answered with status ${answer.status} and no token`
+    throw new SyncFailure('token_refused', detail)
   }
 
   /** One request, with retries and pauses. */

@@ -1,11 +1,11 @@
 /**
  * Sync jobs in the store: at most one open job per account; each transition is one statement. A running job has a lease
- * that its process renews: a job with an expired lease was interrupted.
+ * that its process renews: a job with an expired lease was interrupted. A job that is over never runs again, so only the
+ * process that took it can renew or end it.
  */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import type { Clock } from '../http/call.ts'
-import type { Queries, Row, Store } from '../store/store.ts'
+import type { Queries, Row } from '../store/store.ts'
 import { FAILURES, type Failure } from './failures.ts'
 import { readPage, type PageWanted } from './groups.ts'
 import { emptyReport, reportSchema, type Report } from './plan.ts'
@@ -55,15 +55,15 @@ const QUEUED = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 100`
 // Clocks of machines may differ, but no job may start before its creation or end before its start.
 const TAKE = `
-  UPDATE scim_sync_jobs SET status = 'running', runner = $2, lease_until = $4,
-    started_at = CASE WHEN created_at > $3 THEN created_at ELSE $3 END
+  UPDATE scim_sync_jobs SET status = 'running', lease_until = $3,
+    started_at = CASE WHEN created_at > $2 THEN created_at ELSE $2 END
   WHERE id = $1 AND status = 'queued' RETURNING ${COLUMNS}`
 const RENEW = `
-  UPDATE scim_sync_jobs SET lease_until = $3 WHERE id = $1 AND runner = $2 AND status = 'running' RETURNING id`
+  UPDATE scim_sync_jobs SET lease_until = $2 WHERE id = $1 AND status = 'running' RETURNING id`
 const END = `
-  UPDATE scim_sync_jobs SET status = $4, synced_groups = $5, deleted_groups = $6, report = $7, failure = $8,
-    finished_at = CASE WHEN started_at > $3 THEN started_at ELSE $3 END
-  WHERE id = $1 AND runner = $2 AND status = 'running' RETURNING ${COLUMNS}`
+  UPDATE scim_sync_jobs SET status = $3, synced_groups = $4, deleted_groups = $5, report = $6, failure = $7,
+    finished_at = CASE WHEN started_at > $2 THEN started_at ELSE $2 END
+  WHERE id = $1 AND status = 'running' RETURNING ${COLUMNS}`
 const EXPIRED = "status = 'running' AND lease_until < $1"
 const INTERRUPT = `
   UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted',
@@ -120,46 +120,45 @@ type Outcome =
   | { readonly failure: Failure }
   | { readonly synced_groups: number; readonly deleted_groups: number; readonly report: Report }
 
-export type Runner = ReturnType<typeof createRunner>
+/** The queued jobs, oldest first. */
+export async function queuedJobs(queries: Queries): Promise<readonly Job[]> {
+  return jobsIn(await queries.query(QUEUED))
+}
 
-/** Jobs in the hands of this process. A job is its own for `leaseMs` without renewal. */
-export function createRunner(store: Store, clock: Clock, leaseMs: number) {
-  const runner = randomUUID()
-  const times = () => {
-    const now = clock()
-    return [now.toISOString(), new Date(now.getTime() + leaseMs).toISOString()]
-  }
-  return {
-    /** The queued jobs, oldest first. */
-    queued: async () => jobsIn(await store.query(QUEUED)),
-    /** Takes a queued job; undefined if another process was faster. */
-    async take({ id }: Pick<Job, 'id'>, queries: Queries = store) {
-      return jobsIn(await queries.query(TAKE, [id, runner, ...times()]))[0]
-    },
-    /** Renews the lease of a job; false if the job belongs to another process, or is over. */
-    async renew({ id }: Job) {
-      return (await store.query(RENEW, [id, runner, times()[1] ?? ''])).length > 0
-    },
-    /** Records the end of a job; undefined if the job belongs to another process, or is over. */
-    async end({ id }: Job, outcome: Outcome, queries: Queries = store) {
-      const values =
-        'failure' in outcome
-          ? ['failed', null, null, null, outcome.failure]
-          : ['succeeded', outcome.synced_groups, outcome.deleted_groups, JSON.stringify(outcome.report), null]
-      return jobsIn(await queries.query(END, [id, runner, clock().toISOString(), ...values]))[0]
-    },
-    /** Ends the jobs of dead processes. */
-    async interruptExpired() {
-      const now = clock().toISOString()
-      // An UPDATE takes SQLite's write lock even without a row to change.
-      const expired = await store.query(`SELECT id FROM scim_sync_jobs WHERE ${EXPIRED}`, [now])
-      return expired.length === 0 ? [] : jobsIn(await store.query(INTERRUPT, [now]))
-    },
-    /** The last scheduled job of the account that ended before this one. */
-    async former({ account_id, id, created_at }: Job) {
-      return jobsIn(await store.query(FORMER, [account_id, id, created_at]))[0]
-    },
-  }
+/** Takes a queued job for as long as the lease; undefined if another process was faster. */
+export async function takeJob(queries: Queries, { id }: Job, now: Date, leaseMs: number) {
+  return jobsIn(await queries.query(TAKE, [id, now.toISOString(), leaseEnd(now, leaseMs)]))[0]
+}
+
+/** Renews the lease of a job of this process; false if the job is over. */
+export async function renewJob(queries: Queries, { id }: Job, now: Date, leaseMs: number): Promise<boolean> {
+  return (await queries.query(RENEW, [id, leaseEnd(now, leaseMs)])).length > 0
+}
+
+function leaseEnd(now: Date, leaseMs: number): string {
+  return new Date(now.getTime() + leaseMs).toISOString()
+}
+
+/** Records the end of a job of this process; undefined if the job was over. */
+export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, now: Date) {
+  const values =
+    'failure' in outcome
+      ? ['failed', null, null, null, outcome.failure]
+      : ['succeeded', outcome.synced_groups, outcome.deleted_groups, JSON.stringify(outcome.report), null]
+  return jobsIn(await queries.query(END, [id, now.toISOString(), ...values]))[0]
+}
+
+/** Ends the jobs of dead processes; resolves to them. */
+export async function interruptExpired(queries: Queries, now: Date): Promise<readonly Job[]> {
+  const values = [now.toISOString()]
+  // An UPDATE takes SQLite's write lock even without a row to change.
+  const expired = await queries.query(`SELECT id FROM scim_sync_jobs WHERE ${EXPIRED}`, values)
+  return expired.length === 0 ? [] : jobsIn(await queries.query(INTERRUPT, values))
+}
+
+/** The last scheduled job of the account that ended before this one. */
+export async function formerJob(queries: Queries, { account_id, id, created_at }: Job) {
+  return jobsIn(await queries.query(FORMER, [account_id, id, created_at]))[0]
 }
 
 function jobsIn(rows: readonly Row[]): readonly Job[] {

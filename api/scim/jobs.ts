@@ -2,15 +2,26 @@
  * Runs sync jobs: the queued and scheduled ones of a service, and one of a command. All state is in the store, so that
  * processes share the work and a restart loses nothing.
  */
-import { Counter, Histogram, type Registry } from 'prom-client'
+import { Counter, type Registry } from 'prom-client'
 import { OperatorError } from '../http/errors.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Notify } from '../process/webhook.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
-import { SyncFailure, type Failure } from './failures.ts'
+import { SyncFailure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
-import { createRunner, findJob, requestJob, showJob, type Job, type Runner } from './job-store.ts'
+import {
+  endJob,
+  findJob,
+  formerJob,
+  interruptExpired,
+  queuedJobs,
+  renewJob,
+  requestJob,
+  showJob,
+  takeJob,
+  type Job,
+} from './job-store.ts'
 import { lostJob, runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
 
 /** A process that has not renewed the lease of its job for this long is dead. */
@@ -26,7 +37,8 @@ export interface JobDependencies extends SyncDependencies {
   readonly syncMs: number
   /** Receives failed scheduled syncs, and their recovery. */
   readonly notify?: Notify
-  readonly metrics?: SyncMetrics
+  /** Counts jobs by their outcome. */
+  readonly jobCounter?: Counter<'outcome'>
 }
 
 export type SyncJobs = ReturnType<typeof createSyncJobs>
@@ -34,7 +46,6 @@ export type SyncJobs = ReturnType<typeof createSyncJobs>
 /** Runs up to `concurrent` syncs of different accounts at the same time. */
 export function createSyncJobs(dependencies: JobDependencies, concurrent: number) {
   const { store, clock, log, leaseMs } = dependencies
-  const runner = createRunner(store, clock, leaseMs)
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
   const enqueue = createSerialQueue()
@@ -43,8 +54,8 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
 
   async function poll(): Promise<void> {
     isWaiting = false
-    await interruptExpired(runner, dependencies)
-    for (const queued of await runner.queued()) {
+    await endExpired(dependencies)
+    for (const queued of await queuedJobs(store)) {
       if (running.size < concurrent && !stopping.signal.aborted) await start(queued)
     }
     // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
@@ -52,10 +63,10 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
   }
 
   async function start(queued: Job): Promise<void> {
-    const job = await runner.take(queued)
+    const job = await takeJob(store, queued, clock(), leaseMs)
     if (job === undefined) return
     const { signal } = stopping
-    const work = runJob(job, runner, { signal, allowDeletions: false }, dependencies).finally(() => {
+    const work = runJob(job, { signal, allowDeletions: false }, dependencies).finally(() => {
       running.delete(work)
       wake()
     })
@@ -96,15 +107,14 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
  */
 export async function syncNow(accountId: string, options: SyncOptions, dependencies: JobDependencies) {
   const { store, clock, leaseMs } = dependencies
-  const runner = createRunner(store, clock, leaseMs)
-  await interruptExpired(runner, dependencies)
+  await endExpired(dependencies)
   const job = await store.transaction(async (queries) => {
     const open = await requestJob(queries, accountId, clock())
-    return open && (await runner.take(open, queries))
+    return open && (await takeJob(queries, open, clock(), leaseMs))
   })
   if (job === undefined)
     throw new OperatorError('Another process is syncing the account: sync again once that has ended')
-  await runJob(job, runner, options, dependencies)
+  await runJob(job, options, dependencies)
   return (await findJob(store, accountId, job.id)) ?? job
 }
 
@@ -123,28 +133,27 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
   }
 }
 
-async function interruptExpired(runner: Runner, dependencies: JobDependencies): Promise<void> {
-  for (const job of await runner.interruptExpired()) await reportEnd(job, runner, dependencies)
+async function endExpired(dependencies: JobDependencies): Promise<void> {
+  const { store, clock } = dependencies
+  for (const job of await interruptExpired(store, clock())) await reportEnd(job, dependencies)
 }
 
-/** Runs a job that `runner` has taken, and records its end. If the store fails, the lease expires. */
-async function runJob(job: Job, runner: Runner, options: SyncOptions, dependencies: JobDependencies) {
-  const { store, log, syncMs, leaseMs } = dependencies
-  const start = performance.now()
+/** Runs a job that this process has taken, and records its end. If the store fails, the lease expires. */
+async function runJob(job: Job, options: SyncOptions, dependencies: JobDependencies): Promise<void> {
+  const { store, clock, log, syncMs, leaseMs } = dependencies
   const about = { job_id: job.id, account_id: job.account_id }
   const failed = (what: string) => (error: unknown) => log.error({ ...about, err: error }, what)
   const ending = new AbortController()
   const signal = AbortSignal.any([options.signal, ending.signal])
   const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
   const deadline = setTimeout(() => ending.abort(late), syncMs)
-  const renew = async () => {
-    if (!(await runner.renew(job))) ending.abort(lostJob())
-  }
   const lease = setInterval(() => {
-    renew().catch(failed('the lease of a directory sync could not be renewed'))
+    renewJob(store, job, clock(), leaseMs)
+      .then((isRenewed) => isRenewed || ending.abort(lostJob()))
+      .catch(failed('the lease of a directory sync could not be renewed'))
   }, leaseMs / RENEWALS_PER_LEASE)
   try {
-    const ended = await runSync(job, runner, { ...options, signal }, dependencies).catch((error: unknown) => {
+    const ended = await runSync(job, { ...options, signal }, dependencies).catch((error: unknown) => {
       const fault =
         error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
       const { failure } = fault
@@ -152,10 +161,10 @@ async function runJob(job: Job, runner: Runner, options: SyncOptions, dependenci
         { ...about, failure, err: fault },
         'directory sync failed',
       )
-      return runner.end(job, { failure })
+      return endJob(store, job, { failure }, clock())
     })
     // A job that another process ended as interrupted was counted there.
-    if (ended !== undefined) await reportEnd(ended, runner, dependencies, performance.now() - start)
+    if (ended !== undefined) await reportEnd(ended, dependencies)
   } catch (error) {
     failed('the end of a directory sync could not be recorded')(error)
   } finally {
@@ -166,17 +175,11 @@ async function runJob(job: Job, runner: Runner, options: SyncOptions, dependenci
 }
 
 /** Counts the end of a job, and sends a notice of a scheduled one if it fails first or succeeds again. */
-async function reportEnd(
-  job: Job,
-  runner: Runner,
-  dependencies: JobDependencies,
-  ms?: number,
-): Promise<void> {
-  const { store, metrics, notify, log } = dependencies
-  metrics?.jobFinished(job.failure ?? 'succeeded', ms)
+async function reportEnd(job: Job, { store, jobCounter, notify, log }: JobDependencies): Promise<void> {
+  jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
   if (notify === undefined || job.scheduled === 0) return
   try {
-    const hadFailed = (await runner.former(job))?.status === 'failed'
+    const hadFailed = (await formerJob(store, job))?.status === 'failed'
     if (hadFailed === (job.status === 'failed')) return
     const account = (await findConnection(store, job.account_id))?.account ?? job.account_id
     const about = `The scheduled directory sync of account "${account}"`
@@ -189,29 +192,8 @@ async function reportEnd(
   }
 }
 
-/** Upper bounds in seconds: from a small directory to the longest default sync. */
-const SECONDS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800]
-
-type SyncMetrics = ReturnType<typeof createScimMetrics>
-
-/** The metrics of directory sync, in `registry`: never an account, an address or what a directory sent. */
-export function createScimMetrics(registry: Registry) {
-  const jobs = new Counter({
-    name: 'scim_jobs_total',
-    help: 'Sync jobs: succeeded, or the cause of the failure.',
-    labelNames: ['outcome'],
-    registers: [registry],
-  })
-  const duration = new Histogram({
-    name: 'scim_job_duration_seconds',
-    help: 'Time from the start of a sync job to its end.',
-    buckets: SECONDS,
-    registers: [registry],
-  })
-  /** A job is over; `ms` is its time in this process, if it ran here. */
-  const jobFinished = (outcome: 'succeeded' | Failure, ms?: number) => {
-    jobs.inc({ outcome })
-    if (ms !== undefined) duration.observe(ms / 1000)
-  }
-  return { jobFinished }
+/** The counter of sync jobs, in `registry`: never an account, an address or what a directory sent. */
+export function createJobCounter(registry: Registry) {
+  const help = 'Sync jobs: succeeded, or the cause of the failure.'
+  return new Counter({ name: 'scim_jobs_total', help, labelNames: ['outcome'], registers: [registry] })
 }

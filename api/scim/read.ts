@@ -32,7 +32,7 @@ export interface ReadOptions {
   readonly stage: MemberStage
 }
 
-/** Absent groups of a complete list that are requested one by one; above it, a second reading confirms them. */
+/** Absent groups of a complete list that are requested one by one; of more, a second reading decides. */
 const LOOK_UPS = 100
 /** Groups without members that are requested by their id, to see whether only the list lacks members. */
 const SAMPLES = 5
@@ -177,13 +177,12 @@ export class Directory {
   }
 
   async #notConfirmed({ isCapped }: Walk, scimIds: readonly string[]): Promise<readonly string[]> {
-    if (isCapped) {
-      // A 404 proves nothing if the directory answers for no single group.
-      const [listed = ''] = this.groups.keys()
-      const found = await readById(this.#options.client, listed)
-      return found instanceof SyncFailure ? scimIds : await this.#notGone(scimIds)
-    }
-    if (scimIds.length <= LOOK_UPS && (await this.#notGone(scimIds)).length === 0) return []
+    // A 404 proves nothing if the directory answers for no single group.
+    const [listed = ''] = this.groups.keys()
+    const answersById = !((await readById(this.#options.client, listed)) instanceof SyncFailure)
+    const isAsked = answersById && (isCapped || scimIds.length <= LOOK_UPS)
+    const others = isAsked ? await this.#notGone(scimIds) : scimIds
+    if (isCapped || others.length === 0) return others
     // A group in neither reading is not shared with this service: directories revoke access in this way.
     return (await this.read()).isProof ? [] : scimIds
   }

@@ -6,7 +6,7 @@ import { DirectoryClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
-import type { Job, Runner } from './job-store.ts'
+import { endJob, type Job } from './job-store.ts'
 import { deletionFault, emptyReport, isLiving, planSync } from './plan.ts'
 import { Directory } from './read.ts'
 
@@ -63,29 +63,29 @@ export async function prepareSync(
  * Runs a sync, and marks its job as succeeded in one transaction with its last writes. Resolves to the job.
  * @throws {SyncFailure} if nothing was changed.
  */
-export async function runSync(
-  job: Job,
-  runner: Runner,
-  options: SyncOptions,
-  dependencies: SyncDependencies,
-): Promise<Job> {
-  const prepared = await prepareSync(job.account_id, options, dependencies, job)
-  const { connection, rows, report, present, fault } = prepared
+export async function runSync(job: Job, options: SyncOptions, dependencies: SyncDependencies): Promise<Job> {
+  const { id: job_id, account_id } = job
+  const { store, clock, log } = dependencies
+  const { connection, rows, report, present, fault } = await prepareSync(
+    account_id,
+    options,
+    dependencies,
+    job,
+  )
   if (fault !== undefined) throw fault
-  const success = { synced_groups: present, deleted_groups: report.groups_deleted.count, report }
-  const ended = await dependencies.store.transaction(async (queries) => {
+  const { warnings } = report
+  const success = { synced_groups: present, deleted_groups: report.groups_deleted.count }
+  const ended = await store.transaction(async (queries) => {
     options.signal.throwIfAborted()
-    await writeGroups(queries, job.account_id, rows)
+    await writeGroups(queries, account_id, rows)
     // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
     if (!(await holdConnection(queries, connection))) throw connectionChanged()
-    const done = await runner.end(job, success, queries)
+    const done = await endJob(queries, job, { ...success, report }, clock())
     if (done === undefined) throw lostJob()
     return done
   })
-  const { warnings } = report
-  const { id: job_id, account_id, synced_groups: synced, deleted_groups: deleted } = ended
-  const details = { job_id, account_id, synced, deleted, ...(warnings.length > 0 && { warnings }) }
-  dependencies.log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
+  const details = { job_id, account_id, ...success, ...(warnings.length > 0 && { warnings }) }
+  log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
   return ended
 }
 

@@ -1,6 +1,5 @@
-/** The token of a directory: read or requested for each sync, never stored. */
+/** The token of a directory, or the secret of an OAuth client: read for each sync, never stored. */
 import { readFileSync, statSync } from 'node:fs'
-import { isObject } from '../untrusted/json.ts'
 import type { Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 
@@ -8,7 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 const OTHERS = 0o077
 // Anything else is invalid in a header, and most likely the wrong file.
-const ONE_WORD = /^[\x21-\x7e]+$/
+export const ONE_WORD = /^[\x21-\x7e]+$/
 
 /**
  * The token, or the secret of the OAuth client, that a connection names.
@@ -36,29 +35,6 @@ function readPrivateFile(path: string): string {
     fault = `cannot be read: ${String(error)}`
   }
   throw new SyncFailure('token_unavailable', `The file "${path}" ${fault}`)
-}
-
-/** Sends a form with these headers to the token address. */
-type Post = (
-  form: Readonly<Record<string, string>>,
-  headers: Readonly<Record<string, string>>,
-) => Promise<{ readonly status: number; readonly body: unknown }>
-
-/**
- * Requests a token with client credentials (RFC 6749, 4.4). They go into the header or, if that is refused, into the body
- * (2.3.1).
- * @throws {SyncFailure} `token_refused` if no token is issued.
- */
-export async function requestToken(client_id: string, client_secret: string, post: Post): Promise<string> {
-  const form = { grant_type: 'client_credentials' }
-  const credentials = `${encodeURIComponent(client_id)}:${encodeURIComponent(client_secret)}`
-  let answer = await post(form, { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` })
-  if (answer.status === 400 || answer.status === 401)
-    answer = await post({ ...form, client_id, client_secret }, {})
-  const token = isObject(answer.body) ? answer.body['access_token'] : undefined
-  if (answer.status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token
-  const detail = `the token address answered with status ${answer.status} and no token`
-  throw new SyncFailure('token_refused', detail)
 }
 
 // A shorter token is no secret: it may occur in any text.

@@ -163,6 +163,23 @@ describe('a group that leaves the list', () => {
     expect((await account.changes(job.id)).warnings).toEqual([])
   })
 
+  it('stays if only the first reading lacks it, and no group is answered by its id', async () => {
+    let lists = 0
+    await using directory = await startDirectory(ten, {
+      quirk: (asked) => {
+        if (asked.path.startsWith('/Groups/')) return status(404)
+        if (asked.path === '/Groups' && asked.query.get('startIndex') === '1') lists += 1
+        // The second sync sees another group in place of the last one, as if it had moved between two pages.
+        return lists === 3 ? usualReply([...ten.slice(0, 9), ...groupsNamed('new')], asked) : undefined
+      },
+    })
+    const account = await connect(directory.url)
+    await account.sync()
+    expect(lists).toBe(2)
+    expect(await account.sync()).toMatchObject({ status: 'succeeded', deleted_groups: 0 })
+    expect(Object.keys(await account.all())).toContain('Group 10')
+  })
+
   it('stays if the list has a group without a usable id', async () => {
     const rows: unknown[] = manyGroups(3)
     await using directory = await startDirectory(ten, {

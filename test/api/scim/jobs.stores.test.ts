@@ -223,7 +223,6 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
       return (
         lines.toSorted().join() ===
         [
-          'scim_job_duration_seconds_count 3',
           'scim_jobs_total{outcome="interrupted"} 1',
           'scim_jobs_total{outcome="succeeded"} 2',
           'scim_jobs_total{outcome="token_unavailable"} 1',
