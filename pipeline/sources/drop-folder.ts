@@ -119,21 +119,20 @@ export function statFile(path: string, name: string): Pick<RawFile, 'bytes' | 'v
  * @throws DataError with two files of the same bytes.
  */
 export async function refuseCopies(files: readonly RawFile[]): Promise<void> {
-  for (const alike of Map.groupBy(files, ({ bytes }) => bytes).values()) {
-    if (alike.length < 2 || alike[0]?.bytes === 0) continue
-    const names = new Map<string, string>()
-    for (const file of alike) {
-      const hash = createHash('sha256')
-      await pipeline(createReadStream(file.path, { end: file.bytes - 1 }), hash)
-      const digest = hash.digest('hex')
-      const other = names.get(digest)
-      if (other !== undefined) {
-        throw new DataError(
-          `${other} and ${file.name} hold the same bytes, so that every row would count twice. Remove one of them`,
-        )
-      }
-      names.set(digest, file.name)
+  const ofSize = Map.groupBy(files, ({ bytes }) => bytes)
+  const names = new Map<string, string>()
+  for (const { path, name, bytes } of files) {
+    if (bytes === 0 || ofSize.get(bytes)?.length === 1) continue
+    const hash = createHash('sha256')
+    await pipeline(createReadStream(path, { end: bytes - 1 }), hash)
+    const digest = hash.digest('hex')
+    const other = names.get(digest)
+    if (other !== undefined) {
+      throw new DataError(
+        `${other} and ${name} hold the same bytes, so that every row would count twice. Remove one of them`,
+      )
     }
+    names.set(digest, name)
   }
 }
 

@@ -1,25 +1,44 @@
 /**
  * The view `incoming`: the rows of the files being counted, read in place, and those that are staged. It has the columns of
- * usage, and day, file (its number in `day_files`), row, fault and payload. `row` is NULL for text files, which DuckDB reads
- * without the numbers of lines.
+ * usage, `violation` and `is_plain` (values.sql), and where a row is from: day, file (its number in `day_files`), row and
+ * payload. `row` is NULL for text files, which DuckDB reads without the numbers of lines.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal, pathPattern } from '../duckdb/sql-values.ts'
-import { USAGE_COLUMNS, allColumns, isValidated, usageExpressions } from './columns.ts'
-import type { TypedColumns } from './columns.ts'
+import { DataError } from '../errors.ts'
+import {
+  PULLED_COLUMNS,
+  USAGE_COLUMNS,
+  allColumns,
+  hasNullWords,
+  isAlternative,
+  isValidated,
+} from './columns.ts'
+import type { Columns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
+
+/** Stands for bytes and characters that are no text. */
+export const NO_TEXT = '\uFFFD'
+
+/** A column of a file in DuckDB: its quoted name, or an expression for its value, and its type. */
+export type TypedColumn = { readonly name: string; readonly type: string }
+
+/** The columns that a file has, by their names here. */
+export type TypedColumns = ReadonlyMap<string, TypedColumn>
 
 /** How DuckDB reads a file. */
 export type Scan = {
   /** The file, or its unpacked copy. */
   readonly path: string
   readonly types: TypedColumns
-  /** The table function over a list of paths. */
-  readonly rows: (paths: string) => string
+  /** The table function over some paths. */
+  readonly rows: (paths: readonly string[]) => string
   /** An expression for the number of a row. */
   readonly row?: string
-  /** An expression for a fault that only the reading by lines can describe. */
+  /** An expression for a fault that the values do not show. */
   readonly fault?: string
+  /** An expression for the row as it was, where its values are not that. */
+  readonly payload?: string
   /** Selects lines that lack a key, which `rows` takes for a null. */
   readonly lacksKeys?: string
   /** Whether no other file may be read with this one. */
@@ -34,11 +53,133 @@ export function pathList(paths: readonly string[]): string {
   return `[${paths.map((path) => literal(pathPattern(path))).join(', ')}]`
 }
 
+/** A column of a text file, in which some words stand for null where the column is text. */
+export function textColumn(column: string, name: string): TypedColumn {
+  const type = 'VARCHAR'
+  return named(USAGE_COLUMNS, column, {
+    name: hasNullWords(column) ? `without_null_word(${name})` : name,
+    type,
+  })
+}
+
+/** The column; where it is an alternative, it is empty in rows that leave it out. */
+export function named(columns: Columns, column: string, { name, type }: TypedColumn): TypedColumn {
+  if (!isAlternative(columns, column) || NO_TEXT_TYPE.test(type)) return { name, type }
+  return { name: `coalesce(CAST(${name} AS VARCHAR), '')`, type: 'VARCHAR' }
+}
+
+/** A fault where bytes or characters of a request_id are no text, since such ids may all be the same. */
+export function unreadableId({ name }: TypedColumn): string {
+  return `CASE WHEN contains(${name}, ${literal(NO_TEXT)}) THEN 'request_id is not readable text in UTF-8' END`
+}
+
 /** Reads every column of usage of a file, to find out whether that is possible. */
 export async function tryScan(connection: DuckDBConnection, { types, rows, path }: Scan): Promise<void> {
   const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
-  await connection.run(`SELECT ${columns.join(', ')} FROM ${rows(pathList([path]))}`)
+  await connection.run(`SELECT ${columns.join(', ')} FROM ${rows([path])}`)
 }
+
+/** The types of usage that are not text. */
+const USAGE_TYPES: Readonly<Record<string, 'TIMESTAMP' | 'BIGINT'>> = {
+  ts: 'TIMESTAMP',
+  app_id: 'BIGINT',
+  prompt_tokens: 'BIGINT',
+  completion_tokens: 'BIGINT',
+  requests: 'BIGINT',
+  row_count: 'BIGINT',
+  reasoning_tokens: 'BIGINT',
+  cached_tokens: 'BIGINT',
+}
+
+// A Parquet column without any value may be of the type "NULL".
+const TIME = /^(?:DATE|TIMESTAMP(?:_S|_MS|_NS)?|"NULL")$/
+const SMALL_INTEGER = /^(?:U?(?:TINYINT|SMALLINT|INTEGER)|BIGINT|"NULL")$/
+const LARGE_NUMBER = /^(?:UBIGINT|U?HUGEINT|DECIMAL\(\d+,\d+\)|FLOAT16|FLOAT|DOUBLE)$/
+const NO_TEXT_TYPE = /^(?:STRUCT|MAP|UNION|VARIANT|FIXED_LEN_BYTE_ARRAY)\b|\]$/
+
+/** From here on, neighbouring integers share a floating-point number of the type. */
+const INEXACT_FROM: Readonly<Record<string, number>> = { FLOAT16: 2 ** 11, FLOAT: 2 ** 24, DOUBLE: 2 ** 53 }
+
+function timeOf({ name, type }: TypedColumn): string | undefined {
+  if (type === 'TIMESTAMP WITH TIME ZONE') return `${name} AT TIME ZONE 'UTC'`
+  if (TIME.test(type)) return `CAST(${name} AS TIMESTAMP)`
+  return type === 'VARCHAR' ? `utc_from_text(${name})` : undefined
+}
+
+function countOf({ name, type }: TypedColumn): string | undefined {
+  if (SMALL_INTEGER.test(type)) return `CAST(${name} AS BIGINT)`
+  if (LARGE_NUMBER.test(type)) return `count_from_number(${name}, ${INEXACT_FROM[type] ?? 1e19})`
+  return type === 'VARCHAR' ? `count_from_text(${name})` : undefined
+}
+
+/** The value as text; a list becomes JSON where the column may hold one, and any other nested value is none. */
+function textOf({ name, type }: TypedColumn, { lists = [] }: Columns, column: string): string | undefined {
+  if (!NO_TEXT_TYPE.test(type)) return `CAST(${name} AS VARCHAR)`
+  return lists.includes(column) && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
+}
+
+/** A number that is no exact integer is marked. */
+function stagedOf(column: TypedColumn, columns: Columns, name: string): string | undefined {
+  const text = textOf(column, columns, name)
+  if (!LARGE_NUMBER.test(column.type)) return text
+  return `coalesce(CAST(nullif(${countOf(column)}, -1) AS VARCHAR), ${text} || ' (not exact)')`
+}
+
+/**
+ * The expressions for the columns that a kind of input has.
+ * @param files their names, for messages.
+ * @param to `values` for the view `incoming`, `texts` for the table `staged`.
+ * @throws DataError with a column whose type cannot hold its values.
+ */
+export function readColumns(
+  files: string,
+  types: TypedColumns,
+  columns: Columns,
+  to: 'values' | 'texts',
+): string {
+  const expressions = allColumns(columns).map((name) => {
+    const type = to === 'texts' ? 'VARCHAR' : (USAGE_TYPES[name] ?? 'VARCHAR')
+    const column = types.get(name)
+    if (column === undefined) return `CAST(NULL AS ${type}) AS ${name}`
+    const read = to === 'texts' ? stagedOf : { TIMESTAMP: timeOf, BIGINT: countOf, VARCHAR: textOf }[type]
+    const value = read(column, columns, name)
+    if (value === undefined && isValidated(columns, name)) {
+      throw new DataError(
+        `${files}: the column ${name} is of type ${column.type}, which cannot hold it: ` +
+          `write it as ${USAGE_TYPES[name] ?? 'VARCHAR'}`,
+      )
+    }
+    return `${value ?? 'NULL'} AS ${name}`
+  })
+  return expressions.join(', ')
+}
+
+/** The rows of a file in the table `staged`. */
+function scanStaged({ name }: RawFile): Scan {
+  const columns = allColumns(USAGE_COLUMNS)
+  const types = new Map(columns.map((column) => [column, { name: `r.${column}`, type: 'VARCHAR' }]))
+  return { path: name, types, rows: stagedRows, row: 'r.row', fault: 'r.fault', payload: 'r.payload' }
+}
+
+function stagedRows(names: readonly string[]): string {
+  const index = `list_position([${names.map(literal).join(', ')}], s.file) - 1`
+  return `(SELECT s.*, ${index} AS file_index FROM staged AS s)`
+}
+
+/** A row stands for one request and one raw row by default. Its id names its app, and its text only where it has none. */
+const DEFAULTS = [
+  'coalesce(r.requests, 1) AS requests',
+  'coalesce(r.row_count, 1) AS row_count',
+  'CASE WHEN r.app_id IS NULL THEN r.app END AS app',
+  // An empty model is unknown anyway, and a text that is unchanged stays a dictionary.
+  ...['request_id', 'provider', 'account_id', 'app_title', 'app_categories'].map(
+    (column) => `nullif(r.${column}, '') AS ${column}`,
+  ),
+].join(', ')
+
+/** What decides whether a row counts (values.sql). */
+const VALIDATED =
+  'r.day, r.fault, r.ts, r.app_id, r.app IS NOT NULL, r.prompt_tokens, r.completion_tokens, r.requests, r.row_count'
 
 /**
  * Creates the table `day_files` and the view `incoming`.
@@ -50,69 +191,46 @@ export async function defineIncoming(
   files: readonly DayFile[],
   scans: ReadonlyMap<RawFile, Scan>,
 ): Promise<readonly string[]> {
-  const rows = files.map(({ day, file }, number) => `(${number}, DATE '${day}', ${literal(file.name)})`)
-  await connection.run(
-    `CREATE OR REPLACE TEMP TABLE day_files AS FROM (VALUES ${rows.join(', ')}) AS f (file, day, name)`,
-  )
-  const numbered = files.map(({ day, file }, number) => ({ number, day, file, scan: scans.get(file) }))
+  const numbered = files.map(({ day, file }, number) => {
+    return { number, day, file, scan: scans.get(file) ?? scanStaged(file) }
+  })
+  const rows = numbered.map(({ number, day, file }) => `(${number}, DATE '${day}', ${literal(file.name)})`)
   // CSV files are read by position, so that equal reading may name the columns otherwise.
   const alike = Map.groupBy(numbered, ({ number, scan }) =>
-    JSON.stringify(scan && [scan.rows(''), [...scan.types], scan.isAlone === true ? number : null]),
+    JSON.stringify([scan.rows([]), [...scan.types], scan.isAlone === true ? number : null]),
   )
-  const branches = [...alike.values()].map((some) => {
-    const [{ scan } = {}] = some
-    return scan === undefined ? staged() : inPlace(scan, some)
-  })
-  await connection.run(
-    `CREATE OR REPLACE TEMP VIEW incoming AS ${branches.map(({ select }) => select).join(' UNION ALL ')}`,
+  const parts = [...alike.values()].flatMap((some) =>
+    some.slice(0, 1).map(({ scan }) => readTogether(scan, some)),
   )
-  return [...new Set(branches.flatMap(({ columns }) => columns))]
+  await connection.run(`
+    CREATE OR REPLACE TEMP TABLE day_files AS FROM (VALUES ${rows.join(', ')}) AS f (file, day, name);
+    CREATE OR REPLACE TEMP VIEW incoming AS
+    SELECT
+      r.*, is_plain(${VALIDATED}) AS is_plain, violation(${VALIDATED}) AS violation_but_text,
+      coalesce(violation_but_text, text_violation(r.app)) AS violation
+    FROM (SELECT r.* REPLACE (${DEFAULTS}) FROM (${parts.join(' UNION ALL ')}) AS r) AS r`)
+  return [...new Set(numbered.flatMap(({ scan }) => [...scan.types.keys()]))]
 }
 
-type NumberedFile = DayFile & { readonly number: number; readonly scan: Scan | undefined }
+type NumberedFile = DayFile & { readonly number: number; readonly scan: Scan }
 
-/** A part of the view. */
-type Branch = { readonly select: string; readonly columns: readonly string[] }
-
-/** Files that one table function reads. */
-function inPlace(
-  { types, rows, row = 'NULL', fault = 'NULL' }: Scan,
+/** The part of the view for files that one table function reads. */
+function readTogether(
+  { types, rows, row = 'NULL', fault = 'NULL', payload = 'NULL' }: Scan,
   files: readonly NumberedFile[],
-): Branch {
-  const paths = files.map(({ file, scan }) => scan?.path ?? file.path)
-  const columns = [...types.keys()]
-  const payload = payloadOf(columns, (column) => types.get(column)?.name ?? 'NULL')
-  const names = files.map(({ file }) => file.name).join(', ')
-  return {
-    columns,
-    select: `
-      SELECT ${ofFile(files.map(({ day }) => `DATE '${day}'`))} AS day, ${ofFile(files.map(({ number }) => String(number)))} AS file,
-        ${row} AS row, ${fault} AS fault, ${payload} AS payload, ${usageExpressions(names, types).join(', ')}
-      FROM ${rows(pathList(paths))} AS r`,
-  }
+): string {
+  const validated = [...types].filter(([column]) => isValidated(USAGE_COLUMNS, column))
+  const values = validated.map(([column, { name }]) => `${column}: ${name}`)
+  return `
+    SELECT
+      ${ofFile(files.map(({ day }) => `DATE '${day}'`))} AS day, ${ofFile(files.map(({ number }) => number))} AS file,
+      ${row} AS row, ${fault} AS fault, coalesce(${payload}, CAST(to_json({${values.join(', ')}}) AS VARCHAR)) AS payload,
+      ${readColumns(files.map(({ file }) => file.name).join(', '), types, PULLED_COLUMNS, 'values')}
+    FROM ${rows(files.map(({ scan }) => scan.path))} AS r`
 }
 
 /** A value by file; one that is the same for all files is a constant, which costs no time. */
-function ofFile(values: readonly string[]): string {
+function ofFile(values: readonly (string | number)[]): string {
   const [only, ...others] = new Set(values)
   return others.length === 0 ? String(only) : `[${values.join(', ')}][CAST(r.file_index AS BIGINT) + 1]`
-}
-
-function staged(): Branch {
-  const columns = allColumns(USAGE_COLUMNS)
-  const types = new Map(columns.map((name) => [name, { name: `r.${name}`, type: 'VARCHAR' }]))
-  const expressions = usageExpressions('', types, 'CASE WHEN r.app_id IS NULL THEN r.app END')
-  return {
-    columns,
-    select: `
-      SELECT f.day, f.file, r.row, r.fault, coalesce(r.payload, ${payloadOf(columns, (column) => `r.${column}`)}) AS payload,
-        ${expressions.join(', ')}
-      FROM staged AS r JOIN day_files AS f ON f.name = r.file`,
-  }
-}
-
-/** The validated values of a row, for the quarantine. */
-function payloadOf(columns: readonly string[], value: (column: string) => string): string {
-  const validated = columns.filter((column) => isValidated(USAGE_COLUMNS, column))
-  return `CAST(to_json({${validated.map((column) => `${column}: ${value(column)}`).join(', ')}}) AS VARCHAR)`
 }

@@ -10,22 +10,14 @@ import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 import { withAppender } from '../duckdb/statements.ts'
 import { DataError, isShortage } from '../errors.ts'
 import { literal } from '../duckdb/sql-values.ts'
-import {
-  allColumns,
-  hasNullWords,
-  isAlternative,
-  isValidated,
-  missingColumns,
-  plainName,
-  stagedExpressions,
-} from './columns.ts'
+import { allColumns, hasNullWords, isAlternative, isValidated, missingColumns, plainName } from './columns.ts'
 import type { Columns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
-import { NO_TEXT, isRecord, readJsonLines } from './formats/json.ts'
+import { isRecord, readJsonLines } from './formats/json.ts'
 import type { Document } from './formats/json.ts'
 import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
-import { pathList } from './incoming.ts'
+import { NO_TEXT, readColumns } from './incoming.ts'
 import type { Scan } from './incoming.ts'
 
 /** Characters that no app may hold. */
@@ -51,29 +43,36 @@ export async function stageFiles(
   files: readonly RawFile[],
   columns: Columns,
 ): Promise<void> {
-  const others = files.filter(({ format }) => format !== 'parquet')
-  if (others.length > 0) {
-    await withAppender(connection, 'staged', async (appender) => {
-      for (const file of others) {
-        for await (const document of readDocuments(connection, file, columns)) {
-          appendDocument(appender, file, document, columns)
-        }
-      }
-    })
-  }
   const parquet = files.filter(({ format }) => format === 'parquet')
-  for (const [file, scan] of await scanParquet(connection, parquet, () => columns)) {
-    const insert = ({ types, rows, fault = 'NULL' }: Scan) =>
-      connection.run(
-        `INSERT INTO staged
-         SELECT ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${stagedExpressions(file.name, types, columns).join(', ')}
-         FROM ${rows(pathList([file.path]))}`,
-      )
-    await insert(scan).catch(async (error: unknown) => {
+  const scans = await scanParquet(connection, parquet, () => columns)
+  for (const [file, scan] of scans) {
+    await insertRows(connection, file, scan, columns).catch(async (error: unknown) => {
       if (isShortage(error) || error instanceof DataError) throw error
-      await insert(await withoutDescriptive(connection, file, scan, columns))
+      await insertRows(connection, file, await withoutDescriptive(connection, file, scan, columns), columns)
     })
   }
+  if (scans.size === files.length) return
+  await withAppender(connection, 'staged', async (appender) => {
+    for (const file of files) {
+      if (scans.has(file)) continue
+      for await (const document of readDocuments(connection, file, columns)) {
+        appendDocument(appender, file, document, columns)
+      }
+    }
+  })
+}
+
+async function insertRows(
+  connection: DuckDBConnection,
+  { name, path }: RawFile,
+  { types, rows, fault = 'NULL' }: Scan,
+  columns: Columns,
+): Promise<void> {
+  await connection.run(
+    `INSERT INTO staged
+     SELECT ${literal(name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(name, types, columns, 'texts')}
+     FROM ${rows([path])}`,
+  )
 }
 
 /** The documents of a file, in order. */
@@ -120,15 +119,12 @@ function appendDocument(
   columns: Columns,
 ): void {
   const names = allColumns(columns)
-  if (!isRecord(value)) {
-    const none = names.map(() => null)
-    return appendRow(appender, { file, ...origin }, none)
-  }
-  const found = Map.groupBy(Object.entries(value), ([name]) => plainName(name))
+  const entries = isRecord(value) ? Object.entries(value) : []
+  const found = Map.groupBy(entries, ([name]) => plainName(name))
   const texts = names.map((name) => textOf(found.get(name)?.[0]?.[1], columns, name))
-  const fault = faultOf(found, texts, columns)
+  const fault = origin.fault ?? faultOf(found, texts, columns)
   if (fault !== undefined) {
-    return appendRow(appender, { file, ...origin, fault, payload: JSON.stringify(value) }, texts)
+    return appendRow(appender, { file, payload: JSON.stringify(value), ...origin, fault }, texts)
   }
   const values = names.map((name, index) => {
     const text = texts[index] ?? null

@@ -28,10 +28,7 @@ FROM groups AS g;
 -- The files with rejected rows of which DuckDB does not know the numbers.
 SELECT DISTINCT i.file
 FROM incoming AS i
-WHERE i.row IS NULL
-  AND violation(
-    i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
-  ) IS NOT NULL;
+WHERE i.row IS NULL AND i.violation IS NOT NULL;
 
 -- name: texts
 -- The texts that name apps, in the order in which they were seen first.
@@ -79,47 +76,28 @@ WHEN NOT MATCHED THEN INSERT (app_id, identity, app_name, named_at, account_id, 
 SET VARIABLE has_rejected = (SELECT count(*) > count(g.has_tokens) FROM groups AS g);
 
 CREATE OR REPLACE TEMP TABLE rejected AS
-WITH validated AS (
-  SELECT
-    i.*,
-    violation(
-      i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
-    ) AS reason
-  FROM incoming AS i
-)
 SELECT
-  v.day,
+  i.day,
   f.name AS file,
-  v.row,
-  v.reason,
-  v.payload,
-  greatest(v.row_count, 1) AS rows,
-  greatest(v.prompt_tokens, 0) AS prompt_tokens,
-  greatest(v.completion_tokens, 0) AS completion_tokens
-FROM validated AS v
-JOIN day_files AS f ON f.file = v.file
-WHERE getvariable('has_rejected') AND v.reason IS NOT NULL;
-
--- name: collisions
--- Rows that repeat a request_id of the same day: one counts, by its precedence; the others are subtracted from the counts of
--- their app and model. Most days have none, and then only this step costs time: it reads no other column.
-CREATE OR REPLACE TEMP TABLE hash_collisions AS
-SELECT i.day, hash(i.request_id) AS key
+  i.row,
+  i.violation AS reason,
+  i.payload,
+  greatest(i.row_count, 1) AS rows,
+  greatest(i.prompt_tokens, 0) AS prompt_tokens,
+  greatest(i.completion_tokens, 0) AS completion_tokens
 FROM incoming AS i
-WHERE i.request_id IS NOT NULL
-GROUP BY i.day, key
-HAVING count(*) > 1;
-
--- name: collisions-of-groups
--- The same from the hashes that the groups of text files hold.
-CREATE OR REPLACE TEMP TABLE hash_collisions AS
-SELECT g.day, g.key
-FROM (SELECT day, unnest(id_hashes) AS key FROM groups) AS g
-GROUP BY g.day, g.key
-HAVING count(*) > 1;
+JOIN day_files AS f ON f.file = i.file
+WHERE getvariable('has_rejected') AND i.violation IS NOT NULL;
 
 -- name: repeated-ids
--- The ids among them that truly repeat.
+-- Rows that repeat a request_id of the same day: one counts, by its precedence; the others are subtracted from the counts of
+-- their app and model. Most days have none, and then only the first query costs time: it reads no other column.
+CREATE OR REPLACE TEMP TABLE hash_collisions AS
+SELECT i.day, i.key
+FROM ids AS i
+GROUP BY i.day, i.key
+HAVING count(*) > 1;
+
 CREATE OR REPLACE TEMP TABLE repeated_ids AS
 SELECT i.day, i.request_id, sum(i.row_count) AS rows
 FROM incoming AS i
@@ -154,9 +132,7 @@ WITH repeated AS (
   FROM incoming AS i
   SEMI JOIN repeated_ids AS r ON r.day = i.day AND r.request_id = i.request_id
   LEFT JOIN named_apps AS n ON n.text = i.app
-  WHERE violation(
-    i.day, i.fault, i.ts, i.app_id, i.app, i.prompt_tokens, i.completion_tokens, i.requests, i.row_count
-  ) IS NULL
+  WHERE i.violation IS NULL
 ),
 placed AS (
   SELECT

@@ -30,11 +30,12 @@ CREATE OR REPLACE TEMP MACRO id_from_text(t) AS CASE WHEN count_from_text(t) >= 
 -- to remove, nothing to cut.
 CREATE OR REPLACE TEMP MACRO is_simple_name(t) AS length(t) <= 80 AND regexp_full_match(t, '[!-~]+( [!-~]+)*');
 
--- A time of ISO 8601 or of a database: also without seconds or minutes, with a comma before the fraction, without separators,
--- with a space or the name of a zone beside its offset. A time without an offset is UTC. NULL for anything else.
+-- A time of ISO 8601, of a database, or as Go and Java print it: also without seconds or minutes, with a comma before the
+-- fraction, without separators, with a space or a zone's name beside its offset. A time without an offset is UTC. NULL for
+-- anything else.
 CREATE OR REPLACE TEMP MACRO time_parts(t) AS regexp_extract(
   trim(t),
-  '^(\d{4})-?(\d\d)-?(\d\d)(?:[Tt ]+(\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?)? ?(?:([+-]\d\d)(?::?(\d\d))?(?: [A-Z]{3,5})?|[Zz]|UTC|GMT)?$',
+  '^(\d{4})-?(\d\d)-?(\d\d)(?:[Tt ]+(\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?)? ?(?:([+-]\d\d)(?::?(\d\d))?(?: [A-Z]{3,5})?|[Zz]|UTC|GMT)?(?: m=[+-][\d.]+|\[[\w/+-]+\])?$',
   ['year', 'month', 'day', 'hour', 'minute', 'second', 'fraction', 'offset_hour', 'offset_minute']
 );
 CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
@@ -71,10 +72,6 @@ CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(
   ''
 );
 
--- Whether the text by which a row names its app has control characters, or bytes that are no UTF-8.
-CREATE OR REPLACE TEMP MACRO is_unreadable(app) AS
-  regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x{9F}\x{FFFD}]');
-
 -- True of most rows of most days, and of valid ones with tokens alone. Without the bit operations DuckDB would believe a
 -- Parquet footer that says there is no negative number.
 CREATE OR REPLACE TEMP MACRO is_plain(
@@ -84,9 +81,8 @@ CREATE OR REPLACE TEMP MACRO is_plain(
   AND (requests | 0) <= 1000000000000 AND (row_count | 0) >= 1;
 
 -- The violation of a row of usage; NULL for a valid one. Requests may be unknown (they count as one), and so may both token
--- counts; a single unknown token count is a violation. The text of the app is left to is_unreadable, which is slow: count.ts
--- asks it once for many rows.
-CREATE OR REPLACE TEMP MACRO violation_but_text(
+-- counts; a single unknown token count is a violation. The text of the app is left to text_violation.
+CREATE OR REPLACE TEMP MACRO violation(
   day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count
 ) AS CASE
   WHEN is_plain(day, fault, ts, app_id, has_app, prompt_tokens, completion_tokens, requests, row_count) THEN NULL
@@ -101,11 +97,9 @@ CREATE OR REPLACE TEMP MACRO violation_but_text(
   WHEN (requests | 0) < 0 OR (requests | 0) > 1000000000000 THEN 'requests is not an integer from 0 to 10^12'
   WHEN (row_count | 0) < 1 THEN 'row_count is not an integer, 1 or more'
 END;
-CREATE OR REPLACE TEMP MACRO violation(
-  day, fault, ts, app_id, app, prompt_tokens, completion_tokens, requests, row_count
-) AS coalesce(
-  violation_but_text(
-    day, fault, ts, app_id, app IS NOT NULL, prompt_tokens, completion_tokens, requests, row_count
-  ),
-  CASE WHEN is_unreadable(app) THEN 'app is not readable text in UTF-8' END
-);
+
+-- The violation of the text by which a row names its app: control characters, or bytes that are no UTF-8.
+CREATE OR REPLACE TEMP MACRO text_violation(app) AS CASE
+  WHEN regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x{9F}\x{FFFD}]')
+    THEN 'app is not readable text in UTF-8'
+END;

@@ -3,10 +3,11 @@ import { CompressionType, DataType, Vector, compressionRegistry, tableFromIPC } 
 import { decompressFrameSync } from 'lz4-napi'
 import { readFile } from 'node:fs/promises'
 import { zstdDecompressSync } from 'node:zlib'
-import { DataError, messageOf } from '../../errors.ts'
+import { DataError } from '../../errors.ts'
 import { isValidated, matchColumns, plainName } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
+import { unreadable } from './bytes.ts'
 import type { Document } from './json.ts'
 
 // The library includes no codecs.
@@ -17,6 +18,11 @@ compressionRegistry.set(CompressionType.LZ4_FRAME, {
 
 /** A table is decoded whole, and takes several times its size. */
 const LARGEST_FILE = 256_000_000
+
+const REMEDIES = [
+  [/Unrecognized Int type/, 'It has integers of more than 64 bits: write them as 64-bit integers'],
+  [/./, 'Write Parquet instead'],
+] as const
 
 const FILE_MAGIC = Buffer.from('ARROW1')
 const STREAM_END = Buffer.from('ffffffff00000000', 'hex')
@@ -52,6 +58,9 @@ async function readTable(file: RawFile) {
     )
   }
   const bytes = await readFile(file.path)
+  if (bytes.toString('latin1', 0, 4) === 'FEA1') {
+    throw new DataError(`${file.name} is Feather version 1: write version 2, which is Arrow IPC`)
+  }
   const isFile = bytes.subarray(0, FILE_MAGIC.length).equals(FILE_MAGIC)
   const end = isFile ? FILE_MAGIC : STREAM_END
   // A stream that is cut between two messages looks whole.
@@ -62,12 +71,7 @@ async function readTable(file: RawFile) {
     const table = tableFromIPC(bytes)
     return { table, schema: table.schema.fields.map(({ name }) => name) }
   } catch (error) {
-    throw new DataError(
-      `${file.name} cannot be read as Arrow IPC: ${messageOf(error)}. Write Parquet instead`,
-      {
-        cause: error,
-      },
-    )
+    throw unreadable(file, error, 'Arrow IPC', REMEDIES)
   }
 }
 

@@ -2,31 +2,34 @@
  * The bytes of text files: Node unpacks them, since DuckDB takes a truncated .gz or .zst for whole, and a file is read up to the
  * size it had when the run listed it.
  */
-import { createReadStream, createWriteStream, mkdirSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import { Readable, pipeline as pipeStreams } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { DataError, messageOf } from '../../errors.ts'
+import { DataError, firstLineOf } from '../../errors.ts'
 import type { RawFile } from '../drop-folder.ts'
 
 const CHUNK_BYTES = 1_048_576
-const LINE_FEED = 10
+const [LINE_FEED, CARRIAGE_RETURN] = [10, 13]
 
 /** A longer line fails the file. */
 export const LONGEST_LINE = 10_000_000
 
 /** The first bytes of files whose name says otherwise, in hex. */
 const OTHER_CONTENT: readonly (readonly [RegExp, string])[] = [
-  [/^1f8b/, 'compressed by gzip: its name must end in .gz'],
-  [/^(?:28b52ffd|5.2a4d18)/, 'compressed by zstd: its name must end in .zst'],
-  [/^50415231/, 'Parquet: its name must end in .parquet'],
-  [/^4152524f5731/, 'Arrow IPC: its name must end in .arrow'],
-  [/^(?:fffe|feff)/, 'text in UTF-16: write it in UTF-8'],
+  [/^1f8b/, 'It is compressed by gzip: its name must end in .gz'],
+  [/^(?:28b52ffd|5.2a4d18)/, 'It is compressed by zstd: its name must end in .zst'],
+  [/^50415231/, 'It is Parquet: its name must end in .parquet'],
+  [/^4152524f5731/, 'It is Arrow IPC: its name must end in .arrow'],
+  [/^504b0304/, 'It is a ZIP archive, such as a workbook: save it as CSV in UTF-8'],
+  [/^(?:fffe|feff|(?:..00){4}|(?:00..){4})/, 'It is text in UTF-16: write it in UTF-8'],
 ]
 
-/** Remedies by Node's message. */
-const REMEDIES: readonly (readonly [RegExp, string])[] = [
+/** What to do, by the message of the library that could not read a file. */
+type Remedy = readonly [message: RegExp, remedy: string]
+
+const REMEDIES: readonly Remedy[] = [
+  [/EACCES|Permission denied/, 'Give the user of the run the right to read it'],
   [
     /too much memory/,
     'It was made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27',
@@ -35,9 +38,23 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     /incorrect header check|unknown frame/i,
     'It does not begin with the compression of its name: rename the file, or compress it',
   ],
-  [/^EACCES/, 'Give the user of the run the right to read it'],
   [/./, 'Deliver the file again, whole'],
 ]
+
+/**
+ * The error for a file that a library could not read.
+ * @param remedies of its format, before those of any file.
+ */
+export function unreadable(
+  { name }: Pick<RawFile, 'name'>,
+  cause: unknown,
+  format = '',
+  remedies: readonly Remedy[] = [],
+): DataError {
+  const message = firstLineOf(cause)
+  const remedy = [...remedies, ...REMEDIES].find(([words]) => words.test(message))?.[1]
+  return new DataError(`${name} cannot be read${format && ` as ${format}`}: ${message}. ${remedy}`, { cause })
+}
 
 /** A text file where DuckDB reads it: at its own path, or as an unpacked copy. */
 export type ReadableText = {
@@ -66,21 +83,18 @@ export async function prepareText(
     }
   }
   const isPlain = file.compression === 'none'
-  if (isPlain) {
-    for await (const _ of lines()) if (look === undefined) break
-  } else {
-    mkdirSync(dirname(copy), { recursive: true })
-    await pipeline(lines, createWriteStream(copy))
-  }
+  if (!isPlain) await pipeline(lines, createWriteStream(copy))
+  else for await (const _ of lines()) if (look === undefined) break
   return { path: isPlain ? file.path : copy, head: head ?? '' }
 }
 
-function headOf({ name, compression }: RawFile, chunk: Buffer): string {
+function headOf({ name }: RawFile, chunk: Buffer): string {
   const start = chunk.toString('hex', 0, 8)
+  const isOldMac = !chunk.includes(LINE_FEED) && chunk.subarray(0, -1).includes(CARRIAGE_RETURN)
   const content = OTHER_CONTENT.find(([magic]) => magic.test(start))?.[1]
-  if (content === undefined) return chunk.toString('utf8', 0, CHUNK_BYTES)
-  const inside = compression === 'none' ? 'It is' : 'Unpacked it is'
-  throw new DataError(`${name} cannot be read as its name says. ${inside} ${content}`)
+  const fault = content ?? (isOldMac ? 'Its lines end in \\r alone: end them in \\n' : undefined)
+  if (fault !== undefined) throw new DataError(`${name} cannot be read as its name says. ${fault}`)
+  return chunk.toString('utf8', 0, CHUNK_BYTES)
 }
 
 /** Whether the file has more bytes than when it was listed. */
@@ -135,9 +149,7 @@ async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
       }
     }
   } catch (error) {
-    const message = messageOf(error)
-    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1]
-    throw new DataError(`${file.name} cannot be read: ${message}. ${remedy}`, { cause: error })
+    throw unreadable(file, error)
   }
 }
 

@@ -4,11 +4,12 @@ import { CsvError, parse } from 'csv-parse'
 import { parse as parseText } from 'csv-parse/sync'
 import { z } from 'zod'
 import { DataError } from '../../errors.ts'
-import { USAGE_COLUMNS, matchColumns, textColumn } from '../columns.ts'
+import { USAGE_COLUMNS, matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
+import { pathList, textColumn, unreadableId } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
-import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
+import { LONGEST_LINE, prepareText, readLines, unreadable } from './bytes.ts'
 import type { Document } from './json.ts'
 
 const QUOTE = 34
@@ -16,7 +17,7 @@ const QUOTE = 34
 /** Columns in which a space before the value would make it another one. Numbers, times and models may have some. */
 const TEXT_COLUMNS = ['app', 'request_id', 'provider', 'account_id']
 
-/** Both readers take quotes inside of a field that has none around it, and spaces before the quote that begins a field. */
+/** Both readers take quotes inside of a field that has none around it, and spaces beside the quotes around a field. */
 const DIALECT = {
   bom: true,
   ltrim: true,
@@ -47,20 +48,20 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
   // DuckDB drops a last record with a quote that is not closed, in silence.
   if (!found.success || quotes % 2 === 1) return undefined
-  const [header] = found.data
-  const matched = [...matchColumns(file.name, header, USAGE_COLUMNS)]
+  const header = found.data[0].map(unquoted)
   const types = new Map(
-    matched.map(([column, position]) => {
+    [...matchColumns(file.name, header, USAGE_COLUMNS)].map(([column, position]) => {
       const name = fieldName(position)
       return [column, textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)]
     }),
   )
   const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')
   // A thread that starts inside a quoted text may take its line breaks for the ends of rows.
-  const rows = (paths: string) =>
-    `read_csv(${paths}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"', comment = '',
-       auto_detect = false, parallel = ${quotes === 0}, hive_partitioning = false)`
-  return { path, types, rows }
+  const rows = (paths: readonly string[]) =>
+    `read_csv(${pathList(paths)}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"',
+       comment = '', auto_detect = false, parallel = ${quotes === 0}, hive_partitioning = false)`
+  const id = types.get('request_id')
+  return { path, types, rows, ...(id && { fault: unreadableId(id) }) }
 }
 
 function fieldName(position: number): string {
@@ -80,33 +81,33 @@ export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenera
   try {
     for await (const item of parser) {
       const { record, raw, info } = recordSchema.parse(item)
-      if (header === undefined) matchColumns(file.name, (header = record), columns)
-      else yield { row: info.lines, ...readRecord(header, record, raw) }
+      const fields = record.map(unquoted)
+      if (header === undefined) matchColumns(file.name, (header = fields), columns)
+      else yield { row: info.lines, ...readRecord(header, fields, raw) }
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    throw new DataError(
-      `${file.name} cannot be read: ${error.message}. Expected comma-separated text (RFC 4180) in UTF-8`,
-      { cause: error },
-    )
+    throw unreadable(file, error, '', [[/./, 'Expected comma-separated text (RFC 4180) in UTF-8']])
   }
   if (header === undefined) throw withoutHeader(file)
+}
+
+/** The parser keeps the quotes of a field with a space behind the last one. */
+function unquoted(field: string): string {
+  return field.replace(/^[ \t]*"(.*)"[ \t]+$/s, '$1')
 }
 
 function withoutHeader({ name }: RawFile): DataError {
   return new DataError(`${name} is empty: expected a first line with the column names`)
 }
 
-function readRecord(header: readonly string[], record: readonly string[], raw: string) {
+function readRecord(header: readonly string[], fields: readonly string[], raw: string) {
   // Some programs end every row in a comma.
-  const fields = record.length === header.length + 1 && record.at(-1) === '' ? header.length : record.length
-  if (fields !== header.length) {
-    const fault = `broken line: ${fields} fields instead of ${header.length}`
+  const isLonger = fields.length === header.length + 1 && fields.at(-1) === ''
+  if (fields.length !== header.length && !isLonger) {
+    const fault = `broken line: ${fields.length} fields instead of ${header.length}`
     return { value: undefined, fault, payload: raw.trimEnd() }
   }
-  const pairs = header.map((name, index) => {
-    const text = record[index]?.replace(/^[ \t]+/, '')
-    return [name.trim(), text === '' ? null : text]
-  })
-  return { value: Object.fromEntries(pairs) }
+  const texts = header.map((name, index) => [name.trim(), fields[index]?.replace(/^[ \t]+/, '') || null])
+  return { value: Object.fromEntries(texts) }
 }

@@ -2,10 +2,10 @@
 import { Readable } from 'node:stream'
 import { text as textOfStream } from 'node:stream/consumers'
 import { DataError, messageOf } from '../../errors.ts'
-import { identifier, literal } from '../../duckdb/sql-values.ts'
-import { USAGE_COLUMNS, allColumns, missingColumns, plainName, textColumn } from '../columns.ts'
+import { literal } from '../../duckdb/sql-values.ts'
+import { USAGE_COLUMNS, allColumns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { pathList } from '../incoming.ts'
+import { NO_TEXT, pathList, textColumn, unreadableId } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
 import { prepareText, readLines } from './bytes.ts'
 
@@ -19,62 +19,50 @@ export type Document = {
   readonly payload?: string
 }
 
-/** Stands for bytes and characters that are no text. */
-export const NO_TEXT = '\uFFFD'
-
 /** A string, or what DuckDB takes beside JSON: a comma behind the last value, NaN and infinity. */
 const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:inity)?)\b)/gi
 
-type Convert = (text: string) => string
+const KEYS = allColumns(USAGE_COLUMNS)
 
-const LETTER_CASES: readonly Convert[] = [(name) => name.toLowerCase(), (name) => name.toUpperCase()]
+/** A key of usage, in letters of any case. */
+const KEY = new RegExp(`"\\s*(?:${KEYS.join('|')})\\s*"\\s*:`, 'gi')
 
-/** A line as it is; without bare control characters, which a column that is not used may hold; as DuckDB takes it. */
-const FORMS_OF_LINE: readonly Convert[] = [(line) => line, withoutControls, strictJson]
+const FORMAT = "format = 'newline_delimited'"
 
 /**
- * How DuckDB reads a file of usage; undefined if the file has to be read by lines. Its keys are those of the first line; keys
- * that the first line lacks are in the same letters, lower or upper case.
+ * How DuckDB reads a file of usage; undefined if the file has to be read by lines, as where keys are in capitals.
  * @param copy the path for an unpacked copy.
  * @throws DataError with the file if it cannot be read, or is one JSON list.
  */
 export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan | undefined> {
   const { path, head } = await prepareText(file, copy)
-  const first = head.trimStart().split('\n', 1).join('')
-  if (first.startsWith('[')) {
+  if (head.trimStart().startsWith('[')) {
     throw new DataError(
       `${file.name} is a JSON list; a file here has one JSON object per line. ` +
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }
-  const { value } = parseLine(first)
-  const names = isRecord(value) ? Object.keys(value) : []
-  const plain = names.map(plainName)
-  if (missingColumns(USAGE_COLUMNS, plain).length > 0 || new Set(plain).size < plain.length) return undefined
-  const columns = allColumns(USAGE_COLUMNS)
-  const known = names.filter((_, index) => columns.some((column) => column === plain[index]))
-  const inCase = LETTER_CASES.find((convert) => known.every((name) => name === convert(name)))
-  if (inCase === undefined) return undefined
-  const keyOf = (column: string) => names[plain.indexOf(column)] ?? inCase(column)
-  const declared = columns.map((column) => `${literal(keyOf(column))}: 'VARCHAR'`).join(', ')
-  const isNested = ['app', 'request_id'].map((column) => {
-    const key = identifier(keyOf(column))
-    return `starts_with(${key}, '{') OR starts_with(${key}, '[')`
-  })
+  const found = new Set(Array.from(head.matchAll(KEY), ([key]) => key.slice(1, key.lastIndexOf('"'))))
+  if (found.size === 0 || [...found].some((key) => !KEYS.includes(key))) return undefined
+  const types = new Map(KEYS.map((column) => [column, textColumn(column, column)]))
+  const declared = KEYS.map((column) => `${column}: 'VARCHAR'`).join(', ')
+  const isNested = ['app', 'request_id']
+    .map((column) => `starts_with(${column}, '{') OR starts_with(${column}, '[')`)
+    .join(' OR ')
   const [hasPrompt, hasCompletion, hasId, hasApp] = [
     'prompt_tokens',
     'completion_tokens',
     'app_id',
     'app',
-  ].map((column) => `contains(json, ${literal(JSON.stringify(keyOf(column)))})`)
+  ].map((column) => `contains(json, ${literal(JSON.stringify(column))})`)
   return {
     path,
-    types: new Map(columns.map((column) => [column, textColumn(column, identifier(keyOf(column)))])),
+    types,
     rows: (paths) =>
-      `read_json(${paths}, format = 'newline_delimited', columns = {${declared}}, hive_partitioning = false)`,
-    fault: `CASE WHEN ${isNested.join(' OR ')} THEN 'nested' END`,
-    lacksKeys: `FROM read_json_objects(${pathList([path])}, format = 'newline_delimited')
-      WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp}))`,
+      `read_json(${pathList(paths)}, ${FORMAT}, columns = {${declared}}, hive_partitioning = false)`,
+    fault: `CASE WHEN ${isNested} THEN 'nested' ELSE ${unreadableId({ name: 'request_id', type: 'VARCHAR' })} END`,
+    lacksKeys: `SELECT 1 FROM read_json_objects(${pathList([path])}, ${FORMAT})
+      WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp})) LIMIT 1`,
   }
 }
 
@@ -92,9 +80,9 @@ export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
 }
 
 function parseLine(line: string): Omit<Document, 'row'> {
-  for (const convert of FORMS_OF_LINE) {
+  for (const text of [line, line.replaceAll(/\p{Cc}/gu, NO_TEXT).replaceAll(BESIDE_JSON, strictJson)]) {
     try {
-      const value = parseExactly(convert(line))
+      const value = parseExactly(text)
       if (isRecord(value)) return { value }
     } catch {
       // The fault below says it.
@@ -103,15 +91,9 @@ function parseLine(line: string): Omit<Document, 'row'> {
   return { value: undefined, fault: 'not a JSON object', payload: line }
 }
 
-function withoutControls(line: string): string {
-  return line.replaceAll(/\p{Cc}/gu, NO_TEXT)
-}
-
 /** NaN and infinity become texts, which are no numbers either. */
-function strictJson(line: string): string {
-  return withoutControls(line).replaceAll(BESIDE_JSON, (_, text?: string, word?: string) =>
-    text === undefined && word !== undefined ? `"${word}"` : (text ?? ''),
-  )
+function strictJson(_: string, text?: string, word?: string): string {
+  return text ?? (word === undefined ? '' : `"${word}"`)
 }
 
 /**

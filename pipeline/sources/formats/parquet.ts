@@ -1,15 +1,16 @@
 /** Reads Parquet by DuckDB; the footer says which columns a file has. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { DataError, firstLineOf, isShortage } from '../../errors.ts'
+import { DataError, isShortage } from '../../errors.ts'
 import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
 import { isValidated, matchColumns } from '../columns.ts'
-import type { Columns, TypedColumn } from '../columns.ts'
+import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { pathList, tryScan } from '../incoming.ts'
-import type { Scan } from '../incoming.ts'
-import { NO_TEXT, parseExactly } from './json.ts'
+import { NO_TEXT, named, pathList, tryScan, unreadableId } from '../incoming.ts'
+import type { Scan, TypedColumn } from '../incoming.ts'
+import { unreadable } from './bytes.ts'
+import { parseExactly } from './json.ts'
 import type { Document } from './json.ts'
 
 /** DuckDB reads a DECIMAL with more digits wrongly, without an error. */
@@ -23,8 +24,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   ],
   [/codec/i, 'Write the file with the codec snappy, gzip, zstd or LZ4_RAW'],
   [/Invalid string encoding/, 'A text in it is not UTF-8: write the file again'],
-  [/Permission denied/, 'Give the user of the run the right to read it'],
-  [/./, 'Deliver the file again, whole'],
+  [/encrypted/, 'It is encrypted: write it without encryption'],
 ]
 
 /** An element of a file's schema, a column or a part of one. */
@@ -38,9 +38,9 @@ const elementRow = z.object({
 })
 type SchemaElement = z.infer<typeof elementRow>
 
-/** Table expression for Parquet files. A folder named `app_id=7` above them is not a column. */
-function parquetRows(paths: string): string {
-  return `read_parquet(${paths}, hive_partitioning = false)`
+/** A folder named `app_id=7` above the files is not a column. */
+function parquetRows(paths: readonly string[]): string {
+  return `read_parquet(${pathList(paths)}, hive_partitioning = false)`
 }
 
 /** Reads a file, and names it in errors. */
@@ -49,9 +49,7 @@ async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise
     return await work()
   } catch (error) {
     if (isShortage(error) || error instanceof DataError) throw error
-    const message = firstLineOf(error)
-    const remedy = REMEDIES.find(([words]) => words.test(message))?.[1]
-    throw new DataError(`${file.name} cannot be read as Parquet: ${message}. ${remedy}`, { cause: error })
+    throw unreadable(file, error, 'Parquet', REMEDIES)
   }
 }
 
@@ -89,7 +87,8 @@ function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns
   let fault = 'NULL'
   for (const [column, position] of matchColumns(file.name, names, columns)) {
     const { name = column, type = 'VARCHAR', digits = 0 } = found[position] ?? {}
-    const value = asText({ name: identifier(name), type })
+    const value = named(columns, column, asText({ name: identifier(name), type }))
+    // Other texts are validated as such anyway.
     if (column === 'request_id' && type === 'BLOB') fault = unreadableId(value)
     if (digits <= DECIMAL_DIGITS) types.set(column, value)
     else if (isValidated(columns, column)) {
@@ -113,11 +112,6 @@ function asText({ name, type }: TypedColumn): TypedColumn {
   if (type !== 'BLOB') return { name, type }
   const text = `CASE WHEN ${name} IS NOT NULL THEN coalesce(TRY(decode(${name})), ${literal(NO_TEXT)}) END`
   return { name: text, type: 'VARCHAR' }
-}
-
-/** Such ids would all be the same. Apps are validated as text anyway. */
-function unreadableId({ name }: TypedColumn): string {
-  return `CASE WHEN ${name} = ${literal(NO_TEXT)} THEN 'request_id is not readable text in UTF-8' END`
 }
 
 /** The columns of files, by path. */
@@ -145,6 +139,8 @@ function schemaQuery(paths: readonly string[]): string {
       CAST(coalesce(num_children, 0) AS INTEGER) AS children,
       CASE
         WHEN repetition_type = 'REPEATED' OR converted_type = 'LIST' OR starts_with(logical_type, 'List') THEN 'LIST[]'
+        WHEN starts_with(logical_type, 'Float16') THEN 'FLOAT16'
+        WHEN duckdb_type = 'BLOB' AND type = 'FIXED_LEN_BYTE_ARRAY' THEN type
         ELSE coalesce(duckdb_type, 'STRUCT')
       END AS type
     FROM parquet_schema(${pathList(paths)})`
@@ -165,7 +161,7 @@ export async function* readParquetRows(
   connection: DuckDBConnection,
   file: RawFile,
 ): AsyncGenerator<Document> {
-  const from = parquetRows(pathList([file.path]))
+  const from = parquetRows([file.path])
   const result = await readingParquet(file, () =>
     connection.stream(`SELECT CAST(to_json(file_rows) AS VARCHAR) FROM ${from} AS file_rows`),
   )

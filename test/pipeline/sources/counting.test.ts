@@ -190,17 +190,24 @@ it.each(['parquet', 'arrow'] as const)('such a word is the name of an app in %s'
   expect(await queryWarehouse(dataDir, 'SELECT app_name FROM app_names')).toEqual([{ app_name: 'NA' }])
 })
 
+const capitals = (key: string) => key.toUpperCase()
+const someCapitals = (key: string) => key.replace(/^./, capitals)
 it.each([
-  ['in capitals', (key: string) => key.toUpperCase()],
-  ['in some capitals', (key: string) => key.replace(/^./, (letter) => letter.toUpperCase())],
-])('keys of NDJSON %s count also where the first line lacks them', async (_, convert) => {
-  const lines = [{}, { requests: 7 }].map((further) => {
-    const row = { ts: `${DAY}T10:00:00Z`, app_id: 1, prompt_tokens: 5, completion_tokens: 1, ...further }
+  ['in capitals', capitals, capitals],
+  ['in some capitals', someCapitals, someCapitals],
+  ['in other letters than those of the first line', (key: string) => key, someCapitals],
+])('keys of NDJSON %s count also where the first line lacks them', async (_, ...converts) => {
+  const lines = [{}, { requests: 7 }].map((further, index) => {
+    const row = { ts: `${DAY}T10:00:00Z`, app_id: 1, prompt_tokens: 5, completion_tokens: 1 }
+    const [convert, other = convert] = [converts[0], converts[index]]
     return JSON.stringify(
-      Object.fromEntries(Object.entries(row).map(([key, value]) => [convert(key), value])),
+      Object.fromEntries([
+        ...Object.entries(row).map(([key, value]) => [convert(key), value]),
+        ...Object.entries(further).map(([key, value]) => [other(key), value]),
+      ]),
     )
   })
-  const dataDir = folderOf({ 'rows.ndjson': lines.join('\n') })
+  const dataDir = folderOf({ 'rows.ndjson': `${lines.join('\n')}\n` })
   await runAt(dataDir, AS_OF)
   expect(await queryWarehouse(dataDir, 'SELECT requests FROM usage_daily')).toEqual([{ requests: '8' }])
 })

@@ -6,9 +6,11 @@ import {
   CompressionType,
   Decimal,
   Dictionary,
+  Field,
   Float32,
   Int32,
   Int64,
+  Schema,
   Table,
   TimestampMicrosecond,
   Utf8,
@@ -241,22 +243,49 @@ const HADOOP_LZ4: Partial<ParquetOptions> = {
   compressors: { LZ4: (bytes) => new Uint8Array(compressFrameSync(Buffer.from(bytes))) },
 }
 
+/** Arrow with integers of 128 bits, as polars and arrow-rs have them. */
+function int128(): Uint8Array {
+  return tableToIPC(
+    new Table(new Schema([new Field('prompt_tokens', Object.assign(new Int64(), { bitWidth: 128 }))])),
+    'file',
+  )
+}
+
+/** Parquet with counts as bytes without a type, as which polars writes 128-bit integers. */
+function fixedBytes(day: string): Uint8Array {
+  return withCountsAs(day, { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 }, [
+    Buffer.alloc(16),
+    Buffer.alloc(16),
+  ])
+}
+
 /** Parquet with counts as a DECIMAL of 50 digits. */
 function wideDecimals(day: string): Uint8Array {
+  const decimal = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL' } as const
+  return withCountsAs(day, { ...decimal, precision: 50, scale: 0 }, [3n, 3n])
+}
+
+type SchemaElement = NonNullable<ParquetOptions['schema']>[number]
+
+/** The valid rows in Parquet, prompt_tokens in another form. */
+function withCountsAs(
+  day: string,
+  form: Partial<SchemaElement>,
+  counts: ParquetColumn['data'] = [],
+): Uint8Array {
   const { prompt_tokens: _, ...others } = good(day)
   const required = { repetition_type: 'REQUIRED' } as const
-  const decimals = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL' } as const
   return new Uint8Array(
     parquetWriteBuffer({
       schema: [
         { name: 'schema', num_children: 4 },
-        { name: 'prompt_tokens', ...decimals, precision: 50, scale: 0, ...required },
+        { name: 'prompt_tokens', ...form, ...required },
         { name: 'ts', type: 'BYTE_ARRAY', converted_type: 'UTF8', ...required },
         { name: 'app_id', type: 'INT64', ...required },
         { name: 'completion_tokens', type: 'INT64', ...required },
       ],
       columnData: [
-        { name: 'prompt_tokens', data: [3n, 3n] },
+        { name: 'prompt_tokens', data: counts },
         ...Object.entries(others).map(([name, data]) => ({ name, data: [...data] })),
       ],
     }),
@@ -288,6 +317,9 @@ describe('two rows of 12 tokens are read', () => {
       'T12:00+02:00',
       ' 10:00:00 UTC',
       ' 12:00:00 +0200',
+      ' 10:00:00.123456789 +0000 UTC m=+0.012345',
+      'T10:00Z[UTC]',
+      'T12:00:00+02:00[Europe/Berlin]',
       'T10:00:00,123Z',
       'T10:00:00.123456789Z',
     ].flatMap((time) => withTimes(`the time ${time}`, (day) => `${day}${time}`)),
@@ -403,9 +435,10 @@ describe('two rows of 12 tokens are read', () => {
         `\uFEFF"${HEADER.replaceAll(',', '","')}","note, if ""any"""\n${csvRow(day, `,"\n${day},9,9,9,z"`).repeat(2)}`,
     ],
     [
-      'spaces before quotes in CSV, in a file that is read by lines',
+      'spaces around quotes in CSV, in a file that is read by lines',
       'csv',
-      (day) => `${HEADER.replace('app_id', 'app')}\n${day}, "a, b",5,1\n \t\n${day}, "a, b",5,1,\n`,
+      (day) =>
+        `"ts" ,"app", "prompt_tokens" ,completion_tokens \n${day}, "a, b"\t,"5" ,1\n \t\n"${day}" ,"a, b",5,"1" ,\n`,
     ],
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
@@ -519,6 +552,14 @@ describe('the run fails for', () => {
       },
       /2 rows: app is not readable text in UTF-8/,
     ]),
+    ...all(
+      inFormats(
+        'request_ids with characters that were not UTF-8',
+        () => ({ request_id: ['a\uFFFD', '\uFFFD'] }),
+        ['csv', 'ndjson', 'arrow'],
+      ),
+      /2 rows: request_id is not readable text in UTF-8/,
+    ),
     [
       'apps that are not UTF-8 in csv',
       'csv',
@@ -541,6 +582,12 @@ describe('the run fails for', () => {
       '32-bit floating-point counts from 2^24 on in parquet',
       'parquet',
       (day) => parquet({ ...good(day), prompt_tokens: [5, 3e10] }, { prompt_tokens: { type: 'FLOAT' } }),
+      /1 of 2 rows.* prompt_tokens is not an integer/s,
+    ],
+    [
+      '16-bit floating-point counts from 2^11 on in parquet',
+      'parquet',
+      (day) => parquet({ ...good(day), prompt_tokens: [5, 4096] }, { prompt_tokens: { type: 'FLOAT16' } }),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
@@ -600,6 +647,14 @@ describe('the run fails for', () => {
         (day) => parquet(good(day), { prompt_tokens: SPLIT }),
         /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
       ],
+      [
+        'parquet',
+        fixedBytes,
+        /the column prompt_tokens is of type FIXED_LEN_BYTE_ARRAY, which cannot hold it: write it as BIGINT/,
+      ],
+      ['parquet', () => 'PARE....PARE', /It is encrypted: write it without encryption/],
+      ['arrow', int128, /It has integers of more than 64 bits: write them as 64-bit integers/],
+      ['arrow', () => 'FEA1....FEA1', /is Feather version 1: write version 2/],
       ['arrow', () => 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
       ['arrow', () => '', /rows\.arrow is not a whole Arrow IPC file/],
       ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
@@ -635,7 +690,24 @@ describe('the run fails for', () => {
   /** Names that lie: `import` looks at the content. */
   const misnamed: readonly Fault[] = [
     ['gzip without .gz', 'csv', gz(manyRows()), /It is compressed by gzip: its name must end in \.gz/],
-    ['UTF-16', 'csv', (day) => Buffer.from(`\uFEFF${manyRows()(day)}`, 'utf16le'), /It is text in UTF-16/],
+    ...['', '\uFEFF'].map((mark): Fault => [
+      `UTF-16 ${mark && 'with a mark'}`,
+      'csv',
+      (day) => Buffer.from(mark + manyRows()(day), 'utf16le'),
+      /It is text in UTF-16/,
+    ]),
+    [
+      'a workbook',
+      'csv',
+      () => 'PK\u0003\u0004',
+      /It is a ZIP archive, such as a workbook: save it as CSV in UTF-8/,
+    ],
+    [
+      'lines that end in a carriage return',
+      'csv',
+      (day) => manyRows()(day).replaceAll('\n', '\r'),
+      /Its lines end in \\r alone: end them in \\n/,
+    ],
     ...['ndjson.gz', 'ndjson.zst'].map((ending): Fault => [
       `text that is not compressed in .${ending}`,
       ending,
