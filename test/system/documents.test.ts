@@ -3,7 +3,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it, vi } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import {
   currentSnapshot,
   publish,
@@ -13,9 +13,6 @@ import {
 } from '../support/pipeline/nightly.ts'
 import { hasFolder } from '../support/programs.ts'
 import { REPOSITORY } from '../support/processes.ts'
-
-// Tens of seconds on a busy machine.
-vi.setConfig({ testTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

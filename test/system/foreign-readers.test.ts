@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../support/api.ts'
 import { currentSnapshot, queryCurrent, TemporaryFolders } from '../support/pipeline/nightly.ts'
@@ -15,9 +15,6 @@ import { listen } from '../support/ports.ts'
 import { startProcess } from '../support/processes.ts'
 import { findProgram, hasFolder } from '../support/programs.ts'
 import { startSampleApi } from '../support/sample-api.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 const dataDir = folders.make()

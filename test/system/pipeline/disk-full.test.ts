@@ -1,14 +1,11 @@
 /** CONTRACT 9: a disk that fills up during a night. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../support/processes.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../../support/pipeline/two-nights.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const SIZE = '48m'
 const APPS = 20_000

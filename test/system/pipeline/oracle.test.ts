@@ -5,7 +5,7 @@
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, expect, it, vi } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
@@ -19,9 +19,6 @@ import {
 import { appDaily, FILTERS, ranking, readDataset, type Question } from '../../support/pipeline/oracle.ts'
 import { randomFrom } from '../../support/random.ts'
 import { rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 /** More of them in a variable: SEEDS=1,2,3,4,5. */
 const SEEDS = (process.env['SEEDS'] ?? '1,2').split(',').map(Number)

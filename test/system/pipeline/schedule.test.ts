@@ -3,13 +3,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it, vi } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
 import { TemporaryFolders, deliver, register } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const NEVER = '0 0 29 2 *'
 const EVERY_SECOND = '* * * * * *'

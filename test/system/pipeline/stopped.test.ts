@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
 import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
 import {
@@ -16,9 +16,6 @@ import {
   publishFirstNight,
 } from '../../support/pipeline/two-nights.ts'
 import { randomFrom, seedFrom } from '../../support/random.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const APPS = 30_000
 const STAGES = ['load', 'resolve', 'rank', 'check', 'gate', 'bundle', 'publish']

@@ -3,7 +3,7 @@ import { Agent, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, expect, it, vi } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, startProgram, until } from '../../../support/api.ts'
@@ -22,9 +22,6 @@ import {
   stream,
   type Behaviour,
 } from '../../../support/chat/upstream.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

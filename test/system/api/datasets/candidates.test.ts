@@ -2,11 +2,8 @@
  * CONTRACT 4.6: thousands of random windows over data of every shape: the candidates give the page of all apps, or report that they
  * cannot.
  */
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../support/pipeline/shaped-snapshot.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const WINDOWS = 40
 

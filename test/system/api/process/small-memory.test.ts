@@ -2,14 +2,11 @@
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey, said } from '../../../support/api.ts'
 import { TemporaryFolders, startNightly } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
 import { completion, json, startUpstream } from '../../../support/chat/upstream.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const BYTES = 512 * 1024 * 1024
 

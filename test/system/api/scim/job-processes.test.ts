@@ -1,5 +1,5 @@
 /** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
@@ -14,9 +14,6 @@ import {
 } from '../../../support/scim/faulty-directory.ts'
 import { asEnvironment, TestStores } from '../../../support/stores.ts'
 import { administratorOf, startSyncApi, TOKEN_VARIABLE } from '../../../support/scim/sync.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
@@ -15,9 +15,6 @@ import { freePort } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
 import { directories, startSyncApi } from '../../../support/scim/sync.ts'
 import { TestStores } from '../../../support/stores.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())

@@ -1,15 +1,12 @@
 /** CONTRACT 10: PostgreSQL as a remote server: unreachable, rejecting, locked, frozen, or lost in the middle. */
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { envelopeSchema, makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { asEnvironment } from '../../../support/stores.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 const bin = findPostgres()

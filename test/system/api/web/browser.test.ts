@@ -1,15 +1,12 @@
 /** CONTRACT 4.6: the pages in a real browser: chart, ticking, keyboard, sizes, accessibility, policy. */
 import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { until, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { findProgram } from '../../../support/programs.ts'
 import { startSampleApi } from '../../../support/sample-api.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const program = findProgram('chromium')
 const { source: AXE } = axe

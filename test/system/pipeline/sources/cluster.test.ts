@@ -8,7 +8,7 @@ import { createServer as createSecureServer } from 'node:https'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { nightly } from '../../../../pipeline/nightly.ts'
 import { PASSWORD, hasClickHouse, startCluster } from '../../../support/clickhouse.ts'
 import type { ClickHouseCluster } from '../../../support/clickhouse.ts'
@@ -23,9 +23,6 @@ import {
 import { portOf } from '../../../support/ports.ts'
 import { REPOSITORY, runCommandLine, startProcess } from '../../../support/processes.ts'
 import { findProgram } from '../../../support/programs.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const DAY = '2026-10-01'
 const NIGHT = '2026-10-02T02:00:00Z'

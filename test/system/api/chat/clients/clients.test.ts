@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { startChat } from '../../../../support/chat/chat.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
@@ -26,9 +26,6 @@ import {
   writes,
   type Behaviour,
 } from '../../../../support/chat/upstream.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const INSTALLED = process.env['CHAT_CLIENTS'] ?? ''
 const scriptNamed = (name: string) => join(import.meta.dirname, name)

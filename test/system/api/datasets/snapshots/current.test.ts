@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it, vi } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
@@ -11,9 +11,6 @@ import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { startSampleApi } from '../../../../support/sample-api.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
-
-// Tens of seconds on an idle machine, minutes on a busy one.
-vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
