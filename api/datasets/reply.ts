@@ -17,6 +17,7 @@ import { isNotModified } from '../http/headers.ts'
 import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
 import { DATASETS_PATH } from '../paths.ts'
 import { attachmentHeader, chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
+import { linkField, pagesAround } from './links.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
 
@@ -42,7 +43,7 @@ interface Rows {
     readonly offset?: number
     readonly [name: string]: string | number
   }
-  /** The largest allowed offset, if there are pages. */
+  /** The largest allowed offset, if it is less than the total. */
   readonly maxOffset?: number
   /**
    * Reads them, and their total over all pages in the unit of limit and offset, if there are pages.
@@ -134,7 +135,7 @@ export function replyRows(
     if (isUnchanged) return void reply.status(304).end()
     const { contentType } = FORMATS[found.format]
     // A HEAD is free, so it must not cost a query: it has no Content-Length, and no links to pages.
-    if (isHead) return void reply.set({ 'Content-Type': contentType, Link: linkField(found) }).end()
+    if (isHead) return void reply.set({ 'Content-Type': contentType, Link: linksOf(found) }).end()
     const { headers: ofRows, body } = await bodies.get(found)
     sendBody(reply.set(ofRows), 200, contentType, body)
   }
@@ -178,48 +179,25 @@ async function makeBody(representation: Representation): Promise<Made> {
   return {
     body: FORMATS[format].encode({ columns: operation.columns, rows, meta, metadata }),
     headers: {
-      Link: linkField(representation, total),
+      Link: linksOf(representation, total),
       ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
     },
   }
 }
 
 /**
- * The `Link` field (RFC 8288). Page links pin the snapshot, so that a swap between two pages loses and repeats nothing.
+ * Page links pin the snapshot, so that a swap between two pages loses and repeats nothing.
  * @param total the total over all pages; without it there are no links to pages.
  */
-function linkField({ snapshot, operation, rows, format }: Representation, total = 0): string {
+function linksOf({ snapshot, operation, rows, format }: Representation, total = 0): string {
   const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
-  const pages = Object.entries(pagesAround(rows, total)).map(([relation, page]) => {
-    const named = { as_of: snapshot.id, ...rows.parameters, ...page, ...(format !== 'json' && { format }) }
-    const query = new URLSearchParams(Object.entries(named).map(([name, value]) => [name, String(value)]))
-    return [relation, `${operation.path}?${query.toString().replaceAll('%2C', ',')}`]
+  const given = { as_of: snapshot.id, ...rows.parameters, ...(format !== 'json' && { format }) }
+  const { maxOffset = Infinity } = rows
+  return linkField({
+    ...pagesAround(operation.path, given, Math.min(total, maxOffset + 1)),
+    license: LICENCE.url,
+    describedby: `${folder}/${CROISSANT_FILE}`,
+    'cite-as': folder,
+    'latest-version': `${SNAPSHOTS_PATH}/latest`,
   })
-  return [
-    ...pages,
-    ['license', LICENCE.url],
-    ['describedby', `${folder}/${CROISSANT_FILE}`],
-    ['cite-as', folder],
-    ['latest-version', `${SNAPSHOTS_PATH}/latest`],
-  ]
-    .map(([relation, target]) => `<${target}>; rel="${relation}"`)
-    .join(', ')
-}
-
-/** The pages that exist around this one, by their relation: none is empty. */
-function pagesAround({ parameters: { limit = 0, offset = 0 }, maxOffset }: Rows, total: number): object {
-  if (maxOffset === undefined || total === 0) return {}
-  // The last page that `next` reaches, or before this one if this one is beyond the end.
-  const furthest = Math.min(maxOffset, total - 1)
-  const last = Math.max(0, offset + limit * Math.floor((furthest - offset) / limit))
-  return {
-    // Shorter at the beginning of the list, so that no row comes twice.
-    ...(offset > 0 &&
-      (last < offset
-        ? { prev: { offset: last } }
-        : { prev: { limit: Math.min(limit, offset), offset: Math.max(0, offset - limit) } })),
-    ...(last > offset && { next: { offset: offset + limit } }),
-    // A list of one page ends with it.
-    ...(offset + last > 0 && { last: { offset: last } }),
-  }
 }

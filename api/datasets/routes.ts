@@ -31,12 +31,94 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
   const { snapshots } = dependencies
   const file = snapshotFile(snapshots)
   return [
-    ...ROWS.map((described) => rowsRoute(dependencies, described)),
-    openRoute(SNAPSHOTS_PATH, listSnapshots(snapshots), OPERATIONS.list),
-    openRoute(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), OPERATIONS.one),
-    openRoute(`${SNAPSHOTS_PATH}/:id/:file`, file, OPERATIONS.file),
-    openRoute(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, OPERATIONS.month),
-    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), OPERATIONS.status),
+    rowsRoute(dependencies, RANKINGS, {
+      id: 'getAppRankings',
+      summary: 'The top public apps by token usage inside a date window',
+      description:
+        'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
+      replies: rowsReplies('AppRanking', rankingRowSchema, {
+        app_id: 123,
+        app_name: 'Example',
+        rank: 1,
+        total_requests: 456,
+        total_tokens: '789',
+      }),
+    }),
+    rowsRoute(dependencies, SERIES, {
+      id: 'getAppSeries',
+      summary: 'The usage of up to ten apps by day',
+      description:
+        'A row for each day and app, also without usage: `coverage` shows whether the day is missing. Longer windows come in pages of days.',
+      replies: rowsReplies('AppDay', seriesRowSchema, {
+        day: '2026-11-19',
+        app_id: 123,
+        app_name: 'Example',
+        requests: 4,
+        prompt_tokens: '50',
+        completion_tokens: '6',
+        total_tokens: '56',
+        coverage: 'complete',
+      }),
+    }),
+    rowsRoute(dependencies, MODELS, {
+      id: 'getRankingsDaily',
+      summary: 'The models with the most tokens of each day',
+      description: `Per UTC day the 50 public models with the most tokens, as \`author/slug\`, and last a row \`${OTHER_MODELS}\` for all other usage of the public apps. A model's share of a day is its tokens divided by the sum of the day's rows.`,
+      replies: rowsReplies('ModelDay', modelRowSchema, {
+        date: '2026-11-19',
+        model_permaslug: 'acme/large',
+        total_tokens: '789',
+      }),
+    }),
+    openRoute(SNAPSHOTS_PATH, listSnapshots(snapshots), {
+      id: 'listSnapshots',
+      summary: 'The snapshots, newest first',
+      query: LIST_PARAMETERS,
+      replies: {
+        '200': {
+          description: 'Days, row counts and files of each; its monthly files are at its `url`.',
+          headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
+          content: json(LIST),
+        },
+        '400': INVALID,
+        ...UNCHANGED,
+      },
+    }),
+    openRoute(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), {
+      id: 'getSnapshot',
+      summary: 'One snapshot',
+      path: { id },
+      replies: {
+        '200': {
+          description: 'Its days, row counts and files.',
+          headers: ['ETag', 'Cache-Control', 'Link'],
+          content: json(z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' })),
+        },
+        ...UNCHANGED,
+        ...OF_SNAPSHOT,
+      },
+    }),
+    openRoute(`${SNAPSHOTS_PATH}/:id/:file`, file, {
+      id: 'getSnapshotFile',
+      summary: 'A file of a snapshot, whole or in ranges of bytes',
+      path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
+      replies: fileReplies('application/octet-stream', FORMATS.parquet.mediaType, ...TEXTS),
+    }),
+    openRoute(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, {
+      id: 'getSnapshotMonth',
+      summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
+      path: {
+        id,
+        table: z.enum(MONTHLY_TABLES).describe('Name of the table.'),
+        file: fileName('month=2026-08.parquet'),
+      },
+      replies: fileReplies(FORMATS.parquet.mediaType),
+    }),
+    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
+      id: 'getStatus',
+      summary: 'How fresh the dataset is',
+      replies: { '200': { description: 'Times, days missing, next run.', content: json(STATUS) } },
+    }),
   ]
 }
 
@@ -47,63 +129,12 @@ function openRoute(path: string, handle: Handler, operation: Omit<Operation, 'ta
 /** A route of rows: it needs a key of any kind, and all share the key's limits. */
 function rowsRoute(
   dependencies: ReplyDependencies,
-  { rows, name, row, example, ...described }: RowsDescription,
-) {
-  const { path, parameters: query } = rows
-  const replies = rowsReplies(name, row, example)
-  const operation = { tag: 'dataset', ...described, query, replies } as const
-  const handle = replyRows(dependencies, rows)
-  return { method: 'GET', access: 'any', limited: true, path, handle, operation } as const
+  rows: RowsOperation,
+  described: Omit<Operation, 'tag'>,
+): Route {
+  const open = openRoute(rows.path, replyRows(dependencies, rows), { ...described, query: rows.parameters })
+  return { ...open, access: 'any', limited: true }
 }
-
-interface RowsDescription extends Pick<Operation, 'id' | 'summary' | 'description'> {
-  readonly rows: RowsOperation
-  /** The name of a row. */
-  readonly name: string
-  readonly row: z.ZodType
-  readonly example: object
-}
-
-const ROWS: readonly RowsDescription[] = [
-  {
-    rows: RANKINGS,
-    id: 'getAppRankings',
-    summary: 'The top public apps by token usage inside a date window',
-    description:
-      'Hidden and private apps are excluded; traffic of aliases counts for the canonical app. Ranks stay absolute over pages. An unknown, repeated or empty parameter is an error.',
-    name: 'AppRanking',
-    row: rankingRowSchema,
-    example: { app_id: 123, app_name: 'Example', rank: 1, total_requests: 456, total_tokens: '789' },
-  },
-  {
-    rows: SERIES,
-    id: 'getAppSeries',
-    summary: 'The usage of up to ten apps by day',
-    description:
-      'A row for each day and app, also without usage: `coverage` shows whether the day is missing. Longer windows come in pages of days.',
-    name: 'AppDay',
-    row: seriesRowSchema,
-    example: {
-      day: '2026-11-19',
-      app_id: 123,
-      app_name: 'Example',
-      requests: 4,
-      prompt_tokens: '50',
-      completion_tokens: '6',
-      total_tokens: '56',
-      coverage: 'complete',
-    },
-  },
-  {
-    rows: MODELS,
-    id: 'getRankingsDaily',
-    summary: 'The models with the most tokens of each day',
-    description: `Per UTC day the 50 public models with the most tokens, as \`author/slug\`, and last a row \`${OTHER_MODELS}\` for all other usage of the public apps. A model's share of a day is its tokens divided by the sum of the day's rows.`,
-    name: 'ModelDay',
-    row: modelRowSchema,
-    example: { date: '2026-11-19', model_permaslug: 'acme/large', total_tokens: '789' },
-  },
-]
 
 const META = rankingMetaSchema.meta({ id: 'RankingMeta' })
 const EXAMPLE_META = {
@@ -144,11 +175,14 @@ function rowsReplies(name: string, row: z.ZodType, example: object): Operation['
 }
 
 const SNAPSHOT = snapshotEntrySchema.meta({ id: 'Snapshot' })
-const LIST = z.strictObject({
-  data: z.array(SNAPSHOT),
-  total_count: z.int().nonnegative(),
-  retracted: z.array(retractionSchema.meta({ id: 'Retraction' })),
-})
+const LIST = z
+  .strictObject({
+    data: z.array(SNAPSHOT),
+    total_count: z.int().nonnegative(),
+    retracted: z.array(retractionSchema.meta({ id: 'Retraction' })),
+  })
+  .meta({ id: 'SnapshotList' })
+const STATUS = statusSchema.meta({ id: 'Status' })
 
 /** What addresses below one snapshot answer beside its content. */
 const OF_SNAPSHOT: Operation['replies'] = {
@@ -166,66 +200,7 @@ const id = z
   .string()
   .meta({ description: 'Identifier of a snapshot, or `latest`.', examples: ['20261120T020000Z', 'latest'] })
 const fileName = (...examples: string[]) => z.string().meta({ description: 'Name of the file.', examples })
-const PARQUET = FORMATS.parquet.mediaType
 const TEXTS = ['text/csv', 'application/ld+json', 'text/markdown', 'text/plain']
-
-/** The operations without rows. */
-const OPERATIONS = {
-  list: {
-    id: 'listSnapshots',
-    summary: 'The snapshots, newest first',
-    query: LIST_PARAMETERS,
-    replies: {
-      '200': {
-        description: 'Days, row counts and files of each; its monthly files are at its `url`.',
-        headers: ['ETag', 'Cache-Control', 'Link', 'Vary'],
-        content: json(LIST.meta({ id: 'SnapshotList' })),
-      },
-      '400': INVALID,
-      ...UNCHANGED,
-    },
-  },
-  one: {
-    id: 'getSnapshot',
-    summary: 'One snapshot',
-    path: { id },
-    replies: {
-      '200': {
-        description: 'Its days, row counts and files.',
-        headers: ['ETag', 'Cache-Control', 'Link'],
-        content: json(z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' })),
-      },
-      ...UNCHANGED,
-      ...OF_SNAPSHOT,
-    },
-  },
-  file: {
-    id: 'getSnapshotFile',
-    summary: 'A file of a snapshot, whole or in ranges of bytes',
-    path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
-    replies: fileReplies('application/octet-stream', PARQUET, ...TEXTS),
-  },
-  month: {
-    id: 'getSnapshotMonth',
-    summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
-    path: {
-      id,
-      table: z.enum(MONTHLY_TABLES).describe('Name of the table.'),
-      file: fileName('month=2026-08.parquet'),
-    },
-    replies: fileReplies(PARQUET),
-  },
-  status: {
-    id: 'getStatus',
-    summary: 'How fresh the dataset is',
-    replies: {
-      '200': {
-        description: 'Times, days missing, next run.',
-        content: json(statusSchema.meta({ id: 'Status' })),
-      },
-    },
-  },
-} satisfies Readonly<Record<string, Omit<Operation, 'tag'>>>
 
 /** Replies for a file of these types, whole or in byte ranges: for clients every type is bytes. */
 function fileReplies(...types: readonly string[]): Operation['replies'] {

@@ -71,7 +71,6 @@ export const SERIES = {
     const apps = [...new Set(sent.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
     return {
       parameters: { app_id: apps.join(','), start_date: start, end_date: end, limit, offset },
-      maxOffset: total,
       read: async (snapshot) => {
         const { rows, unknown } = await readSeries(snapshot, apps, page)
         if (unknown.length === 0) return { rows, total }

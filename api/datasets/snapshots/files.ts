@@ -9,7 +9,7 @@ import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipel
 import { jsonText, queryString, sendBody, type Handler, type Reply } from '../../http/call.ts'
 import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
-import { isMismatch, isNotModified, isRangeOf } from '../../http/headers.ts'
+import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/headers.ts'
 import {
   oneOf,
   readParameters,
@@ -20,6 +20,7 @@ import {
 import { codeOf } from '../../process/system-errors.ts'
 import { shorten } from '../../untrusted/json.ts'
 import { attachmentHeader } from '../formats.ts'
+import { linkField, pagesAround } from '../links.ts'
 import { CROISSANT_TYPE, isMonth, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
 import { refuseDamaged, type Snapshots } from './current.ts'
 
@@ -27,7 +28,6 @@ import { refuseDamaged, type Snapshots } from './current.ts'
 const LATEST = 'latest'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
-const LICENCE_LINK = `<${LICENCE.url}>; rel="license"`
 /** The caching of open replies that the next run may change. */
 export const SOON_STALE = 'public, max-age=60, must-revalidate'
 // A proxy that changed the bytes would break their digest and their ranges.
@@ -61,18 +61,16 @@ export function listSnapshots(snapshots: Snapshots): Handler {
     const { limit = LIST_PARAMETERS.limit.default, offset = LIST_PARAMETERS.offset.default } = asked
     const { entries, retractions } = snapshots.catalogue.read()
     const chosen = chooseEntries(entries, asked)
-    const to = (start: number, relation: string) =>
-      `<${SNAPSHOTS_PATH}?state=${asked.state ?? 'retained'}&limit=${limit}&offset=${start}>; rel="${relation}"`
-    const links = [
-      ...(offset > 0 ? [to(Math.max(0, offset - limit), 'prev')] : []),
-      ...(offset + limit < chosen.length ? [to(offset + limit, 'next')] : []),
-      `<${SNAPSHOTS_PATH}/${LATEST}>; rel="latest-version"`,
-      LICENCE_LINK,
-    ]
+    const parameters = { state: asked.state ?? LIST_PARAMETERS.state.default, limit, offset }
+    const links = {
+      ...pagesAround(SNAPSHOTS_PATH, parameters, chosen.length),
+      'latest-version': `${SNAPSHOTS_PATH}/${LATEST}`,
+      license: LICENCE.url,
+    }
     const page = chosen.slice(offset, offset + limit)
     const data = page.map((entry) => ({ ...entry, current: entry.id === snapshots.current()?.id }))
     const body = { data, total_count: chosen.length, retracted: retractions }
-    await sendOpen(request, reply.set('Link', links.join(', ')), JSON_TYPE, jsonText(body))
+    await sendOpen(request, reply.set('Link', linkField(links)), JSON_TYPE, jsonText(body))
   }
 }
 
@@ -90,7 +88,7 @@ function wasInForce({ as_of, retracted_at }: SnapshotEntry, date: string): boole
 /** Describes one snapshot with its files; `latest` is the current one. */
 export function showSnapshot(snapshots: Snapshots): Handler {
   return ofSnapshot(snapshots, async (entry, request, reply) => {
-    reply.set('Link', `${LICENCE_LINK}, <${SNAPSHOTS_PATH}>; rel="version-history"`)
+    reply.set('Link', linkField({ license: LICENCE.url, 'version-history': SNAPSHOTS_PATH }))
     const body = { data: { ...entry, current: entry.id === snapshots.current()?.id } }
     await sendOpen(request, reply, JSON_TYPE, jsonText(body))
   })
@@ -118,14 +116,14 @@ export function snapshotFile(snapshots: Snapshots): Handler {
       ETag: validators.etag,
       'Last-Modified': validators.lastModified.toUTCString(),
       'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
-      Link: `${LICENCE_LINK}, <${SNAPSHOTS_PATH}/${entry.id}>; rel="collection"`,
+      Link: linkField({ license: LICENCE.url, collection: entry.url }),
       ...(isMonth(file) && attachmentHeader(name.replace('/month=', '-'))),
     })
     if (isMismatch(request.headers, validators)) {
       throw new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
     }
     if (isNotModified(request.headers, validators)) return void reply.status(304).end()
-    leaveToExpress(request, isRangeOf(request.get('If-Range'), validators), file)
+    leaveToExpress(request, validators, file)
     await sendBytes(reply, join(folder, entry.id), file)
   })
 }
@@ -164,13 +162,15 @@ function modificationTime({ id, as_of }: SnapshotEntry, snapshots: Snapshots): D
 
 /**
  * Leaves the range alone to Express. It would send the whole file to a request with no-cache (as every fetch() with a tag
- * does), take weak tags as strong and times as growing. A suffix longer than the file is the whole file (RFC 9110, 14.1.2).
+ * does), take weak tags as strong and times as growing, and cut the headers of a HEAD (RFC 9110, 14.2). A suffix longer
+ * than the file is the whole file (14.1.2).
  */
-function leaveToExpress(request: Request, isOfThis: boolean, { bytes }: SnapshotFile): void {
+function leaveToExpress(request: Request, validators: Validators, { bytes }: SnapshotFile): void {
   const { range } = request.headers
   const last = /^bytes=-(\d+)$/i.exec(range ?? '')?.[1]
-  const isWhole = last !== undefined && Number(last) > bytes
-  request.headers = range === undefined || !isOfThis ? {} : { range: isWhole ? 'bytes=0-' : range }
+  const whole = last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
+  const counts = request.method === 'GET' && isRangeOf(request.get('If-Range'), validators)
+  request.headers = whole !== undefined && counts ? { range: whole } : {}
 }
 
 /** Express handles ranges and HEAD; the headers are set before. */

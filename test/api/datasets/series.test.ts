@@ -141,6 +141,15 @@ describe('the series of apps by day', () => {
     expect([days[0], days[365], days[366], days.at(-1)]).toEqual(around)
   })
 
+  it('has no rows beyond its end, with a link to the last page', async () => {
+    const response = await ask(`${SERIES}?app_id=1&limit=10&offset=9999`)
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({ data: [], meta: { end_date: LAST_DAY } })
+    expect(response.headers.get('X-Total-Count')).toBe('30')
+    const { prev = '', next } = linksOf(response)
+    expect([prev.endsWith('limit=10&offset=29'), next]).toEqual([true, undefined])
+  })
+
   it('is the same for any order of the apps, and 304 for its tag', async () => {
     const queries = ['app_id=1&app_id=2', 'app_id=2&app_id=1&app_id=1', 'app_id=2,1']
     const tags = await Promise.all(

@@ -96,8 +96,16 @@ describe('the list', () => {
       data_through: '2026-01-30',
       rows: { apps: 3, app_daily: 9, restatements: 0 },
     })
-    const page = await get('?limit=1')
-    expect(page.headers.get('Link')).toContain('limit=1&offset=1>; rel="next"')
+    for (const [query, links] of [
+      ['limit=1', { next: 1, last: 1 }],
+      ['limit=1&offset=1', { prev: 0, last: 1 }],
+      // No link leads to an empty page.
+      ['limit=1&offset=9', { prev: 1, last: 1 }],
+    ] as const) {
+      const field = (await get(`?${query}`)).headers.get('Link') ?? ''
+      const pages = [...field.matchAll(/limit=1&offset=(\d+)>; rel="(\w+)"/g)]
+      expect(Object.fromEntries(pages.map(([, offset, rel]) => [rel, Number(offset)]))).toEqual(links)
+    }
     expect((await list('?limit=1&offset=1')).data.map(({ id }) => id)).toEqual([FIRST])
   })
 
@@ -211,9 +219,12 @@ describe('a file', () => {
   })
 
   it('is readable in pieces, as DuckDB reads a remote file: HEAD, then ranges', async () => {
-    const head = await get(PATH, {}, { method: 'HEAD' })
     const size = onDisk().length
-    expect(head.headers.get('Content-Length')).toBe(String(size))
+    // A range is for GET alone (RFC 9110, 14.2).
+    for (const headers of [{}, { Range: 'bytes=0-9' }, { Range: `bytes=${size}-` }]) {
+      const head = await get(PATH, headers, { method: 'HEAD' })
+      expect([head.status, head.headers.get('Content-Length')]).toEqual([200, String(size)])
+    }
     const pieces: Uint8Array[] = []
     const step = Math.ceil(size / 7)
     for (let start = 0; start < size; start += step) {
