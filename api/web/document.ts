@@ -98,15 +98,15 @@ function firstLine(
   const { asOf, dataThrough, sources } = snapshot
   const ofThisSnapshot = { as_of: isCurrent ? null : asOf }
   const kept: Given = parameters ?? ofThisSnapshot
-  const badge = isCurrent ? (isStale ? `ends ${dataThrough}` : '') : 'an earlier snapshot'
-  const isSample = sources?.includes(SAMPLE) === true
+  const age = isCurrent ? isStale && `ends ${dataThrough}` : 'an earlier snapshot'
+  const badges = [sources?.includes(SAMPLE) === true && 'sample data', age].filter((badge) => badge !== false)
   const field = markup`<input type="search" name="q" value="${kept['q']}" placeholder="Find by name (/)"
     aria-label="Find by name" />`
   return markup`<p>
       ${controls === undefined && markup`<a href="${address('/', ofThisSnapshot)}">Rankings</a> · `} Data through
       <time>${dataThrough}</time>, snapshot
       <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time>
-      <strong>${isSample && 'sample data'} ${badge}</strong>
+      <strong>${badges.join(', ')}</strong>
     </p>
     ${form(markup`action="${path}" role="search"`, kept, ['q'], field)}`
 }

@@ -77,18 +77,15 @@ export interface Column<Row> {
    * script.
    */
   readonly kind?: string
-  /** The whole text of a cell that may be cut. */
-  readonly title?: (row: Row) => string
   /** Whether its cells name their rows. */
   readonly isName?: boolean
 }
 
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Html {
-  const cell = ({ show, kind, title, isName }: Column<Row>, row: Row) => {
-    const [open, close] = isName === true ? ['th scope="row"', 'th'] : ['td', 'td']
-    const attributes = markup`class="${kind}" ${title && markup`title="${title(row)}"`}`
-    return markup`<${raw(open)} ${attributes}>${show(row)}</${raw(close)}>`
-  }
+  const cell = ({ show, kind, isName }: Column<Row>, row: Row) =>
+    isName === true
+      ? markup`<th scope="row" class="${kind}">${show(row)}</th>`
+      : markup`<td class="${kind}">${show(row)}</td>`
   return markup`<table>
     <thead>
       <tr>${columns.map(({ head, kind }) => markup`<th scope="col" class="${kind}">${head}</th>`)}</tr>

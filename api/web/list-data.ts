@@ -52,6 +52,9 @@ const dataSchema = z.object({
 
 export type Item = z.infer<typeof itemSchema>
 export interface ListData extends z.infer<typeof dataSchema> {
+  /** The days of the window alone, and the usage of the whole list on them. */
+  readonly window: ListData['days']
+  readonly total: bigint
   /** Whether ranks are compared with the window before: if it has most of its days. */
   readonly isCompared: boolean
   /** Whether there is a page of further ranks. */
@@ -185,7 +188,9 @@ export async function readList(snapshot: Snapshot, list: List): Promise<ListData
     throw invalidParameter(subject, unknown.join(','), `public ${subject} of this snapshot`)
   }
   const next = offset + limit
-  return { ...data, isCompared, hasNext: next <= MAX_OFFSET && next < data.ranks }
+  const window = data.days.slice(-daysOf(list))
+  const total = window.reduce((sum, day) => sum + day.total, 0n)
+  return { ...data, window, total, isCompared, hasNext: next <= MAX_OFFSET && next < data.ranks }
 }
 
 /** Number of days of `window` without delivered usage, including those before the first day of the data. */
@@ -226,27 +231,22 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
       const { start: start_date, end: end_date } = list
       const meta = { as_of: snapshot.asOf, start_date, end_date, version: DATASET_VERSION }
-      const series = parameters.series === undefined ? undefined : seriesOf(list, data)
+      const series = parameters.series === undefined ? undefined : seriesOf(list.measure, data)
       return jsonText({ data: rows, meta, series })
     },
   }
 }
 
 /** Usage by day of the rows and of what else is drawn: decimal strings, null for days without data. */
-function seriesOf({ measure, ...window }: List, { days: all, items }: ListData) {
-  const days = all.slice(-daysOf(window))
+function seriesOf(measure: List['measure'], { window, items }: ListData) {
+  const texts = (values: Item['values']) => values.map((value) => value?.toString() ?? null)
   return {
     measure,
-    days: days.map(({ day }) => day),
-    coverage: days.map(({ coverage }) => coverage),
-    total: days.map(({ coverage, total }) => (coverage === 'missing' ? null : String(total))),
+    days: window.map(({ day }) => day),
+    coverage: window.map(({ coverage }) => coverage),
+    total: texts(window.map(({ coverage, total }) => (coverage === 'missing' ? null : total))),
     items: items.map(({ id, name, in_list, values }) => {
-      return {
-        id,
-        name,
-        in_list,
-        values: values.slice(-days.length).map((value) => value?.toString() ?? null),
-      }
+      return { id, name, in_list, values: texts(values.slice(-window.length)) }
     }),
   }
 }

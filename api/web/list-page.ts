@@ -20,11 +20,6 @@ interface Page {
   readonly list: List
   readonly data: ListData
   readonly parameters: ListParameters
-  /** The window in words, and its days. */
-  readonly range: string
-  readonly days: ListData['days']
-  /** Usage of the whole list in its window. */
-  readonly total: bigint
 }
 
 /** The page of a list. */
@@ -36,17 +31,15 @@ export function listView(subject: Subject): View {
       const parameters: ListParameters = given
       const list = resolveList(subject, parameters, context.snapshot)
       const data = await readList(context.snapshot, list)
-      const range = describeRange({ from: list.start, to: list.end })
-      const days = data.days.slice(-daysOf(list))
-      const total = days.reduce((sum, day) => sum + day.total, 0n)
-      return renderPage({ context, list, parameters, data, range, days, total })
+      return renderPage({ context, list, parameters, data })
     },
   }
 }
 
 function renderPage(page: Page): string {
-  const { context, list, data, parameters, range } = page
+  const { context, list, data, parameters } = page
   const { subject, order, measure, subcategory, category, offset, limit } = list
+  const range = rangeOf(list)
   const group = subcategory ?? category
   const title = `${order === 'trending' ? 'Trending' : 'Popular'} ${group === null ? '' : `${group} `}${subject}`
   const source = address(FILES[subject].json, { ...parameters, chart: undefined, series: 1 })
@@ -138,14 +131,16 @@ function categories({ category, subcategory }: List): Html {
     <noscript><button>Apply</button></noscript>`
 }
 
+const rangeOf = ({ start, end }: List) => describeRange({ from: start, to: end })
+
 /** The window, its totals, and the days that are not whole. */
-function caption({ list, data, context, range, days, total }: Page): Html {
+function caption({ list, data, context }: Page): Html {
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
-    const number = days.filter(({ coverage }) => coverage === status).length
+    const number = data.window.filter(({ coverage }) => coverage === status).length
     return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
   })
   const file = `${SNAPSHOTS_PATH}/${context.snapshot.id}/coverage.csv`
-  return markup`${range}: ${list.q === '' && markup`${figure(total, list.measure)} ${list.measure} by `}
+  return markup`${rangeOf(list)}: ${list.q === '' && markup`${figure(data.total, list.measure)} ${list.measure} by `}
     ${pluralize(grouped(data.ranks), list.subject.slice(0, -1))}
     ${list.q !== '' && markup`with <q>${list.q}</q> in the name`}
     ${others.length > 0 && markup`· <a href="${file}">${others.join(', ')}</a>`}`
@@ -166,7 +161,7 @@ function note({ list, data, context: { snapshot } }: Page): string {
     : `The change of rank ${data.isCompared ? 'is uncertain' : 'is not shown'}: ${lacks}.`
 }
 
-function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
+function ranking({ list, data, parameters: { as_of } }: Page): Html {
   const { subject, measure, order, q } = list
   const isApps = subject === 'apps'
   const isTrending = order === 'trending'
@@ -179,19 +174,19 @@ function ranking({ list, data, parameters: { as_of }, total }: Page): Html {
     return markup`<label><input type="checkbox" value="${id}" aria-label="Draw ${name}" ${checked} /></label>`
   }
   const nameOf = ({ id, name }: Item) => {
-    const text = markup`<bdi>${name}</bdi>`
+    const text = markup`<bdi title="${name}">${name}</bdi>`
     return isApps ? markup`<a href="${address(`${APPS_PATH}/${id}`, { as_of })}">${text}</a>` : text
   }
   const columns: readonly (Column<Item> | false)[] = [
     { head: 'Draw', kind: 'draw', show: box },
     { head: '#', kind: 'n soft', show: ({ rank }) => rank ?? '–' },
     data.isCompared && { head: '±', kind: 'wide', show: changeOf },
-    { head: isApps ? 'App' : 'Model', title: ({ name }) => name, show: nameOf, isName: true },
-    isApps && { head: 'Subcategory', kind: 'tags wide soft', title: tagsOf, show: tagsOf },
+    { head: isApps ? 'App' : 'Model', show: nameOf, isName: true },
+    isApps && { head: 'Subcategory', kind: 'tags wide soft', show: tagsOf },
     { ...FIGURES[measure], kind: 'n' },
     isTrending
       ? { head: 'Growth', kind: 'n', show: growthOf }
-      : { head: 'Share', kind: 'n', show: (item) => shareOf(item[measure], total, most) },
+      : { head: 'Share', kind: 'n', show: (item) => shareOf(item[measure], data.total, most) },
     { ...FIGURES[second], kind: 'n wide' },
     {
       head: `${RECENT_DAYS} days`,
@@ -210,7 +205,10 @@ const FIGURES = {
   requests: { head: 'Requests', show: ({ requests }: Item) => figure(requests, 'requests') },
 } as const
 
-const tagsOf = ({ tags }: Item) => tags.join(', ')
+function tagsOf({ tags }: Item): Html {
+  const text = tags.join(', ')
+  return markup`<span title="${text}">${text}</span>`
+}
 
 function changeOf({ rank, earlier }: Item): Html | null {
   if (rank === null) return null

@@ -105,8 +105,8 @@ describe('the ranking', () => {
   it('shows an untrusted name as text, in its own direction and without control characters', async () => {
     const text = await page('/')
     expect(text).not.toContain('<script>alert')
-    expect(text).toContain('<bdi>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;co&quot;</bdi>')
-    expect(text).toContain('<bdi>App\ufffd \u202e59</bdi>')
+    expect(text).toContain('">&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;co&quot;</bdi>')
+    expect(text).toContain('">App\ufffd \u202e59</bdi>')
     expect(text).not.toContain('\u0007')
   })
 
