@@ -19,6 +19,7 @@ import { RANKINGS } from './rankings.ts'
 import { replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
 import { MODELS, SERIES } from './series.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
+import type { Snapshots } from './snapshots/current.ts'
 import { LIST_PARAMETERS, listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
 import { datasetStatus, statusSchema } from './status.ts'
 
@@ -29,7 +30,18 @@ interface DatasetDependencies extends ReplyDependencies {
 
 export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDependencies): readonly Route[] {
   const { snapshots } = dependencies
-  const file = snapshotFile(snapshots)
+  return [
+    ...rowsRoutes(dependencies),
+    ...snapshotRoutes(snapshots),
+    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
+      id: 'getStatus',
+      summary: 'How fresh the dataset is',
+      replies: { '200': { description: 'Times, days missing, next run.', content: json(STATUS) } },
+    }),
+  ]
+}
+
+function rowsRoutes(dependencies: ReplyDependencies): readonly Route[] {
   return [
     rowsRoute(dependencies, RANKINGS, {
       id: 'getAppRankings',
@@ -70,6 +82,12 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
         total_tokens: '789',
       }),
     }),
+  ]
+}
+
+function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
+  const file = snapshotFile(snapshots)
+  return [
     openRoute(SNAPSHOTS_PATH, listSnapshots(snapshots), {
       id: 'listSnapshots',
       summary: 'The snapshots, newest first',
@@ -113,11 +131,6 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
         file: fileName('month=2026-08.parquet'),
       },
       replies: fileReplies(FORMATS.parquet.mediaType),
-    }),
-    openRoute(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
-      id: 'getStatus',
-      summary: 'How fresh the dataset is',
-      replies: { '200': { description: 'Times, days missing, next run.', content: json(STATUS) } },
     }),
   ]
 }

@@ -237,9 +237,10 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
   }
 }
 
+const texts = (values: Item['values']) => values.map((value) => value?.toString() ?? null)
+
 /** Usage by day of the rows and of what else is drawn: decimal strings, null for days without data. */
 function seriesOf(measure: List['measure'], { window, items }: ListData) {
-  const texts = (values: Item['values']) => values.map((value) => value?.toString() ?? null)
   return {
     measure,
     days: window.map(({ day }) => day),
