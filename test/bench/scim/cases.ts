@@ -28,11 +28,10 @@ export async function readPages({ url }: { readonly url: string }): Figures {
   const [count = 1] = SYNC_LIMITS.pageSizes
   const ms = await timed(async () => {
     await get('/ServiceProviderConfig')
-    // A full page may not be the last.
-    for (let rows = 0, isFull = true; isFull;) {
+    // A page without groups ends the list.
+    for (let rows = 0, length = 1; length > 0; rows += length) {
       const { Resources } = pageSchema.parse(await get(`/Groups?startIndex=${rows + 1}&count=${count}`))
-      rows += Resources.length
-      isFull = Resources.length === count
+      length = Resources.length
     }
   })
   await agent.close()

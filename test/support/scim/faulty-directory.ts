@@ -22,22 +22,12 @@ export interface Asked {
   readonly path: string
   readonly query: URLSearchParams
   readonly authorization: string | undefined
-  /** The accepted content codings. */
-  readonly codings: string | string[] | undefined
   /** Number of earlier requests for the same path. */
   readonly before: number
 }
 
 /** Answers instead of the directory; undefined leaves the answer to the directory. */
 export type Quirk = (asked: Asked) => Reply | undefined
-
-export interface DirectoryOptions {
-  readonly quirk?: Quirk
-  /** Advertises and uses paging by cursor. */
-  readonly cursor?: boolean
-  /** Most groups on one page, regardless of `count`. */
-  readonly maxPage?: number
-}
 
 const BASE = '/scim/v2'
 
@@ -71,55 +61,42 @@ export function gate() {
 }
 
 /** Starts the directory; `groups` may be changed while it runs. */
-export async function startDirectory(groups: DirectoryGroup[], options: DirectoryOptions = {}) {
+export async function startDirectory(groups: DirectoryGroup[], { quirk }: { readonly quirk?: Quirk } = {}) {
   const asked: Asked[] = []
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://directory')
     const path = url.pathname.replace(BASE, '')
     const before = asked.filter((other) => other.path === path).length
-    const { authorization, 'accept-encoding': codings } = request.headers
-    const now = { path, query: url.searchParams, authorization, codings, before }
+    const now = { path, query: url.searchParams, authorization: request.headers.authorization, before }
     asked.push(now)
-    send(response, options.quirk?.(now) ?? usualReply(groups, now, options))
+    send(response, quirk?.(now) ?? usualReply(groups, now))
   })
   const listening = await listen(server)
   return { ...listening, groups, asked, url: `http://127.0.0.1:${listening.port}${BASE}` }
 }
 
 /** The answer of a directory without faults. */
-export function usualReply(
-  groups: readonly DirectoryGroup[],
-  asked: Asked,
-  options: DirectoryOptions = {},
-): Reply {
-  if (asked.authorization !== `Bearer ${DIRECTORY_TOKEN}`) return { status: 401, body: { status: '401' } }
-  if (asked.path === '/ServiceProviderConfig')
-    return { body: { pagination: { cursor: options.cursor === true } } }
-  if (asked.path === '/Groups') return { body: listOf(groups, asked.query, options) }
-  const id = decodeURIComponent(asked.path.replace('/Groups/', ''))
+export function usualReply(groups: readonly DirectoryGroup[], { authorization, path, query }: Asked): Reply {
+  if (authorization !== `Bearer ${DIRECTORY_TOKEN}`) return { status: 401, body: { status: '401' } }
+  if (path === '/ServiceProviderConfig') return { body: {} }
+  if (path === '/Groups') return { body: listOf(groups, query) }
+  const id = decodeURIComponent(path.replace('/Groups/', ''))
   const group = groups.find((candidate) => candidate.id === id)
   return group === undefined ? { status: 404, body: { status: '404' } } : { body: group }
 }
 
-/** A page of the list of groups. */
-export function listOf(
-  groups: readonly DirectoryGroup[],
-  query: URLSearchParams,
-  options: DirectoryOptions = {},
-) {
-  const cursor = query.get('cursor')
-  const first = cursor === null ? Number(query.get('startIndex') ?? 1) - 1 : Number(cursor || 0)
-  const count = Math.min(Number(query.get('count') ?? 20), options.maxPage ?? 1000)
-  const page = groups.slice(first, first + count)
-  const next = first + page.length
-  const withoutMembers = query.get('excludedAttributes') === 'members'
+/** A page of the list of groups, of at most `most`. */
+export function listOf(groups: readonly DirectoryGroup[], query: URLSearchParams, most = 1000) {
+  const startIndex = Number(query.get('startIndex') ?? 1)
+  const count = Math.min(Number(query.get('count') ?? 20), most)
+  const page = groups.slice(startIndex - 1, startIndex - 1 + count)
+  const isBare = query.get('excludedAttributes') === 'members'
   return {
     schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
     totalResults: groups.length,
-    startIndex: first + 1,
+    startIndex,
     itemsPerPage: page.length,
-    ...(cursor !== null && next < groups.length ? { nextCursor: String(next) } : {}),
-    Resources: withoutMembers ? page.map(({ members: _members, ...rest }) => rest) : page,
+    Resources: isBare ? page.map(({ members: _members, ...rest }) => rest) : page,
   }
 }
 
@@ -135,9 +112,4 @@ function send(response: ServerResponse, reply: Reply): void {
 /** A quirk of the list of groups only. */
 export function ofList(quirk: Quirk): Quirk {
   return (asked) => (asked.path === '/Groups' ? quirk(asked) : undefined)
-}
-
-/** The queries of the requests for the list of groups. */
-export function listQueries({ asked }: { readonly asked: readonly Asked[] }): URLSearchParams[] {
-  return asked.filter(({ path }) => path === '/Groups').map(({ query }) => query)
 }

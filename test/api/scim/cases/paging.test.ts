@@ -185,7 +185,7 @@ describeDirectories(useAccounts(), {
   'has no stable order, but sorts by id': { quirk: unsorted(true), ends: 250 },
   'has no stable order at all': { quirk: unsorted(false), ends: 'directory_incomplete' },
   'writes resources in lower case, and counts from 0': list((asked) => {
-    const { Resources: resources } = listOf(hundreds, asked.query, { maxPage: 10 })
+    const { Resources: resources } = listOf(hundreds, asked.query, 10)
     return { body: { totalResults: 250, startIndex: 0, resources } }
   }, 250),
 })

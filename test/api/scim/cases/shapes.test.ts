@@ -9,6 +9,8 @@ import {
   groupsNamed,
   manyGroups,
   ofList,
+  usualReply,
+  type Asked,
   type Quirk,
   type Reply,
 } from '../../../support/scim/faulty-directory.ts'
@@ -54,6 +56,22 @@ const byId = (
   ends,
   ...(warning !== undefined && { warning }),
 })
+/** Groups with members that the directory leaves out of these replies. */
+const withheld = (isWithheld: (asked: Asked) => boolean, warning?: string): DirectoryCase => ({
+  groups: groupsNamed('1', 'odd', '3'),
+  quirk: (asked) => {
+    const bare = groupsNamed('1', 'odd', '3').map(({ id, displayName }) => ({ id, displayName }))
+    return asked.path.startsWith('/Groups') && isWithheld(asked) ? usualReply(bare, asked) : undefined
+  },
+  ends: 3,
+  odd: ['user-of-odd'],
+  ...(warning !== undefined && { warning }),
+})
+const isUnnamed = ({ query }: Asked) => query.get('attributes')?.includes('members') !== true
+const isList = ({ path }: Asked) => path === '/Groups'
+const isExcluded = ({ query }: Asked) => query.get('excludedAttributes') === 'members'
+const onlyWithout = withheld(isExcluded, 'per_group')
+
 const both = [{ value: 'ann' }, { value: '2', type: 'Group' }]
 
 describeDirectories(useAccounts(), {
@@ -63,6 +81,16 @@ describeDirectories(useAccounts(), {
   'users and groups as members': byId(/./, (id) => ({ body: { id, displayName: 'x', members: both } })),
   'nonsense for one group': byId(/^3$/, () => ({ body: { id: '3', members: 'x' } }), 30, 'could not be read'),
   'a list for each group': byId(/./, () => ({ body: { Resources: both } }), 'directory_invalid_response'),
+  // Keycloak.
+  'members on request only': withheld(isUnnamed),
+  'members on request only, group by group': { ...withheld(isUnnamed), members: 'per_group' },
+  // GraphQL Hive.
+  'members that the list leaves out': withheld(isList, 'per_group'),
+  // Oracle refuses pages with a group of more than 10,000 members, unless members are excluded.
+  'members that the list must not have': {
+    ...onlyWithout,
+    quirk: (asked) => (isList(asked) && !isExcluded(asked) ? status(400) : onlyWithout.quirk?.(asked)),
+  },
   'members as one object': members({ value: 'ann' }, ['ann']),
   'members as a list of ids': members(['ann', 'bob'], ['ann', 'bob']),
   'members as a word': members('none', null, 'could not be read'),
