@@ -1,17 +1,19 @@
 /** CONTRACT 5: what a second sync does to a changed directory: a group or member is removed only when its answer proves it. */
 import { describe, expect, it } from 'vitest'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
-import { hangUp, status, useAccounts } from '../../support/scim/directory-case.ts'
 import {
   groupsNamed,
+  hangUp,
   manyGroups,
   ofList,
   startDirectory,
+  status,
   usualReply,
   type DirectoryGroup,
   type Quirk,
   type Reply,
 } from '../../support/scim/faulty-directory.ts'
+import { useAccounts } from '../../support/scim/sync.ts'
 
 const { connect } = useAccounts()
 

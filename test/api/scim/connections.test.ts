@@ -6,7 +6,6 @@ import { guardedLookup, isWithinReach } from '../../../api/scim/addresses.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import { listen } from '../../support/ports.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { useAccounts } from '../../support/scim/directory-case.ts'
 import {
   DIRECTORY_TOKEN,
   groupsNamed,
@@ -14,7 +13,7 @@ import {
   startDirectory,
   usualReply,
 } from '../../support/scim/faulty-directory.ts'
-import { startSyncApi } from '../../support/scim/sync.ts'
+import { startSyncApi, useAccounts } from '../../support/scim/sync.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())

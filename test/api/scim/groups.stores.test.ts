@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
-import { directories, startSyncApi } from '../../support/scim/sync.ts'
+import { deadJob, directories, startSyncApi } from '../../support/scim/sync.ts'
 import { TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
@@ -86,12 +86,7 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
     const settings = await fresh()
     await using service = await startSyncApi(settings)
     const acme = await service.connect(directory.url)
-    await service.store.query(
-      `INSERT INTO scim_sync_jobs (id, account_id, status, created_at, started_at, runner, lease_until)
-       SELECT '00000000-0000-4000-8000-000000000000', id, 'running', $1, $1, 'another process', '9999'
-       FROM accounts WHERE name = 'acme'`,
-      [new Date().toISOString()],
-    )
+    await service.store.query(deadJob('acme', '9999'), [new Date().toISOString()])
     const sync = () => directories(settings, 'sync --account acme')
     expect((await sync()).stderr).toContain('Another process is syncing')
     await service.store.query("UPDATE scim_sync_jobs SET lease_until = ''")

@@ -113,3 +113,12 @@ function send(response: ServerResponse, reply: Reply): void {
 export function ofList(quirk: Quirk): Quirk {
   return (asked) => (asked.path === '/Groups' ? quirk(asked) : undefined)
 }
+
+export const startIndexOf = ({ query }: Asked) => Number(query.get('startIndex') ?? 1)
+export const refused: Reply = { status: 400, body: { scimType: 'invalidValue' } }
+export const status = (code: number, headers: Readonly<Record<string, string>> = {}): Reply => ({
+  status: code,
+  headers,
+  body: { status: String(code) },
+})
+export const hangUp: Reply = { send: (response) => response.destroy() }

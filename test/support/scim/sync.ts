@@ -1,15 +1,18 @@
 /** Directory sync as its users see it: an account with a connection, and a job from start to end. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
 import { NEW_CONNECTION, putConnection, type ConnectionSettings } from '../../../api/scim/connections.ts'
+import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import type { HttpLimits } from '../../../api/http/server.ts'
 import type { JobDependencies } from '../../../api/scim/jobs.ts'
 import { startApi, until, type Api } from '../api.ts'
 import { runCommandLine } from '../processes.ts'
-import { DIRECTORY_TOKEN } from './faulty-directory.ts'
+import { TemporaryFolders } from '../pipeline/nightly.ts'
+import { DIRECTORY_TOKEN, startDirectory, type DirectoryGroup, type Quirk } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
 
 const time = z.iso.datetime({ precision: 3 })
@@ -109,6 +112,12 @@ export async function startSyncApi(
   }
 }
 
+/** The statement that inserts a running job of a process that is not there, from the time `$1` on. */
+export const deadJob = (account: string, leaseUntil: string) => `
+  INSERT INTO scim_sync_jobs (id, account_id, status, created_at, started_at, lease_until)
+  SELECT '00000000-0000-4000-8000-000000000000', id, 'running', $1, $1, '${leaseUntil}'
+  FROM accounts WHERE name = '${account}'`
+
 /** Runs a command line of `directories` in this process; double quotes hold words together. */
 export function directories(store: StoreSettings, line: string, token = DIRECTORY_TOKEN) {
   const environment = { ...asEnvironment(store), [TOKEN_VARIABLE]: token, LOG_LEVEL: 'silent' }
@@ -153,4 +162,73 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
       return Object.fromEntries(await Promise.all(entries))
     },
   }
+}
+
+type MemberMode = ConnectionSettings['members']
+
+export interface DirectoryCase {
+  readonly groups?: DirectoryGroup[]
+  readonly quirk?: Quirk
+  readonly members?: MemberMode
+  /** The groups after the sync, or the cause of its failure. */
+  readonly ends: number | Failure
+  /** The members of the group "odd". */
+  readonly odd?: readonly string[] | null
+  readonly warning?: string
+}
+
+/** A service for the tests of a file, with a new account for each directory. */
+export function useAccounts(options: Parameters<typeof startSyncApi>[1] = {}) {
+  const folders = new TemporaryFolders()
+  let service: Awaited<ReturnType<typeof startSyncApi>>
+  let accounts = 0
+
+  beforeAll(async () => {
+    service = await startSyncApi({ DATA_DIR: folders.make() }, options)
+  })
+  afterAll(async () => {
+    await service.close()
+    folders.removeAll()
+  })
+
+  return {
+    get service() {
+      return service
+    },
+    connect: async (url: string, members: MemberMode = 'inline') => {
+      accounts += 1
+      return await service.connect(url, { account: `account-${accounts}`, members })
+    },
+  }
+}
+
+type Accounts = ReturnType<typeof useAccounts>
+
+/** Makes a test per case, by name. */
+export function describeDirectories(
+  { connect }: Accounts,
+  cases: Readonly<Record<string, DirectoryCase>>,
+): void {
+  describe.each(Object.entries(cases))(
+    'a directory with this: %s',
+    (_name, { groups = [], quirk, members = 'inline', ends, odd, warning }) => {
+      it(`ends as ${ends}`, async () => {
+        await using directory = await startDirectory(groups, quirk === undefined ? {} : { quirk })
+        const account = await connect(directory.url, members)
+        const job = await account.sync()
+        const expected =
+          typeof ends === 'number' ? { synced_groups: ends } : { error_message: FAILURES[ends] }
+        expect(job).toMatchObject({ deleted_groups: typeof ends === 'number' ? 0 : null, ...expected })
+        const { data, total_count } = await account.groups()
+        expect(total_count).toBe(typeof ends === 'number' ? ends : 0)
+        const group = data.find(({ external_id }) => external_id === 'odd')
+        if (odd !== undefined) {
+          const found = await account.members(group?.id ?? '')
+          expect(found.total_count === null ? null : found.data.map(({ id }) => id)).toEqual(odd)
+        }
+        const { warnings } = await account.changes(job.id)
+        expect(warnings).toEqual(warning === undefined ? [] : [expect.stringContaining(warning)])
+      })
+    },
+  )
 }

@@ -5,22 +5,18 @@ import { expect, it } from 'vitest'
 import { SYNC_LIMITS } from '../../../../api/scim/client.ts'
 import type { Failure } from '../../../../api/scim/failures.ts'
 import {
-  describeDirectories,
-  hangUp,
-  startIndexOf,
-  status,
-  useAccounts,
-  type DirectoryCase,
-} from '../../../support/scim/directory-case.ts'
-import {
   groupsNamed,
+  hangUp,
   listOf,
   manyGroups,
   ofList,
   startDirectory,
+  startIndexOf,
+  status,
   type Quirk,
   type Reply,
 } from '../../../support/scim/faulty-directory.ts'
+import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
 
 const some = manyGroups(3)
 const hundreds = manyGroups(250)

@@ -1,23 +1,19 @@
 /** CONTRACT 5: lists of groups in any paging, mostly known from reports of users of directories. */
 import type { Failure } from '../../../../api/scim/failures.ts'
 import {
-  describeDirectories,
   hangUp,
-  refused,
-  startIndexOf,
-  status,
-  useAccounts,
-  type DirectoryCase,
-} from '../../../support/scim/directory-case.ts'
-import {
   listOf,
   manyGroups,
   ofList,
+  refused,
+  startIndexOf,
+  status,
   type Asked,
   type DirectoryGroup,
   type Quirk,
   type Reply,
 } from '../../../support/scim/faulty-directory.ts'
+import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
 
 const some = manyGroups(3)
 const hundreds = manyGroups(250)

@@ -1,19 +1,15 @@
 /** CONTRACT 5: groups and members in any form, mostly known from reports of users of directories. */
 import {
-  describeDirectories,
-  status,
-  useAccounts,
-  type DirectoryCase,
-} from '../../../support/scim/directory-case.ts'
-import {
   groupsNamed,
   manyGroups,
   ofList,
+  status,
   usualReply,
   type Asked,
   type Quirk,
   type Reply,
 } from '../../../support/scim/faulty-directory.ts'
+import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
 
 const rowsOf = (...rows: readonly unknown[]): Quirk =>
   ofList(({ query }) => ({
