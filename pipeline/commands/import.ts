@@ -77,7 +77,9 @@ export const importCommand = command({
           ? await inspectInput(await keepStdin(stdin.path), { name: 'standard input', format })
           : await inspectInput(path, { format })
       try {
-        for (const batch of batchesOf(filesNamed(paths), source)) {
+        const files = filesNamed(paths)
+        // The files of a source together replace its earlier usage.
+        for (const batch of source === undefined ? files.map((file) => [file]) : [files]) {
           imported.push(await importBatch(dependencies, await Array.fromAsync(batch, inspect), options))
         }
       } finally {
@@ -101,11 +103,6 @@ function readFormat(name: string | undefined): Input['file']['format'] | undefin
   const format = FORMATS.find((known) => known === name)
   if (name === undefined || format !== undefined) return format
   throw new UsageError(`The format "${name}" is not known: expected ${FORMAT_NAMES}`)
-}
-
-/** The files of a source are one batch, which replaces the source's earlier usage; other files are a batch each. */
-function batchesOf(paths: readonly string[], source: string | undefined): readonly (readonly string[])[] {
-  return source === undefined ? paths.map((path) => [path]) : [paths]
 }
 
 /** Stores standard input in a file: some formats are read from their end. */
@@ -158,30 +155,29 @@ function remark({ day, known, replaces }: ImportedPart, lastDay: string): string
   return day > lastDay ? ', not over yet: counted when it is' : ''
 }
 
-function warningsOf({ day, may_double, rows_without_id, rows_large_parts, ...part }: ImportedPart): string[] {
+function warningsOf(part: ImportedPart): string[] {
+  const { day, may_double, rows_without_id, rows_large_parts, tokens_without_app: unnamed } = part
   const tokens = BigInt(part.prompt_tokens) + BigInt(part.completion_tokens)
-  const unnamed = BigInt(part.tokens_without_app)
   const missing = (['prompt_tokens', 'completion_tokens'] as const).filter((name) => !part[`has_${name}`])
-  return [
-    ...(missing.length === 0
-      ? []
-      : [
-          `  WARNING ${day}: no row has ${missing.join(' and ')}. If they are in the file, give their path with --map`,
-        ]),
-    ...(may_double && rows_without_id > 0
-      ? [
-          `  WARNING ${day}: other files have usage of this day, and ${pluralize(rows_without_id, 'row')} here ` +
-            'have no request_id: what both hold counts twice. Import with --source NAME to replace',
-        ]
-      : []),
-    ...(rows_large_parts === 0
-      ? []
-      : [
-          `  WARNING ${day}: cached_tokens or reasoning_tokens are more than the count that contains them in ` +
-            `${pluralize(rows_large_parts, 'row')}, and do not count there; --map prompt_tokens=PATH+PATH adds paths`,
-        ]),
-    ...(unnamed * 100n > tokens * UNNAMED_PERCENT
-      ? [`  WARNING ${day}: ${unnamed} of ${tokens} tokens name no app, so they are not ranked`]
-      : []),
+  const warnings: readonly (readonly [boolean, string])[] = [
+    [
+      missing.length > 0,
+      `no row has ${missing.join(' and ')}. If they are in the file, give their path with --map`,
+    ],
+    [
+      may_double && rows_without_id > 0,
+      `other files have usage of this day, and ${pluralize(rows_without_id, 'row')} here have no request_id: ` +
+        'what both hold counts twice. Import with --source NAME to replace',
+    ],
+    [
+      rows_large_parts > 0,
+      'cached_tokens or reasoning_tokens are more than the count that contains them in ' +
+        `${pluralize(rows_large_parts, 'row')}, and do not count there; --map prompt_tokens=PATH+PATH adds paths`,
+    ],
+    [
+      BigInt(unnamed) * 100n > tokens * UNNAMED_PERCENT,
+      `${unnamed} of ${tokens} tokens name no app, so they are not ranked`,
+    ],
   ]
+  return warnings.flatMap(([applies, text]) => (applies ? [`  WARNING ${day}: ${text}`] : []))
 }

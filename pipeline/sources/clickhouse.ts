@@ -1,9 +1,9 @@
 /** USAGE_SOURCE, and the ClickHouse server it names: queries over HTTP with pinned settings. Messages contain no password. */
 import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import type { Dispatcher } from 'undici'
 import { z } from 'zod'
 import { VERSION } from '../contract/version.ts'
 import { DataError, firstLineOf, messageOf } from '../errors.ts'
@@ -18,11 +18,7 @@ const CLICKHOUSE_PORT = '8123'
 const TIMEOUT_MS = 3_600_000
 
 const name = z.string().regex(/^[^\p{Cc}]+$/u)
-const placeSchema = z.strictObject({
-  database: name,
-  table: name,
-  tls: z.enum(['0', '1']).optional(),
-})
+const placeSchema = z.strictObject({ database: name, table: name, tls: z.enum(['0', '1']).optional() })
 
 /** The table of raw usage on a ClickHouse cluster, and the origin (`url`) of the server to query. */
 export type ClusterAddress = NonNullable<ReturnType<typeof parseClusterAddress>>
@@ -35,27 +31,17 @@ export function parseClusterAddress(address: string, user = 'default', password 
   const url = URL.parse(address)
   if (url?.protocol !== 'clickhouse:') return undefined
   try {
-    const { database, table, tls } = placeSchema.parse({
-      ...Object.fromEntries(url.searchParams),
-      database: decodeURIComponent(url.pathname.slice(1)),
-    })
+    const database = decodeURIComponent(url.pathname.slice(1))
+    const { tls, ...place } = placeSchema.parse({ ...Object.fromEntries(url.searchParams), database })
     return {
       url: `${tls === '1' ? 'https' : 'http'}://${url.hostname}:${url.port || CLICKHOUSE_PORT}`,
       user: decodeURIComponent(url.username) || user,
       password: decodeURIComponent(url.password) || password,
-      database,
-      table,
+      ...place,
     }
   } catch {
     return undefined
   }
-}
-
-export type ClickHouse = {
-  /** All rows of a short query. */
-  readonly rows: <T>(sql: string, schema: z.ZodType<T>) => Promise<T[]>
-  /** Writes the result of a query to a file, as Parquet. */
-  readonly save: (sql: string, path: string) => Promise<void>
 }
 
 /** A limit must throw, since "break" cuts a result off without a word. */
@@ -67,94 +53,76 @@ const REQUIRED = {
   ...Object.fromEntries(LIMITS.map((limit) => [`${limit}_overflow_mode`, 'throw'])),
 }
 
-/** Sent for users who may change settings. */
+/** Sent for users who may change settings; the others can send what their profile has. */
 const PREFERRED = {
   fallback_to_stale_replicas_for_distributed_queries: '0',
   log_comment: `app-rankings ${VERSION}`,
 }
 
-/**
- * Connects, and pins the settings of every query. A user who may change no setting can send those that the profile has.
- * @throws DataError if the server does not answer, or the user's profile may cut results short.
- */
-export async function connectClickHouse(address: ClusterAddress): Promise<ClickHouse> {
+/** @throws DataError if the server does not answer, or the user's profile may cut results short. */
+export async function connectClickHouse(address: ClusterAddress) {
+  // Loaded only for installations with a cluster. Node's own fetch gives up after five minutes without headers.
+  const { request } = await import('undici')
+  const headers = { 'x-clickhouse-user': address.user, 'x-clickhouse-key': address.password }
+  const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
   let settings: Readonly<Record<string, string>> = { ...REQUIRED, ...PREFERRED }
 
-  async function send<T>(sql: string, receive: (reply: Dispatcher.ResponseData) => Promise<T>): Promise<T> {
+  function post(sql: string, parameters: Readonly<Record<string, string>>) {
+    const url = `${address.url}/?${new URLSearchParams(parameters).toString()}`
+    return request(url, { method: 'POST', body: sql, headers, ...timeouts })
+  }
+
+  async function send<T>(sql: string, receive: (body: Readable) => Promise<T>): Promise<T> {
     const query_id = randomUUID()
-    // The status comes with the end of the query, so that an error is never taken for the end of a result.
-    const parameters = { ...settings, database: address.database, query_id, wait_end_of_query: '1' }
     try {
-      return await receive(await post(address, sql, parameters))
+      // The status comes with the end of the query, so that an error is never taken for the end of a result.
+      const options = { ...settings, database: address.database, query_id, wait_end_of_query: '1' }
+      const { statusCode, body } = await post(sql, options)
+      if (statusCode !== 200) throw new Error(await text(body))
+      return await receive(body)
     } catch (error) {
-      const kill = post(address, `KILL QUERY WHERE query_id = '${query_id}' ASYNC`, {})
+      const kill = post(`KILL QUERY WHERE query_id = '${query_id}' ASYNC`, {})
       await kill.then(({ body }) => body.dump()).catch(() => undefined)
       throw describeFault(address, error)
     }
   }
 
-  const server: ClickHouse = {
-    rows: (sql, schema) =>
-      send(`${sql} FORMAT JSONEachRow`, async ({ body }) => {
-        const lines = (await text(body)).split('\n')
-        return lines.filter((line) => line !== '').map((line) => schema.parse(JSON.parse(line)))
-      }),
-    save: (sql, path) =>
-      send(`${sql} FORMAT Parquet`, ({ body }) => pipeline(body, createWriteStream(path, { flush: true }))),
+  /** All rows of a short query. */
+  async function rows<T>(sql: string, schema: z.ZodType<T>): Promise<T[]> {
+    const lines = (await send(`${sql} FORMAT JSONEachRow`, text)).split('\n')
+    return lines.filter((line) => line !== '').map((line) => schema.parse(JSON.parse(line)))
   }
+
+  /** Writes the result of a query to a file, as Parquet. */
+  async function save(sql: string, path: string): Promise<void> {
+    await send(`${sql} FORMAT Parquet`, (body) => pipeline(body, createWriteStream(path, { flush: true })))
+  }
+
   try {
-    await server.rows('SELECT 1', z.unknown())
+    await rows('SELECT 1', z.unknown())
   } catch (error) {
     if (!messageOf(error).includes('(READONLY)')) throw error
     settings = REQUIRED
-    await server.rows('SELECT 1', z.unknown())
+    await rows('SELECT 1', z.unknown())
   }
-  return server
+  return { rows, save }
 }
 
-/** @throws Error with the server's own words, or the fault of the connection. */
-async function post(
-  { url, user, password }: ClusterAddress,
-  sql: string,
-  parameters: Readonly<Record<string, string>>,
-): Promise<Dispatcher.ResponseData> {
-  // Loaded only for installations with a cluster.
-  const { request } = await import('undici')
-  const response = await request(`${url}/?${new URLSearchParams(parameters).toString()}`, {
-    method: 'POST',
-    body: sql,
-    headers: { 'x-clickhouse-user': user, 'x-clickhouse-key': password },
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  })
-  if (response.statusCode === 200) return response
-  throw new Error(await text(response.body))
-}
-
-/** Remedies, by the words of the server and of Node. */
-const REMEDIES: readonly (readonly [RegExp, string])[] = [
-  [
-    /AUTHENTICATION_FAILED|REQUIRED_PASSWORD/,
+/** Remedies by the words of the server and of Node, the first that fits. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  'AUTHENTICATION_FAILED|REQUIRED_PASSWORD':
     'correct the user and the password, in USAGE_SOURCE or in USAGE_SOURCE_USER and USAGE_SOURCE_PASSWORD',
-  ],
-  [/READONLY/, "set it so in the user's profile: another value may cut results short"],
-  [/ACCESS_DENIED|UNKNOWN_/, 'data/clickhouse.sql has the table and the rights of the user'],
-  [/TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED/, "raise the limit in the user's profile"],
-  [/^Code: /, 'run again when every shard answers'],
-  [
-    /./,
-    'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1; ' +
-      'NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
-  ],
-]
+  READONLY: "set it so in the user's profile: another value may cut results short",
+  'ACCESS_DENIED|UNKNOWN_': 'data/clickhouse.sql has the table and the rights of the user',
+  'TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED': "raise the limit in the user's profile",
+  '^Code: ': 'run again when every shard answers',
+  '': 'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1; NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
+}
 
 function describeFault({ url, password }: ClusterAddress, error: unknown): DataError {
-  const words = firstLineOf(error) || String(error)
-  const reason = (password === '' ? words : words.replaceAll(password, '***')).replace(
-    /[.\s]*(?:\(version [^)]*\))?[.\s]*$/,
-    '',
-  )
-  const remedy = REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]
+  const words = (firstLineOf(error) || String(error)).replace(/[.\s]*(?:\(version [^)]*\))?[.\s]*$/, '')
+  const reason = password === '' ? words : words.replaceAll(password, '***')
+  const remedy = Object.entries(REMEDIES).find(([pattern]) => new RegExp(pattern).test(reason))?.[1]
   return new DataError(
     `The ClickHouse cluster at ${new URL(url).host} cannot be read: ${reason}. Nothing is published; ${remedy}`,
     { cause: error },

@@ -13,6 +13,7 @@ SELECT
       FILTER (s.app_id IS NULL AND nullif(trim(s.app), '') IS NULL),
     0
   ) AS VARCHAR) AS tokens_without_app,
+  count(s.app) > 0 AS has_app,
   count(s.prompt_tokens) > 0 AS has_prompt_tokens,
   count(s.completion_tokens) > 0 AS has_completion_tokens,
   count(*) FILTER (nullif(s.request_id, '') IS NULL) AS rows_without_id,
@@ -25,7 +26,7 @@ GROUP BY 1
 ORDER BY 1;
 
 -- name: unplaced
--- Rows of the staged files without a valid day.
+-- The first row without a valid day, and how many there are.
 WITH unplaced AS (
   SELECT
     s.file,
@@ -38,17 +39,10 @@ WITH unplaced AS (
   FROM staged AS s
   WHERE s.fault IS NOT NULL OR utc_from_text(s.ts) IS NULL
 )
-SELECT
-  count(*) AS rows,
-  min_by(u.file, u.row) AS file,
-  CAST(min(u.row) AS VARCHAR) AS first_row,
-  min_by(u.reason, u.row) AS reason
-FROM unplaced AS u;
-
--- name: present
--- Whether staged rows have the column app.
-SELECT count(s.app) > 0 AS has_app
-FROM staged AS s;
+SELECT count(*) OVER () AS rows, u.file, u.row, u.reason
+FROM unplaced AS u
+ORDER BY u.row, u.file
+LIMIT 1;
 
 -- name: apps
 -- The apps that staged rows name, those with the most rows first.

@@ -10,13 +10,13 @@ import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { literal } from '../../duckdb/sql-values.ts'
-import { countSchema, execute, readRow, readRows, withAppender } from '../../duckdb/statements.ts'
+import { countSchema, execute, readRows, withAppender } from '../../duckdb/statements.ts'
 import { DataError, messageOf } from '../../errors.ts'
 import { pluralize } from '../../program/terminal.ts'
 import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
 import { putInPlace } from '../../snapshot/durable-file.ts'
 import { clearLeft, ownPath } from '../../snapshot/own-files.ts'
-import { USAGE_COLUMNS, allColumns } from '../columns.ts'
+import { USAGE_COLUMNS } from '../columns.ts'
 import { isSkipped } from '../drop-folder.ts'
 import { isRecord, readWholeJson } from '../formats/json.ts'
 import type { Document } from '../formats/json.ts'
@@ -25,7 +25,7 @@ import { appendRow, createStagingTable, knownText, readDocuments, stageFiles } f
 import type { Input } from './input.ts'
 import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
-import type { UsageMap, UsageRow } from './usage-map.ts'
+import type { UsageMap } from './usage-map.ts'
 
 /** Digits of a file's SHA-256 in the names of its parts, so that the same file is stored once. */
 const HASH_DIGITS = 16
@@ -33,12 +33,7 @@ const HASH_DIGITS = 16
 /** Without a map, a JSON document has the columns of raw usage. */
 const PLAIN_MAP: UsageMap = { columns: Object.fromEntries(USAGE_FIELDS.map((field) => [field, field])) }
 
-const unplacedRow = z.object({
-  rows: countSchema,
-  file: z.string().nullable(),
-  first_row: z.string().nullable(),
-  reason: z.string().nullable(),
-})
+const unplacedRow = z.object({ rows: countSchema, file: z.string(), row: countSchema, reason: z.string() })
 const dayRow = z.object({
   day: z.string(),
   rows: countSchema,
@@ -47,18 +42,22 @@ const dayRow = z.object({
   completion_tokens: z.string(),
   /** Tokens of rows without an app. */
   tokens_without_app: z.string(),
+  has_app: z.boolean(),
   has_prompt_tokens: z.boolean(),
   has_completion_tokens: z.boolean(),
   /** Rows whose cached or reasoning tokens are more than the count that contains them. */
   rows_large_parts: countSchema,
   rows_without_id: countSchema,
 })
-const presentRow = z.object({ has_app: z.boolean() })
-const firstRow = z.record(z.enum(USAGE_FIELDS), z.string().nullable())
+type Day = z.infer<typeof dayRow>
+/** Columns without a value are left out. */
+const firstRow = z
+  .record(z.string(), z.string().nullable())
+  .transform((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)))
 const textRow = z.object({ text: z.string() })
 
 /** One day of an import. Sums are text, since they may exceed 2^53. */
-export type ImportedPart = z.infer<typeof dayRow> & {
+export type ImportedPart = Day & {
   /** Path below raw/. */
   readonly name: string
   /** Whether it was imported before. */
@@ -76,7 +75,7 @@ export type Imported = {
   /** The apps that the registry lacks, by the first text that names each. */
   readonly new_apps: readonly string[]
   /** The first rows, decoded, in a dry run. */
-  readonly first_rows: readonly UsageRow[]
+  readonly first_rows: readonly z.infer<typeof firstRow>[]
 }
 
 export type ImportOptions = {
@@ -104,18 +103,13 @@ export async function importFiles(
   let skipped = 0
   for (const input of inputs) skipped += await stageInput(connection, input, map)
   await refuseUnplaced(connection)
-  const days = await readRows(connection, 'import.sql#days', dayRow)
-  const { has_app } = await readRow(connection, 'import.sql#present', presentRow)
-  // An empty column app would mark all rows as without an app.
-  const columns = USAGE_FIELDS.filter((field) => field !== 'app' || has_app || map?.columns.app !== undefined)
   const fileName = await nameOfParts(inputs, source)
   const parts: ImportedPart[] = []
-  for (const day of days) parts.push(await importDay(connection, { fileName, day, columns }, options))
+  for (const day of await readRows(connection, 'import.sql#days', dayRow)) {
+    parts.push(await importDay(connection, fileName, day, options))
+  }
   if (!dryRun && source === undefined) removeOtherDays(rawFolder, fileName, parts)
-  const first = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
-  const first_rows = first.map((row) =>
-    Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)),
-  )
+  const first_rows = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
   return { parts, skipped, first_rows, new_apps: await readNewApps(connection, rawFolder) }
 }
 
@@ -123,10 +117,13 @@ export async function importFiles(
  * Appends the rows of a file to the table `staged`, unchanged or mapped.
  * @returns how many rows are not generations, according to the map.
  */
-async function stageInput(connection: DuckDBConnection, input: Input, map?: UsageMap): Promise<number> {
-  const { file, isWholeJson } = input
+async function stageInput(
+  connection: DuckDBConnection,
+  { file, isWholeJson }: Input,
+  map = isWholeJson ? PLAIN_MAP : undefined,
+): Promise<number> {
   let skipped = 0
-  if (map === undefined && !isWholeJson) {
+  if (map === undefined) {
     await stageFiles(connection, [file], USAGE_COLUMNS)
     return skipped
   }
@@ -137,9 +134,16 @@ async function stageInput(connection: DuckDBConnection, input: Input, map?: Usag
       ? readWholeJson(file)
       : readDocuments(connection, file, { required: [], optional: [] })
     for await (const document of documents) {
-      for (const usage of mapDocument(file.name, document, map ?? PLAIN_MAP)) {
-        if (usage === undefined) skipped += 1
-        else appendRow(appender, { file: file.name, row: document.row }, valuesOf(usage, isText))
+      for (const usage of mapDocument(file.name, document, map)) {
+        if (usage === undefined) {
+          skipped += 1
+          continue
+        }
+        const values = USAGE_FIELDS.map((field) => {
+          const text = usage[field] ?? null
+          return isText ? knownText(text, field) : text
+        })
+        appendRow(appender, { file: file.name, row: document.row }, values)
       }
     }
   })
@@ -151,39 +155,32 @@ async function stageInput(connection: DuckDBConnection, input: Input, map?: Usag
  * @throws DataError with file and row of a document that is none, that the map cannot read, or that has no time.
  */
 function mapDocument(name: string, { row, value, fault }: Document, map: UsageMap) {
-  const refuse = (reason: string, cause?: unknown) =>
-    new DataError(`${name}, row ${row}${reason}. Nothing of the file is imported`, { cause })
-  if (fault !== undefined) throw refuse(`: ${fault}`)
-  return [...(map.rows?.(value) ?? [value])].map((item) => {
-    let usage: UsageRow | undefined
-    try {
-      usage = mapRow(item, map)
-    } catch (error) {
-      throw refuse(`: ${messageOf(error)}`, error)
-    }
-    if (usage === undefined || typeof usage.ts === 'string') return usage
-    // The likely reason is a file of another producer.
-    const paths = [map.columns.ts].flat().filter((path) => typeof path === 'string')
-    const keys = isRecord(item) ? Object.keys(item).join(', ') : 'none'
-    throw refuse(
-      ` has no time: expected it under ${paths.join(' or ')}; the keys there are ${keys}. Give the right map with --from or --map`,
-    )
-  })
+  try {
+    if (fault !== undefined) throw new DataError(fault)
+    return [...(map.rows?.(value) ?? [value])].map((item) => {
+      const usage = mapRow(item, map)
+      if (usage === undefined || typeof usage.ts === 'string') return usage
+      // The likely reason is a file of another producer.
+      const paths = [map.columns.ts].flat().filter((path) => typeof path === 'string')
+      const keys = isRecord(item) ? Object.keys(item).join(', ') : 'none'
+      throw new DataError(
+        `no time under ${paths.join(' or ')}; the keys there are ${keys}. Give the right map with --from or --map`,
+      )
+    })
+  } catch (error) {
+    throw new DataError(`${name}, row ${row}: ${messageOf(error)}. Nothing of the file is imported`, {
+      cause: error,
+    })
+  }
 }
 
-function valuesOf(usage: Readonly<Record<string, string | null | undefined>>, isText: boolean) {
-  return allColumns(USAGE_COLUMNS).map((column) => {
-    const value = usage[column] ?? null
-    return isText ? knownText(value, column) : value
-  })
-}
-
+/** @throws DataError with the first row that has no valid day. */
 async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
-  const { rows, file, first_row, reason } = await readRow(connection, 'import.sql#unplaced', unplacedRow)
-  if (rows === 0) return
+  const [first] = await readRows(connection, 'import.sql#unplaced', unplacedRow)
+  if (first === undefined) return
   throw new DataError(
-    `${file}: ${pluralize(rows, 'row')} without a valid day, the first is row ${first_row}: ${reason}. ` +
-      'Nothing of the file is imported; correct or remove these rows',
+    `${first.file}: ${pluralize(first.rows, 'row')} without a valid day, the first is row ${first.row}: ` +
+      `${first.reason}. Nothing of the file is imported; correct or remove these rows`,
   )
 }
 
@@ -195,15 +192,10 @@ async function nameOfParts(inputs: readonly Input[], source: string | undefined)
   return `import-${hash.digest('hex').slice(0, HASH_DIGITS)}.parquet`
 }
 
-type Part = {
-  readonly fileName: string
-  readonly day: z.infer<typeof dayRow>
-  readonly columns: readonly string[]
-}
-
 async function importDay(
   connection: DuckDBConnection,
-  { fileName, day, columns }: Part,
+  fileName: string,
+  day: Day,
   { rawFolder, dryRun, map, source }: ImportOptions,
 ): Promise<ImportedPart> {
   const name = join('usage', `date=${day.day}`, fileName)
@@ -211,9 +203,14 @@ async function importDay(
   const exists = existsSync(target)
   const hasOthers =
     existsSync(dirname(target)) && readdirSync(dirname(target)).some((other) => !isSkipped(other))
+  // An empty column app would mark all rows as without an app.
+  const hasApp = day.has_app || map?.columns.app !== undefined
+  const columns = USAGE_FIELDS.filter((field) => field !== 'app' || hasApp)
+  const rows = `
+    SELECT ${columns.join(', ')} FROM staged WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day.day)}`
   // Without a map, the same bytes give the same rows.
   const isSame = exists && source === undefined && map === undefined
-  const known = isSame || (!dryRun && (await writePart(connection, target, { day: day.day, columns })))
+  const known = isSame || (!dryRun && (await writePart(connection, target, rows)))
   return {
     ...day,
     name,
@@ -228,18 +225,13 @@ async function importDay(
  * readers do not skip.
  * @returns whether the same file existed.
  */
-async function writePart(
-  connection: DuckDBConnection,
-  target: string,
-  { day, columns }: { readonly day: string; readonly columns: readonly string[] },
-): Promise<boolean> {
+async function writePart(connection: DuckDBConnection, target: string, rows: string): Promise<boolean> {
   const [folder, prefix] = [dirname(target), `.${basename(target)}-`]
   mkdirSync(folder, { recursive: true })
   clearLeft(folder, prefix)
   using aside = ownPath(folder, prefix)
   await connection.run(
-    `COPY (SELECT ${columns.join(', ')} FROM staged WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day)})
-     TO ${literal(aside.path)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    `COPY (${rows}) TO ${literal(aside.path)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
   )
   if (existsSync(target) && (await readFile(target)).equals(await readFile(aside.path))) return true
   putInPlace(aside.path, target)

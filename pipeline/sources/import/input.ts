@@ -1,6 +1,5 @@
 /** The files of an import: finds their format and compression from name or content. */
 import { globSync, statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from '../../program/program.ts'
 import { DataError } from '../../errors.ts'
@@ -50,8 +49,9 @@ export async function inspectInput(
   path: string,
   { name = path, format }: { readonly name?: string; readonly format?: Format | undefined } = {},
 ): Promise<Input> {
-  const facts = statFile(path, name)
-  const start = await firstBytes(path)
+  const file = { path, name, format: 'csv', ...statFile(path, name) } as const
+  const packed = await readHead({ ...file, compression: 'none' })
+  const start = packed.toString('hex', 0, 8)
   if (ZSTD_BEHIND_LENGTH.test(start)) {
     throw new DataError(
       `${name} has zstd frames, each behind its length, as the OpenTelemetry Collector writes with compression: zstd. ` +
@@ -59,21 +59,15 @@ export async function inspectInput(
     )
   }
   const compression = GZIP.test(start) ? 'gz' : ZSTD.test(start) ? 'zst' : 'none'
-  const head = await readHead({ path, name, format: 'csv', compression, ...facts })
-  if (UTF_16.test(head.toString('hex', 0, 2)))
+  const head = compression === 'none' ? packed : await readHead({ ...file, compression })
+  if (UTF_16.test(head.toString('hex', 0, 2))) {
     throw new DataError(`${name} is text in UTF-16: write it in UTF-8`)
+  }
   const found = format ?? kindNamed(name)?.format ?? formatOf(head)
   return {
-    file: { path, name, format: found, compression, ...facts },
+    file: { ...file, format: found, compression },
     isWholeJson: found === 'ndjson' && isWholeJson(head.toString('utf8')),
   }
-}
-
-/** In hex. */
-async function firstBytes(path: string): Promise<string> {
-  await using handle = await open(path)
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(8), 0, 8, 0)
-  return buffer.toString('hex', 0, bytesRead)
 }
 
 function formatOf(head: Buffer): Format {

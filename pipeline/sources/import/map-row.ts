@@ -7,10 +7,13 @@ import { isRecord, parseExactly } from '../formats/json.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
 import type { ColumnSource, Condition, Read, TimeUnit, UsageMap, UsageRow } from './usage-map.ts'
 
-/** Decimal digits of a unit below the second. */
-const DIGITS: Record<TimeUnit, number> = { s: 0, ms: 3, us: 6, ns: 9 }
+/** Decimal digits of a unit, in nanoseconds. */
+const DIGITS: Record<TimeUnit, number> = { s: 9, ms: 6, us: 3, ns: 0 }
 
 const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
+
+/** Nanoseconds from 1970 to the end of the year 9999. */
+const LATEST_TIME = 253_402_300_800_000_000_000n
 
 /** The usage of an exported row; undefined if the row is not a generation. */
 export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
@@ -25,16 +28,12 @@ export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
 
 /** A request that no provider served counts 0 requests. Tokens count as the file states them, without their parts. */
 function failureOf(usage: UsageRow): UsageRow {
-  const { prompt_tokens: prompt = null, completion_tokens: completion = null } = usage
-  const isKnown = prompt !== null || completion !== null
-  return {
-    ...usage,
-    requests: '0',
-    prompt_tokens: isKnown ? (prompt ?? '0') : null,
-    completion_tokens: isKnown ? (completion ?? '0') : null,
-    reasoning_tokens: null,
-    cached_tokens: null,
-  }
+  const { prompt_tokens: prompt, completion_tokens: completion } = usage
+  const tokens =
+    (prompt ?? completion ?? null) === null
+      ? {}
+      : { prompt_tokens: prompt ?? '0', completion_tokens: completion ?? '0' }
+  return { ...usage, requests: '0', reasoning_tokens: null, cached_tokens: null, ...tokens }
 }
 
 function valueOf(source: ColumnSource | undefined, read: Read): string | null {
@@ -75,11 +74,9 @@ function holds(condition: Condition, read: Read): boolean {
 function timeOf(text: string | null | undefined, unit: TimeUnit): string | null {
   const [, whole, fraction = ''] = WHOLE_OR_DECIMAL.exec(text ?? '') ?? []
   if (whole === undefined) return text ?? null
-  const digits = whole.padStart(DIGITS[unit] + 1, '0')
-  const point = digits.length - DIGITS[unit]
-  const time = new Date(Number(digits.slice(0, point)) * 1000)
-  if (Number.isNaN(time.getTime()) || time.getUTCFullYear() > 9999) return text ?? null
-  return `${time.toISOString().slice(0, 19)}.${`${digits.slice(point)}${fraction}`.padEnd(6, '0')}Z`
+  const digits = DIGITS[unit]
+  const nanoseconds = BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'))
+  return nanoseconds < LATEST_TIME ? new Temporal.Instant(nanoseconds).toString() : (text ?? null)
 }
 
 /** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */
@@ -117,18 +114,14 @@ function childrenOf(value: unknown): Readonly<Record<string, unknown>> | undefin
 function parseNested(text: string): unknown {
   if (!/^\s*["[{]/.test(text)) return undefined
   for (const form of [text, text.replaceAll('""', '"')]) {
-    const value = tryToParse(form)
-    if (value !== undefined) return typeof value === 'string' ? parseNested(value) : value
+    try {
+      const value = parseExactly(form)
+      return typeof value === 'string' ? parseNested(value) : value
+    } catch {
+      // Any other text has no children.
+    }
   }
   return undefined
-}
-
-function tryToParse(text: string): unknown {
-  try {
-    return parseExactly(text)
-  } catch {
-    return undefined
-  }
 }
 
 function attributesOf(list: readonly unknown[]): Readonly<Record<string, unknown>> | undefined {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { UsageError } from '../../program/program.ts'
 import { messageOf } from '../../errors.ts'
-import { USAGE_COLUMNS } from '../columns.ts'
+import { USAGE_COLUMNS, missingColumns } from '../columns.ts'
 import { isRecord } from '../formats/json.ts'
 
 /** The columns of raw usage that an import copies (CONTRACT 7). */
@@ -23,15 +23,19 @@ export type Read = (path: string) => string | null
 /** Place of a column: a path, several paths joined by + that are added, the first of such with a value, or a function. */
 export type ColumnSource = string | readonly string[] | ((read: Read) => string | null)
 
+const pathSchema = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+const textsSchema = z.array(z.string())
+const conditionSchema = z.union([
+  z.strictObject({ path: z.string(), is: textsSchema }),
+  z.strictObject({ path: z.string(), not: textsSchema }),
+  z.strictObject({ missing: textsSchema }),
+])
+
 /**
  * Condition on a row: the value at a path is, or is not, one of these texts in lower case, or matches a pattern, or is missing
  * at all paths.
  */
-export type Condition =
-  | { readonly path: string; readonly is: readonly string[] }
-  | { readonly path: string; readonly not: readonly string[] }
-  | { readonly path: string; readonly matches: RegExp }
-  | { readonly missing: readonly string[] }
+export type Condition = z.infer<typeof conditionSchema> | { readonly path: string; readonly matches: RegExp }
 
 /** Units of numbers in the column of the time, from 1970 on. */
 const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
@@ -49,27 +53,16 @@ export type UsageMap = {
   readonly failed?: readonly Condition[] | undefined
 }
 
-const pathSchema = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-const conditionSchema = z.union([
-  z.strictObject({ path: z.string(), is: z.array(z.string()) }),
-  z.strictObject({ path: z.string(), not: z.array(z.string()) }),
-  z.strictObject({ missing: z.array(z.string()) }),
-])
-
 /** The form of `--map FILE.json`. */
 const mapFileSchema = z
   .strictObject({
     columns: z.partialRecord(z.enum(USAGE_FIELDS), pathSchema),
     unit: z.enum(TIME_UNITS).optional(),
-    rows: z.string().optional(),
+    rows: z.string().transform(rowsAt).optional(),
     leave_out: z.array(conditionSchema).optional(),
     failed: z.array(conditionSchema).optional(),
   })
-  .transform(({ leave_out: skipped, rows, ...rest }): UsageMap => ({
-    ...rest,
-    skipped,
-    rows: rows === undefined ? undefined : rowsAt(rows),
-  }))
+  .transform(({ leave_out: skipped, ...map }): UsageMap => ({ ...map, skipped }))
 
 const UNIT_ENDING = /^(.*):(s|ms|us|ns)$/
 
@@ -89,9 +82,9 @@ function readPairs(text: string): UsageMap {
     const [column = '', ...rest] = pair.split('=')
     const path = rest.join('=').trim()
     const field = USAGE_FIELDS.find((known) => known === column.trim())
-    if (field === undefined || path === '') {
+    if (field === undefined || path === '' || columns[field] !== undefined) {
       throw new UsageError(
-        `--map has "${pair}": expected COLUMN=PATH, the column being one of ${USAGE_FIELDS.join(', ')}`,
+        `--map has "${pair}": expected COLUMN=PATH once for each column, out of ${USAGE_FIELDS.join(', ')}`,
       )
     }
     const [, timePath, ending] = (field === 'ts' && UNIT_ENDING.exec(path)) || []
@@ -136,12 +129,9 @@ export function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
 export function mergeMaps(first: UsageMap, second: UsageMap | undefined): UsageMap {
   const given = Object.fromEntries(Object.entries(first).filter(([, value]) => value !== undefined))
   const map = { ...second, ...given, columns: { ...second?.columns, ...first.columns } }
-  const missing = (['ts', 'prompt_tokens', 'completion_tokens'] as const).filter(
-    (field) => map.columns[field] === undefined,
+  const missing = missingColumns(USAGE_COLUMNS, Object.keys(map.columns))
+  if (missing.length === 0) return map
+  throw new UsageError(
+    `The map has no path for ${missing.map((field) => field.replace('app_id', 'app or app_id')).join(', ')}`,
   )
-  if (map.columns.app === undefined && map.columns.app_id === undefined) {
-    throw new UsageError('The map names neither app nor app_id: state the path of the app name')
-  }
-  if (missing.length > 0) throw new UsageError(`The map has no path for ${missing.join(', ')}`)
-  return map
 }

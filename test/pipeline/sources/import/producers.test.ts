@@ -252,9 +252,7 @@ describe('an export', () => {
     const dataDir = folders.make()
     const ended = await runCommand(dataDir, 'import', '--from', 'litellm', put('a.csv', OPENROUTER))
     expect(ended.code).toBe(1)
-    expect(ended.stderr).toMatch(
-      /a\.csv, row 2 has no time: expected it under startTime; the keys there are generation_id/,
-    )
+    expect(ended.stderr).toMatch(/a\.csv, row 2: no time under startTime; the keys there are generation_id/)
     expect(readdirSync(dataDir)).toEqual([])
   })
 })
@@ -561,8 +559,8 @@ describe('--map', () => {
             parts: [{ day: '2025-11-17', prompt_tokens: '9007199254740995' }],
             new_apps: ['One'],
             first_rows: [
-              { ts: '2025-11-17T03:36:01.789000Z', app: 'One', prompt_tokens: '9007199254740993' },
-              { ts: '2025-11-17T03:36:01.999000Z' },
+              { ts: '2025-11-17T03:36:01.789Z', app: 'One', prompt_tokens: '9007199254740993' },
+              { ts: '2025-11-17T03:36:01.999Z' },
             ],
           },
         ],
@@ -580,8 +578,9 @@ describe('--map', () => {
 
   it.each([
     [['--map', 'ts=at,app=x'], 'The map has no path for prompt_tokens, completion_tokens'],
-    [['--map', 'ts=at,prompt_tokens=p,completion_tokens=c'], 'The map names neither app nor app_id'],
+    [['--map', 'ts=at,prompt_tokens=p,completion_tokens=c'], 'The map has no path for app or app_id'],
     [['--map', 'time=at'], '--map has "time=at": expected COLUMN=PATH'],
+    [['--map', 'ts=at,ts=in'], '--map has "ts=in": expected COLUMN=PATH once for each column'],
     [['--map', 'nowhere.json'], 'The map nowhere.json cannot be read'],
     [['--from', 'nobody'], 'The producer "nobody" is not known: expected litellm,'],
     [['--source', '../x'], 'The source "../x" is not a name'],
