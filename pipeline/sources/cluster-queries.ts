@@ -1,5 +1,4 @@
 /** The queries of a pull from a cluster, in ClickHouse's SQL. */
-import { addDays } from '../contract/calendar.ts'
 
 /** A text as a literal of ClickHouse, or with backquotes as an identifier. */
 export function quoted(text: string, quote = "'"): string {
@@ -48,8 +47,8 @@ export function partitionsQuery(database: string, table: string, cluster?: strin
 
 /** The condition for the rows of one UTC day. */
 export function onDay(day: string): string {
-  const midnight = (date: string) => `toDateTime64('${date} 00:00:00', 6, 'UTC')`
-  return `t.ts >= ${midnight(day)} AND t.ts < ${midnight(addDays(day, 1))}`
+  const midnight = `toDateTime64('${day} 00:00:00', 6, 'UTC')`
+  return `t.ts >= ${midnight} AND t.ts < ${midnight} + INTERVAL 1 DAY`
 }
 
 const SUMS = ['requests', 'prompt_tokens', 'completion_tokens', 'reasoning_tokens', 'cached_tokens']
