@@ -2,8 +2,7 @@
  * `npm run bench`: every part, or the named ones: `npm run bench -- pipeline --large`. Each makes its own data
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
-import { UsageError, parseCommandLine } from '../../pipeline/program/program.ts'
-import { note, print } from '../../pipeline/program/terminal.ts'
+import { UsageError, exitCodeOf, parseCommandLine, runAsProcess } from '../../pipeline/program/program.ts'
 import { benchChat } from './chat/chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline/pipeline.ts'
@@ -24,29 +23,21 @@ const USAGE = `Usage: npm run bench -- [PART]... [--large]
 Measures every part, or the named ones: ${Object.keys(PARTS).join(', ')}.
 What each measures stands in test/bench/README.md.`
 
-async function main(): Promise<void> {
-  const { values, positionals } = parseCommandLine({
-    allowPositionals: true,
-    options: {
-      large: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-  if (values.help) return print(USAGE)
-  const unknown = positionals.filter((name) => !Object.hasOwn(PARTS, name))
-  if (unknown.length > 0) {
-    throw new UsageError(`Unknown part ${unknown.join(', ')}: expected ${Object.keys(PARTS).join(', ')}`)
-  }
-  for (const [name, part] of Object.entries(PARTS)) {
-    if (positionals.length > 0 && !positionals.includes(name)) continue
-    await part(print, values)
-  }
-}
-
-try {
-  await main()
-} catch (error) {
-  if (!(error instanceof UsageError)) throw error
-  note(error.message)
-  process.exitCode = error.exitCode
-}
+await runAsProcess(({ print, note }) =>
+  exitCodeOf({ note }, async () => {
+    const { values, positionals } = parseCommandLine({
+      allowPositionals: true,
+      options: {
+        large: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+    if (values.help) return print(USAGE)
+    const unknown = positionals.filter((name) => !Object.hasOwn(PARTS, name))
+    if (unknown.length > 0)
+      throw new UsageError(`Unknown part ${unknown.join(', ')}: expected ${Object.keys(PARTS).join(', ')}`)
+    for (const [name, part] of Object.entries(PARTS)) {
+      if (positionals.length === 0 || positionals.includes(name)) await part(print, values)
+    }
+  }),
+)

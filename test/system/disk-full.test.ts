@@ -1,0 +1,94 @@
+/** CONTRACT 9: a disk that fills up during a night, and while the API serves. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startApi } from '../support/api.ts'
+import { TemporaryFolders, currentSnapshot, startNightly } from '../support/pipeline/nightly.ts'
+import { REPOSITORY, startProcess } from '../support/processes.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
+import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/pipeline/two-nights.ts'
+
+const APPS = 20_000
+const MINUTES = 15
+
+const folders = new TemporaryFolders()
+const dataDir = folders.make()
+const disk = mountSmallDisk(dataDir, '48m')
+
+afterAll(() => {
+  disk?.unmount()
+  folders.removeAll()
+})
+
+const runIf = it.runIf(disk !== undefined)
+
+beforeAll(async () => {
+  if (disk !== undefined) await publishFirstNight(dataDir, APPS)
+})
+
+// From no space to space for a part of a night's data: each stops the run at another place.
+runIf.each([0, 300_000, 2_000_000, 4_000_000])(
+  'with %i bytes free the run reports the full disk, and the next one is correct',
+  async (free) => {
+    const before = currentSnapshot(dataDir)
+    const bytes = readFileSync(join(before, 'app-rankings.duckdb'))
+    disk?.fillUp(free)
+    const ended = await startNightly(dataDir, '--as-of', SECOND_NIGHT).ended
+    disk?.makeRoom()
+    expect(ended.stderr).toMatch(/no space left on device/i)
+    expect(ended.stderr).toContain(dataDir)
+    expect(ended.stderr).not.toMatch(/^\s+at /m)
+    expect(ended.code).toBeGreaterThan(0)
+    expect(currentSnapshot(dataDir)).toBe(before)
+    expect(readFileSync(join(before, 'app-rankings.duckdb')).equals(bytes)).toBe(true)
+  },
+)
+
+runIf('with no free space a decision about an app reports the full disk', async () => {
+  disk?.fillUp()
+  const command = [join(REPOSITORY, 'pipeline', 'apps.ts'), 'hide', '1', '--reason', 'test']
+  const ended = await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended
+  disk?.makeRoom()
+  expect(ended.stdout).toBe('')
+  expect(ended.stderr).toMatch(/^[^\n]*(?:no space left on device|disk is full)[^\n]*\n$/)
+  expect(ended.code).toBeGreaterThan(0)
+})
+
+runIf('with free space again all data is published, and the run warns that few such nights fit', async () => {
+  expect(await expectSecondNight(dataDir, APPS)).toMatch(
+    /^The disk has room for \d more snapshots? of [\d.]+ MB: set RETENTION_DAYS/m,
+  )
+})
+
+runIf('the service serves and counts as before', async () => {
+  let now = new Date('2026-11-20T03:00:00Z')
+  await using api = await startApi(dataDir, { clock: () => now })
+  const key = await api.makeKey()
+  /** Status of a reply, and the rest of the minute. */
+  const ask = async () => {
+    const { status, headers } = await api.get('/datasets/app-rankings', key)
+    return [status, Number(/"per-minute";r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1])]
+  }
+  expect(await ask()).toEqual([200, 29])
+
+  disk?.fillUp()
+  // A WAL checkpoint waits while another process reads the WAL.
+  const reader = new DatabaseSync(join(dataDir, 'service.sqlite'))
+  reader.exec('BEGIN')
+  reader.prepare('SELECT count(*) FROM quotas').get()
+  setTimeout(() => reader.close(), 200)
+  for (let rest = 28; rest >= 2; rest -= 1) expect(await ask()).toEqual([200, rest])
+
+  // Lines without space are reported, and block nobody.
+  const large = api.store.query('CREATE TABLE large AS SELECT randomblob(40000000) AS bytes')
+  await expect(large).rejects.toThrow('full')
+  for (let minute = 1; minute <= MINUTES; minute += 1) {
+    now = new Date(now.getTime() + 60_000)
+    for (let rest = 29; rest >= 0; rest -= 1) expect(await ask()).toEqual([200, rest])
+    expect((await ask())[0]).toBe(429)
+  }
+  now = new Date(now.getTime() + 60_000)
+  const { headers } = await api.get('/datasets/app-rankings', key)
+  expect(headers.get('RateLimit')).toContain('"per-day";r=21;')
+})
