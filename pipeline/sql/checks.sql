@@ -23,14 +23,6 @@ FROM snapshot.app_daily AS d
 ANTI JOIN snapshot.apps AS a ON a.app_id = d.app_id
 ORDER BY ALL;
 
--- name: apps-ranked-once
--- Each app appears once in a list, even with several tags of a group.
-SELECT r.window_days, r.sort, r.category, r.subcategory, r.app_id, count(*) AS times
-FROM snapshot.rankings AS r
-GROUP BY r.window_days, r.sort, r.category, r.subcategory, r.app_id
-HAVING count(*) > 1
-ORDER BY ALL;
-
 -- name: coverage-complete
 -- Coverage has one row for every day from the floor to the last day, with the totals of app_daily.
 WITH calendar AS (
@@ -103,13 +95,9 @@ ORDER BY ALL;
 -- name: one-row-per-app-day
 -- An app has at most one row per day, and the rows are sorted by day and app, so that readers can skip days.
 -- In this order duplicates are neighbours; grouping the whole history would cost far more than this one pass.
-WITH neighbours AS (
-  SELECT d.day, d.app_id, lag(d.day) OVER () AS day_above, lag(d.app_id) OVER () AS app_above
-  FROM snapshot.app_daily AS d
-)
-SELECT n.day, n.app_id, n.day_above, n.app_above
-FROM neighbours AS n
-WHERE n.day < n.day_above OR (n.day = n.day_above AND n.app_id <= n.app_above)
+SELECT d.day, d.app_id, lag(d.day) OVER () AS day_above, lag(d.app_id) OVER () AS app_above
+FROM snapshot.app_daily AS d
+QUALIFY d.day < day_above OR (d.day = day_above AND d.app_id <= app_above)
 ORDER BY ALL;
 
 -- name: only-public-apps
@@ -123,26 +111,27 @@ ORDER BY a.app_id;
 
 -- name: popular-in-order
 -- In a popular list no app has more tokens than the app above, and ties are in order of app_id.
-WITH neighbours AS (
-  SELECT
-    r.*,
-    lag(r.total_tokens) OVER list AS tokens_above,
-    lag(r.app_id) OVER list AS app_above
-  FROM snapshot.rankings AS r
-  WHERE r.sort = 'popular'
-  WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
-)
-SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.total_tokens, n.app_above, n.tokens_above
-FROM neighbours AS n
-WHERE (n.total_tokens, -CAST(n.app_id AS HUGEINT)) > (n.tokens_above, -CAST(n.app_above AS HUGEINT))
+SELECT
+  r.window_days, r.category, r.subcategory, r.rank, r.app_id, r.total_tokens,
+  lag(r.app_id) OVER list AS app_above,
+  lag(r.total_tokens) OVER list AS tokens_above
+FROM snapshot.rankings AS r
+WHERE r.sort = 'popular'
+WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
+QUALIFY r.total_tokens > tokens_above OR (r.total_tokens = tokens_above AND r.app_id < app_above)
 ORDER BY ALL;
 
 -- name: ranks-without-gaps
--- The ranks of every list are 1 to N, each once.
-SELECT r.window_days, r.sort, r.category, r.subcategory, count(*) AS rows, min(r.rank) AS first_rank, max(r.rank) AS last_rank
+-- The ranks of every list are 1 to N, each once, and so are its apps, even those with several tags of a group.
+SELECT
+  r.window_days, r.sort, r.category, r.subcategory, count(*) AS rows, min(r.rank) AS first_rank, max(r.rank) AS last_rank,
+  count(DISTINCT r.app_id) AS apps
 FROM snapshot.rankings AS r
 GROUP BY r.window_days, r.sort, r.category, r.subcategory
-HAVING min(r.rank) <> 1 OR max(r.rank) <> count(*) OR count(DISTINCT r.rank) <> count(*)
+HAVING min(r.rank) <> 1
+  OR max(r.rank) <> count(*)
+  OR count(DISTINCT r.rank) <> count(*)
+  OR count(DISTINCT r.app_id) <> count(*)
 ORDER BY ALL;
 
 -- name: usage-conserved
@@ -194,21 +183,15 @@ growth AS (
     ON d.app_id = l.app_id
     AND d.day BETWEEN l.start_date - CAST(3 * (l.end_date - l.start_date + 1) AS INTEGER) AND l.end_date
   GROUP BY l.window_days, l.app_id
-),
-neighbours AS (
-  SELECT
-    r.*,
-    g.triple_excess,
-    lag(g.triple_excess) OVER list AS excess_above,
-    lag(r.total_tokens) OVER list AS tokens_above,
-    lag(r.app_id) OVER list AS app_above
-  FROM snapshot.rankings AS r
-  LEFT JOIN growth AS g ON g.window_days = r.window_days AND g.app_id = r.app_id
-  WHERE r.sort = 'trending'
-  WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
 )
-SELECT n.window_days, n.category, n.subcategory, n.rank, n.app_id, n.triple_excess, n.excess_above
-FROM neighbours AS n
-WHERE coalesce(n.triple_excess <= 0, true)
-  OR (n.triple_excess, n.total_tokens, -CAST(n.app_id AS HUGEINT)) > (n.excess_above, n.tokens_above, -CAST(n.app_above AS HUGEINT))
+SELECT
+  r.window_days, r.category, r.subcategory, r.rank, r.app_id, g.triple_excess,
+  lag(g.triple_excess) OVER list AS excess_above
+FROM snapshot.rankings AS r
+LEFT JOIN growth AS g ON g.window_days = r.window_days AND g.app_id = r.app_id
+WHERE r.sort = 'trending'
+WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
+QUALIFY coalesce(g.triple_excess <= 0, true)
+  OR (g.triple_excess, r.total_tokens, -CAST(r.app_id AS HUGEINT))
+    > (excess_above, lag(r.total_tokens) OVER list, -CAST(lag(r.app_id) OVER list AS HUGEINT))
 ORDER BY ALL;

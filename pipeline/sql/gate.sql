@@ -5,14 +5,8 @@
 -- name: macros
 -- A quotient with up to three decimals, rounded down.
 CREATE OR REPLACE TEMP MACRO quotient(numerator, denominator) AS
-  rtrim(
-    rtrim(
-      CAST(1000 * numerator // denominator // 1000 AS VARCHAR)
-      || '.' || lpad(CAST(1000 * numerator // denominator % 1000 AS VARCHAR), 3, '0'),
-      '0'
-    ),
-    '.'
-  );
+  numerator // denominator
+    || regexp_replace('.' || right('00' || 1000 * numerator // denominator % 1000, 3), '\.?0+$', '');
 -- The first twenty names, so that a message fits on one screen.
 CREATE OR REPLACE TEMP MACRO listed(names) AS
   array_to_string(names[1:20], ', ') || CASE WHEN len(names) > 20 THEN format(' and {} more', len(names) - 20) ELSE '' END;

@@ -17,9 +17,6 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 4, 1, 1, 1)", '"app_id":"4"'],
     ['UPDATE snapshot.rankings SET app_id = 4 WHERE app_id = 2', '"app_id":"4"'],
   ],
-  'apps-ranked-once': [
-    ['UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7', '"times":"2"'],
-  ],
   'coverage-complete': [
     ["DELETE FROM snapshot.coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
     ["INSERT INTO snapshot.coverage VALUES (DATE '2026-01-07', 'complete', 0, 0)", '"day":"2026-01-07"'],
@@ -69,6 +66,7 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
     ['UPDATE snapshot.rankings SET rank = 3 WHERE rank = 2', '"last_rank":"3"'],
     ['UPDATE snapshot.rankings SET rank = 1', '"last_rank":"1"'],
+    ['UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7', '"apps":"1"'],
     [
       'INSERT INTO snapshot.rankings SELECT * REPLACE (CASE rank WHEN 2 THEN 4 ELSE 1 END AS rank) FROM snapshot.rankings',
       '"last_rank":"4"',
