@@ -45,14 +45,9 @@ FROM usage, apps;
 
 -- name: newest
 -- The fingerprint of the newest snapshot, the number of days that it restated, and whether its totals fit into BIGINT.
--- Through JSON, since older snapshots lack the column cause.
 SELECT
   m.input_fingerprint,
-  (
-    SELECT count(*)
-    FROM newest.restatements AS r
-    WHERE r.as_of = m.as_of AND coalesce(json_extract_string(to_json(r), '$.cause'), 'figures') = 'figures'
-  ) AS days_restated,
+  (SELECT count(*) FROM newest.restatements AS r WHERE r.as_of = m.as_of AND r.cause = 'figures') AS days_restated,
   greatest(
     (SELECT max(c.total_tokens) FROM newest.coverage AS c),
     (SELECT max(greatest(r.tokens_before, r.tokens_after)) FROM newest.restatements AS r)

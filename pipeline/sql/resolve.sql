@@ -245,49 +245,42 @@ GROUP BY u.app_id;
 -- name: totals
 -- Totals of the registry and of excluded usage, for the run's report: token totals as text, counts as numbers. The unregistered
 -- apps with the most tokens are private.
-WITH unregistered AS (
-  SELECT u.app_id, u.requests, u.tokens
+WITH used AS (
+  SELECT
+    u.*,
+    r.published,
+    u.app_id = $unattributed AS is_unattributed,
+    r.app_id IS NULL AND NOT is_unattributed AS is_unregistered
   FROM app_usage AS u
-  ANTI JOIN registry AS r ON r.app_id = u.app_id
-  WHERE u.app_id <> $unattributed
+  LEFT JOIN resolved AS r ON r.app_id = u.app_id
+),
+unregistered AS (
+  SELECT u.app_id, u.requests, u.tokens
+  FROM used AS u
+  WHERE u.is_unregistered
   ORDER BY u.tokens DESC, u.app_id
   LIMIT 100
 )
 SELECT
   CAST((SELECT count(*) FROM registry) AS DOUBLE) AS apps_registered,
-  CAST((SELECT count(*) FROM registry AS r WHERE r.alias_of IS NOT NULL) AS DOUBLE) AS aliases,
+  CAST((SELECT count(r.alias_of) FROM registry AS r) AS DOUBLE) AS aliases,
   CAST((SELECT count(*) FROM resolved AS r WHERE r.published AND r.app_id = r.canonical_id) AS DOUBLE) AS apps_public,
-  CAST(count(*) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed) AS DOUBLE) AS apps_unregistered,
-  CAST(coalesce(sum(u.tokens) FILTER (r.published), 0) AS VARCHAR) AS tokens_published,
-  coalesce(
-    (
-      SELECT list(r.file || ', row ' || r.row || ': app ' || r.app_id ORDER BY r.file, r.row)
-      FROM registry AS r
-      WHERE r.updated_at > getvariable('as_of') AT TIME ZONE 'UTC'
-    ),
-    []
+  CAST(count_if(u.is_unregistered) AS DOUBLE) AS apps_unregistered,
+  CAST(coalesce(sum(u.tokens) FILTER (u.published), 0) AS VARCHAR) AS tokens_published,
+  (
+    SELECT coalesce(list(r.file || ', row ' || r.row || ': app ' || r.app_id ORDER BY r.file, r.row), [])
+    FROM registry AS r
+    WHERE r.updated_at > getvariable('as_of') AT TIME ZONE 'UTC'
   ) AS dated_ahead,
   {
-    tokens_hidden: CAST(coalesce(sum(u.tokens) FILTER (NOT r.published), 0) AS VARCHAR),
-    tokens_unregistered:
-      CAST(coalesce(sum(u.tokens) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed), 0) AS VARCHAR),
-    requests_unregistered:
-      CAST(coalesce(sum(u.requests) FILTER (r.app_id IS NULL AND u.app_id <> $unattributed), 0) AS DOUBLE),
-    unregistered: coalesce(
-      (
-        SELECT list(
-          { app_id: CAST(n.app_id AS VARCHAR), requests: CAST(n.requests AS VARCHAR), tokens: CAST(n.tokens AS VARCHAR) }
-          ORDER BY n.tokens DESC, n.app_id
-        )
-        FROM unregistered AS n
-      ),
-      []
-    ),
-    requests_unattributed: CAST(coalesce(sum(u.requests) FILTER (u.app_id = $unattributed), 0) AS DOUBLE),
-    tokens_unattributed: CAST(coalesce(sum(u.tokens) FILTER (u.app_id = $unattributed), 0) AS VARCHAR)
+    tokens_hidden: CAST(coalesce(sum(u.tokens) FILTER (NOT u.published), 0) AS VARCHAR),
+    tokens_unregistered: CAST(coalesce(sum(u.tokens) FILTER (u.is_unregistered), 0) AS VARCHAR),
+    requests_unregistered: CAST(coalesce(sum(u.requests) FILTER (u.is_unregistered), 0) AS DOUBLE),
+    unregistered: (SELECT coalesce(list(n ORDER BY n.tokens DESC, n.app_id), []) FROM unregistered AS n),
+    requests_unattributed: CAST(coalesce(sum(u.requests) FILTER (u.is_unattributed), 0) AS DOUBLE),
+    tokens_unattributed: CAST(coalesce(sum(u.tokens) FILTER (u.is_unattributed), 0) AS VARCHAR)
   } AS not_published
-FROM app_usage AS u
-LEFT JOIN resolved AS r ON r.app_id = u.app_id;
+FROM used AS u;
 
 -- name: unranked-days
 -- Days counted by this run with more than 5 % of their tokens on no app or an unregistered one; the worst first.
