@@ -7,53 +7,27 @@ import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/c
 
 type Settings = Partial<ConnectionSettings>
 
-interface Option {
-  readonly type: 'string' | 'boolean'
-  readonly value?: string
-  readonly help: string
-  /** What it sets of the connection. */
-  readonly read: (text: string, option: string) => Settings
-}
-
-const text = (value: string, help: string, read: Option['read']): Option => {
-  return { type: 'string', value, help, read }
-}
-const flag = (help: string, settings: Settings): Option => ({ type: 'boolean', help, read: () => settings })
-const gate = (name: 'gate_groups' | 'gate_members' | 'gate_percent', most: number, help: string) =>
-  text('N', help, (number, option) => ({ [name]: readNumber(number, option, most) }))
-
-const STATIC_TOKEN = { token_url: null, client_id: null }
-const fromVariable = (name: string, option: string) => {
-  return { token_kind: 'env', token_source: readVariable(name, option) } as const
-}
-const fromFile = (path: string) => ({ token_kind: 'file', token_source: resolve(path) }) as const
+const text = (value: string, help: string) => ({ type: 'string', value, help }) as const
+const flag = (help: string) => ({ type: 'boolean', help }) as const
 
 export const SET_OPTIONS = {
-  url: text('URL', 'the address of the directory, which /Groups follows', (address, option) => {
-    return { url: readUrl(address, option) }
-  }),
-  'token-env': text('VARIABLE', 'the variable of the service that holds the token', (name, option) => {
-    return { ...fromVariable(name, option), ...STATIC_TOKEN }
-  }),
-  'token-file': text('PATH', 'a file with mode 0600 that holds the token', (path) => {
-    return { ...fromFile(path), ...STATIC_TOKEN }
-  }),
-  'token-url': text('URL', 'where a sync requests its token (OAuth)', (address, option) => {
-    return { token_url: readUrl(address, option) }
-  }),
-  'client-id': text('ID', 'the OAuth client', (client_id) => ({ client_id })),
-  'client-secret-env': text('VARIABLE', 'the variable that holds the secret of the client', fromVariable),
-  'client-secret-file': text('PATH', 'a file with mode 0600 that holds it', fromFile),
-  members: text('inline|per_group|off', 'from the list (default), a request per group, or none', readMembers),
-  schedule: text('CRON|off', 'also syncs at these times, in UTC', readSchedule),
-  'gate-groups': gate('gate_groups', 100_000, 'this many groups may always be removed (default: 5)'),
-  'gate-members': gate('gate_members', 500_000, 'this many members may always be removed (default: 50)'),
-  'gate-percent': gate('gate_percent', 100, 'beyond them, this percentage may be (default: 20)'),
-  'allow-private': flag('allows a private network, and this machine', { allow_private: 1 }),
-  'no-allow-private': flag('reverts it', { allow_private: 0 }),
-  'allow-loopback': flag('allows this machine, by http too', { allow_loopback: 1 }),
-  'no-allow-loopback': flag('reverts it', { allow_loopback: 0 }),
-} as const satisfies Readonly<Record<string, Option>>
+  url: text('URL', 'the address of the directory, which /Groups follows'),
+  'token-env': text('VARIABLE', 'the variable of the service that holds the token'),
+  'token-file': text('PATH', 'a file with mode 0600 that holds the token'),
+  'token-url': text('URL', 'where a sync requests its token (OAuth)'),
+  'client-id': text('ID', 'the OAuth client'),
+  'client-secret-env': text('VARIABLE', 'the variable that holds the secret of the client'),
+  'client-secret-file': text('PATH', 'a file with mode 0600 that holds it'),
+  members: text('inline|per_group|off', 'from the list (default), a request per group, or none'),
+  schedule: text('CRON|off', 'also syncs at these times, in UTC'),
+  'gate-groups': text('N', 'this many groups may always be removed (default: 5)'),
+  'gate-members': text('N', 'this many members may always be removed (default: 50)'),
+  'gate-percent': text('N', 'beyond them, this percentage may be (default: 20)'),
+  'allow-private': flag('allows a private network, and this machine'),
+  'no-allow-private': flag('reverts it'),
+  'allow-loopback': flag('allows this machine, by http too'),
+  'no-allow-loopback': flag('reverts it'),
+} as const
 
 type Given = Readonly<Record<string, string | boolean | undefined>>
 
@@ -62,12 +36,54 @@ type Given = Readonly<Record<string, string | boolean | undefined>>
  * @throws {OperatorError} that names the option and its allowed values.
  */
 export function readSettings(given: Given): Settings {
-  refuseCombination(given)
-  const settings: Settings = {}
-  for (const [name, { read }] of Object.entries<Option>(SET_OPTIONS)) {
-    if (given[name] !== undefined) Object.assign(settings, read(String(given[name]), `--${name}`))
-  }
+  const settings = readToken(given)
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined) Object.assign(settings, READERS[name]?.(String(value), name))
   return settings
+}
+
+/** What an option that names no token sets. */
+const READERS: Readonly<Record<string, (value: string, name: string) => Settings>> = {
+  url: (address, name) => ({ url: readUrl(address, name) }),
+  members: (mode) => ({ members: readMembers(mode) }),
+  schedule: readSchedule,
+  'gate-groups': (number, name) => ({ gate_groups: readNumber(number, name, 100_000) }),
+  'gate-members': (number, name) => ({ gate_members: readNumber(number, name, 500_000) }),
+  'gate-percent': (number, name) => ({ gate_percent: readNumber(number, name, 100) }),
+  'allow-private': () => ({ allow_private: 1 }),
+  'no-allow-private': () => ({ allow_private: 0 }),
+  'allow-loopback': () => ({ allow_loopback: 1 }),
+  'no-allow-loopback': () => ({ allow_loopback: 0 }),
+}
+
+/** The options that name a token, and how they go together. */
+const TOKEN = /^(?:token|client)-/
+const TOGETHER = [
+  'token-env',
+  'token-file',
+  'token-url client-id client-secret-env',
+  'token-url client-id client-secret-file',
+]
+
+/** Where a sync finds its token, or the secret of the client that requests one. */
+function readToken(given: Given): Settings {
+  const names = Object.keys(SET_OPTIONS).filter((name) => TOKEN.test(name) && given[name] !== undefined)
+  if (names.length === 0) return {}
+  if (!TOGETHER.includes(names.join(' ')))
+    throw new OperatorError(
+      'Use either --token-env VARIABLE, or --token-file PATH, or --token-url URL with --client-id ID and either ' +
+        '--client-secret-env VARIABLE or --client-secret-file PATH',
+    )
+  const source = names.at(-1) ?? ''
+  const value = String(given[source])
+  const { 'token-url': address, 'client-id': id } = given
+  return {
+    token_url: address === undefined ? null : readUrl(String(address), 'token-url'),
+    client_id: id === undefined ? null : String(id),
+    ...(source.endsWith('-env')
+      ? { token_kind: 'env', token_source: readVariable(value, source) }
+      : { token_kind: 'file', token_source: resolve(value) }),
+  }
 }
 
 /**
@@ -84,27 +100,8 @@ export function combineSettings(given: Settings, former: ConnectionSettings | un
   return { ...rest, url, token_kind, token_source }
 }
 
-/** The options that name a token, and how they go together. */
-const TOKEN = /^(?:token|client)-/
-const TOGETHER = [
-  '',
-  'token-env',
-  'token-file',
-  'token-url client-id client-secret-env',
-  'token-url client-id client-secret-file',
-]
-
-function refuseCombination(given: Given): void {
-  const names = Object.keys(SET_OPTIONS).filter((name) => TOKEN.test(name) && given[name] !== undefined)
-  if (TOGETHER.includes(names.join(' '))) return
-  throw new OperatorError(
-    'Use either --token-env VARIABLE, or --token-file PATH, or --token-url URL with --client-id ID and either ' +
-      '--client-secret-env VARIABLE or --client-secret-file PATH',
-  )
-}
-
 function readUrl(address: string, option: string): string {
-  const use = `use ${option} https://HOST/PATH`
+  const use = `use --${option} https://HOST/PATH`
   const url = URL.parse(address)
   if (url === null) throw new OperatorError(`The address is "${address}": ${use}`)
   const { username, password, search, hash, protocol, pathname } = url
@@ -127,20 +124,20 @@ const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i
 function readVariable(name: string, option: string): string {
   if (VARIABLE.test(name)) return name
   throw new OperatorError(
-    `${option} takes the name of an environment variable, such as ACME_SCIM_TOKEN, but the value is none or looks like ` +
+    `--${option} takes the name of an environment variable, such as ACME_SCIM_TOKEN, but the value is none or looks like ` +
       'a token: put it into a variable, and pass the name of that',
   )
 }
 
-function readMembers(mode: string): Settings {
+function readMembers(mode: string) {
   const members = MEMBER_MODES.find((known) => known === mode)
-  if (members !== undefined) return { members }
+  if (members !== undefined) return members
   throw new OperatorError(`The members are "${mode}": use --members ${MEMBER_MODES.join(' or --members ')}`)
 }
 
 function readNumber(number: string, option: string, most: number): number {
   if (/^\d{1,9}$/.test(number) && Number(number) <= most) return Number(number)
-  throw new OperatorError(`${option} is "${number}": use a whole number from 0 to ${most}`)
+  throw new OperatorError(`--${option} is "${number}": use a whole number from 0 to ${most}`)
 }
 
 function readSchedule(expression: string): Settings {

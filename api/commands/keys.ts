@@ -18,25 +18,14 @@ type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Stor
 
 const command = commandsOf<Dependencies>()
 
-const KINDS = KEY_KINDS.join('|')
-const CREATE = `create --account NAME --kind ${KINDS}`
+function option(value: string, help: string) {
+  return { type: 'string', value, help } as const
+}
 
 const LIMIT_OPTIONS = {
-  'requests-per-minute': {
-    type: 'string',
-    value: 'N',
-    help: 'chat requests of the key in a minute; off for no limit',
-  },
-  'tokens-per-day': {
-    type: 'string',
-    value: 'N',
-    help: 'tokens of its chat requests in a UTC day; off for no limit',
-  },
-  expires: {
-    type: 'string',
-    value: 'DATE',
-    help: 'the first UTC day without the key, YYYY-MM-DD, or a time; off for never',
-  },
+  'requests-per-minute': option('N', 'chat requests of the key in a minute; off for no limit'),
+  'tokens-per-day': option('N', 'tokens of its chat requests in a UTC day; off for no limit'),
+  expires: option('DATE', 'the first UTC day without the key, YYYY-MM-DD, or a time; off for never'),
 } as const
 
 /** The given limits, null for `off`; missing options change nothing. */
@@ -49,10 +38,10 @@ function readLimits(given: { readonly [Name in keyof typeof LIMIT_OPTIONS]?: str
   return limits
 }
 
-function readCount(option: string, text: string, most: number): number | null {
+function readCount(name: string, text: string, most: number): number | null {
   if (text === 'off') return null
   if (/^[1-9]\d*$/.test(text) && Number(text) <= most) return Number(text)
-  throw new UsageError(`--${option} is "${text}": use a whole number from 1 to ${most}, or off`)
+  throw new UsageError(`--${name} is "${text}": use a whole number from 1 to ${most}, or off`)
 }
 
 function readTime(text: string): string | null {
@@ -66,22 +55,19 @@ function readTime(text: string): string | null {
 
 // A name is one column of one line of the list.
 const accountSchema = z.string().regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u)
+const CREATE = `create --account NAME --kind ${KEY_KINDS.join('|')}`
 
 const create = command({
   usage: CREATE,
   summary: 'creates a key, and the account if it is new; the key is shown only now',
   options: {
-    account: { type: 'string', value: 'NAME', help: 'the account that the key belongs to' },
-    kind: {
-      type: 'string',
-      value: KINDS,
-      help: 'inference for chat requests, management for directory sync',
-    },
+    account: option('NAME', 'the account that the key belongs to'),
+    kind: option(KEY_KINDS.join('|'), 'inference for chat requests, management for directory sync'),
     ...LIMIT_OPTIONS,
   },
   prepare(values) {
     const account = accountSchema.safeParse(values.account).data
-    const kind = z.enum(KEY_KINDS).safeParse(values.kind).data
+    const kind = KEY_KINDS.find((known) => known === values.kind)
     const limits = readLimits(values)
     if (account === undefined)
       throw new UsageError(`The account needs a name without line breaks or tabs: ${CREATE}`)
@@ -96,7 +82,7 @@ const create = command({
   },
 })
 
-const LIST_HEADER =
+const COLUMNS =
   'id account kind ends_with created_at account_id revoked_at requests_per_minute tokens_per_day expires_at'
 
 const list = command({
@@ -106,11 +92,11 @@ const list = command({
   prepare:
     () =>
     async ({ store, print }) => {
-      print(LIST_HEADER.replaceAll(' ', '\t'))
+      const columns = COLUMNS.split(' ')
+      print(columns.join('\t'))
       for (const key of await listKeys(store)) {
-        const first = [key.id, key.account, key.kind, key.key_end, key.created_at, key.account_id]
-        const rest = [key.revoked_at, key.requests_per_minute, key.tokens_per_day, key.expires_at]
-        print([...first, ...rest.map((cell) => cell ?? '')].join('\t'))
+        const row: Readonly<Record<string, string | number | null>> = { ...key, ends_with: key.key_end }
+        print(columns.map((name) => row[name] ?? '').join('\t'))
       }
     },
 })
@@ -128,10 +114,8 @@ const limit = command({
       const key = await limitKey(store, id, changes)
       if (key === undefined) throw unknownKey(id)
       const { requests_per_minute: requests, tokens_per_day: tokens, expires_at: expires } = key
-      note(
-        `Key ${id}: ${requests ?? 'any number of'} requests a minute, ${tokens ?? 'any number of'} tokens a UTC day, ` +
-          (expires === null ? 'never expires.' : `expires at ${expires}.`),
-      )
+      const numbers = `${requests ?? 'any number of'} requests a minute, ${tokens ?? 'any number of'} tokens a UTC day`
+      note(`Key ${id}: ${numbers}, ${expires === null ? 'never expires' : `expires at ${expires}`}.`)
     }
   },
 })
@@ -166,11 +150,7 @@ Exit codes: 0 done, 2 wrong usage or a crash`,
 export function keys(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const store = await openStore(readSettings(line.environment), new Date())
-    try {
-      await work({ store, print: line.print, note: line.note })
-    } finally {
-      await store.close()
-    }
+    await work({ ...line, store }).finally(() => store.close())
   })
 }
 
