@@ -1,37 +1,51 @@
 /** The course of an entry point of the service: check, start, serve until a signal. */
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
-import { exitCodeOf, keepFilesPrivate, UsageError, wantsHelp } from '../pipeline/program/program.ts'
+import {
+  exitCodeOf,
+  failureText,
+  keepFilesPrivate,
+  UsageError,
+  wantsHelp,
+} from '../pipeline/program/program.ts'
+import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
 import { note, print } from '../pipeline/program/terminal.ts'
-import { CHECKSUMS_FILE } from './commands/backup.ts'
-import { readSettings, type Settings } from './config.ts'
+import { readConfiguration } from './chat/configuration.ts'
+import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
+import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { OperatorError } from './http/errors.ts'
-import { onReloadSignal, onStopSignal } from './process/entry.ts'
+import { addressFaults } from './http/server.ts'
 import { createLog, type Log } from './process/log.ts'
+import { onReloadSignal, onStopSignal } from './process/signals.ts'
+import { missingRights } from './process/system-errors.ts'
 import { serve, type Service } from './serve.ts'
+import { storeFaults } from './store/open-store.ts'
 
-const RESTORED =
-  'DATA_DIR was restored from a backup. Keys revoked and snapshots retracted after that backup are valid again: ' +
-  'revoke and retract them once more'
+type Environment = NodeJS.ProcessEnv
 
 interface Steps {
-  /** Resolves to the faults of the configuration, a sentence each. */
-  readonly check: (environment: NodeJS.ProcessEnv) => Promise<readonly string[]>
+  /** Resolves to further faults of the configuration, a sentence each. */
+  readonly check?: (environment: Environment) => Promise<readonly string[]>
   readonly before?: (log: Log, signal: AbortSignal) => Promise<void>
   readonly after?: (service: Service, log: Log, signal: AbortSignal) => Promise<void>
 }
 
-/** Runs an entry point, which takes no arguments but `--help`. Prints a failure and exits with 2. */
-export async function runEntry(usage: string, steps: Steps): Promise<void> {
+/**
+ * Runs an entry point, which takes no arguments but `--help`. Prints a failure, such as all faults of the configuration
+ * together (CONTRACT 9), and exits with 2.
+ */
+export async function runEntry(usage: string, steps: Steps = {}): Promise<void> {
   const args = process.argv.slice(2)
   const code = await exitCodeOf({ note }, async () => {
     keepFilesPrivate()
     if (wantsHelp(args)) return print(usage)
     if (args.length > 0)
       throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
-    const faults = await steps.check(process.env)
-    if (faults.length > 0) throw new OperatorError(faults.join('\n'))
+    const faults = await Promise.all([apiFaults(process.env), steps.check?.(process.env) ?? []])
+    const sentences = new Set(faults.flat())
+    if (sentences.size > 0) throw new OperatorError([...sentences].join('\n'))
     await serveUntilStopped(readSettings(process.env), steps)
   })
   // What was opened before a failure would keep the process.
@@ -56,6 +70,10 @@ async function serveUntilStopped(settings: Settings, { before, after }: Steps): 
   await after?.(service, log, signal)
 }
 
+const RESTORED =
+  'DATA_DIR was restored from a backup. Keys revoked and snapshots retracted after that backup are valid again: ' +
+  'revoke and retract them once more'
+
 function reportStart({ DATA_DIR }: Settings, log: Log): void {
   const { node } = process.versions
   log.info({ version: VERSION, node }, 'starting')
@@ -66,4 +84,48 @@ function reportStart({ DATA_DIR }: Settings, log: Log): void {
   // From here on files change: the list is of use for the first start alone.
   rmSync(checksums)
   log.warn(RESTORED)
+}
+
+/** The faults of the API's settings, files, rights, port and database, a sentence each. Changes nothing. */
+async function apiFaults(environment: Environment): Promise<string[]> {
+  const wrong = settingFaults(SETTINGS, environment)
+  const settings = readSettings(withoutSettings(environment, wrong.keys()))
+  const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
+  const faults = await Promise.all([
+    isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
+    isRight('DATA_DIR') ? dataFaults(settings) : [],
+    isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
+    chatFaults(settings, environment),
+  ])
+  return [...wrong.values(), ...faults.flat()]
+}
+
+/** What the API may not read of DATA_DIR, and what it lacks of a backup. */
+async function dataFaults({ DATA_DIR }: Settings): Promise<string[]> {
+  const unreadable = missingRights([DATA_DIR, join(DATA_DIR, SNAPSHOTS_FOLDER)], 'read')
+  if (unreadable.length === 0) return await restoreFaults(DATA_DIR)
+  return unreadable.map((reason) => `DATA_DIR "${DATA_DIR}" cannot be used: ${reason}`)
+}
+
+/** Which files of a restored backup differ from its list of checksums; a nightly run may change them. */
+async function restoreFaults(dataDir: string): Promise<string[]> {
+  const list = join(dataDir, CHECKSUMS_FILE)
+  if (!existsSync(list) || existsSync(join(dataDir, WAREHOUSE_FILE))) return []
+  const faults: string[] = []
+  for (const line of readFileSync(list, 'utf8').trimEnd().split('\n')) {
+    const [checksum, path = ''] = line.split(/ {2}(.*)/)
+    const found = await checksumOf(join(dataDir, path)).catch(() => 'missing')
+    if (found !== checksum)
+      faults.push(`${join(dataDir, path)} is not the file of the backup: copy it again, or remove ${list}`)
+  }
+  return faults
+}
+
+/** What is wrong with the routing configuration, and where chat may not leave its records. */
+async function chatFaults({ DATA_DIR, MODELS_FILE }: Settings, environment: Environment): Promise<string[]> {
+  if (MODELS_FILE === undefined) return []
+  const unwritable = missingRights([join(DATA_DIR, RAW_FOLDER, 'usage')], 'write')
+  const faults = unwritable.map((reason) => `Records of chat requests cannot be written: ${reason}`)
+  await readConfiguration(MODELS_FILE, environment).catch((error: unknown) => faults.push(failureText(error)))
+  return faults
 }

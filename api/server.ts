@@ -1,7 +1,6 @@
 /** Entry point of `npm run serve`: the API alone. */
 import '../pipeline/program/runtime.js'
 import { settingsHelp } from '../pipeline/program/settings.ts'
-import { checkApi } from './check-config.ts'
 import { SETTINGS } from './config.ts'
 import { runEntry } from './run-entry.ts'
 
@@ -9,4 +8,4 @@ const USAGE = `npm run serve: the API over the published snapshots, without a ru
 
 ${settingsHelp(SETTINGS)}`
 
-await runEntry(USAGE, { check: checkApi })
+await runEntry(USAGE)

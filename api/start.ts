@@ -3,13 +3,13 @@
  * nightly schedule, and a first request to try.
  */
 import '../pipeline/program/runtime.js'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { settingsHelp } from '../pipeline/program/settings.ts'
 import { print } from '../pipeline/program/terminal.ts'
 import { createFirstKey } from './accounts/keys.ts'
-import { checkAll } from './check-config.ts'
 import { SETTINGS } from './config.ts'
 import { BASE_PATH } from './paths.ts'
 import type { Log } from './process/log.ts'
@@ -27,7 +27,15 @@ const USAGE = `npm start: one run of the pipeline, then the API with the nightly
 ${settingsHelp(SETTINGS)}
 The settings of the pipeline count too: npm run nightly -- --help`
 
-await runEntry(USAGE, { check: checkAll, before: runPipeline, after: welcomeAndSchedule })
+await runEntry(USAGE, { check: pipelineFaults, before: runPipeline, after: welcomeAndSchedule })
+
+/** The faults of the pipeline's settings, which the API does not know. */
+async function pipelineFaults(environment: NodeJS.ProcessEnv): Promise<string[]> {
+  const { stdout } = await promisify(execFile)(process.execPath, [programPath('setting-faults.ts')], {
+    env: environment,
+  })
+  return stdout.split('\n').filter((line) => line !== '')
+}
 
 /** After a failed run the API starts all the same, with earlier snapshots, if any. */
 async function runPipeline(log: Log, signal: AbortSignal): Promise<void> {
@@ -64,14 +72,20 @@ async function runProgram(
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
   const { promise, resolve } = Promise.withResolvers<Readonly<Record<string, unknown>>>()
-  const program = fileURLToPath(new URL(`../pipeline/${file}`, import.meta.url))
   // Its output are messages, and stdout belongs to this process. The IPC channel carries nothing: it closes when this
   // process ends in any way, which the program detects.
-  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 2, 2, 'ipc'], signal })
+  const child = spawn(process.execPath, [programPath(file), ...args], {
+    stdio: ['ignore', 2, 2, 'ipc'],
+    signal,
+  })
   child.once('exit', (code, name) => resolve({ code, signal: name }))
   child.on('error', (error) => {
     // The signal is an error too, before the end.
     if (child.pid === undefined) resolve({ err: error })
   })
   return await promise
+}
+
+function programPath(file: string): string {
+  return fileURLToPath(new URL(`../pipeline/${file}`, import.meta.url))
 }

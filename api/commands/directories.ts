@@ -10,7 +10,7 @@ import {
 } from '../../pipeline/program/program.ts'
 import { readSettings, type Settings } from '../config.ts'
 import { OperatorError } from '../http/errors.ts'
-import { onStopSignal } from '../process/entry.ts'
+import { onStopSignal } from '../process/signals.ts'
 import { createLog } from '../process/log.ts'
 import { SYNC_LIMITS } from '../scim/client.ts'
 import {

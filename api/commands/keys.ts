@@ -150,7 +150,11 @@ Exit codes: 0 done, 2 wrong usage or a crash`,
 export function keys(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const store = await openStore(readSettings(line.environment), new Date())
-    await work({ ...line, store }).finally(() => store.close())
+    try {
+      await work({ ...line, store })
+    } finally {
+      await store.close()
+    }
   })
 }
 

@@ -76,11 +76,8 @@ export function readParameters(table: ParameterTable, query: string): Readonly<R
   const faults: Fault[] = []
   const values: Record<string, unknown> = {}
   for (const [name, pairs] of sent) {
-    const found = readParameter(
-      table,
-      name,
-      pairs.map(([, text]) => text),
-    )
+    const texts = pairs.map(([, text]) => text)
+    const found = readParameter(table, name, texts)
     if ('problem' in found) faults.push(found)
     else values[name] = found.value
   }
@@ -114,20 +111,11 @@ export function invalidParameter(parameter: string, sent: string, allowed: strin
   return badRequest([{ parameter, problem: 'invalid', sent: shorten(sent), allowed }])
 }
 
-const PROBLEMS: Readonly<Record<Fault['problem'], string>> = {
-  unknown: 'is unknown',
-  repeated: 'is given more than once',
-  empty: 'is empty',
-  invalid: 'is not valid',
-  missing: 'is missing',
-}
-
 function badRequest(faults: readonly Fault[]): ApiError {
   const shown = faults.slice(0, SHOWN_FAULTS)
-  const sentences = shown.map(
-    ({ parameter, problem, sent, allowed }) =>
-      `Parameter "${parameter}" ${PROBLEMS[problem]}: sent "${sent}", allowed: ${allowed}`,
-  )
+  const sentences = shown.map(({ parameter, problem, sent, allowed }) => {
+    return `Parameter "${parameter}" is ${problem}: sent "${sent}", allowed: ${allowed}`
+  })
   if (faults.length > shown.length) sentences.push(`${faults.length - shown.length} more faults`)
   return new ApiError(400, sentences.join('. '), { metadata: { parameters: shown } })
 }

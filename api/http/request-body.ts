@@ -1,7 +1,8 @@
 /** Reads the JSON bodies of requests, under limits that apply while they arrive. */
-import type { Transform } from 'node:stream'
+import type { Readable, Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import type { Request } from 'express'
+import { messageOf } from '../process/system-errors.ts'
 import { exceededBound, shorten } from '../untrusted/json.ts'
 import type { Reply } from './call.ts'
 import { ApiError } from './errors.ts'
@@ -17,13 +18,6 @@ const LEVELS_AT_MOST = 500
 
 /** Values in a body: each takes a hundred times the memory of its bytes, and parsing blocks. */
 const VALUES_AT_MOST = 250_000
-
-const MIB = 1024 * 1024
-
-/** Bytes of all bodies in flight together, and of those of one key. */
-const ALL_BYTES = 128 * MIB
-const KEY_BYTES = 64 * MIB
-const RETRY_AFTER_SECONDS = 5
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i
 const LONG_NUMBER = /\d{16}/
@@ -50,7 +44,7 @@ export function jsonReader(limit: number): (request: Request, reply: Reply) => P
       const body: unknown = JSON.parse(text)
       return { body, unrounded: LONG_NUMBER.test(text) ? JSON.parse(text, unrounded) : body }
     } catch (error) {
-      throw new ApiError(400, `The body is not valid JSON: ${error instanceof Error ? error.message : ''}`)
+      throw new ApiError(400, `The body is not valid JSON: ${messageOf(error)}`)
     }
   }
 }
@@ -61,46 +55,48 @@ function unrounded(_key: string, value: unknown, context?: { readonly source: st
 }
 
 /** How bodies are decoded, by content coding (RFC 9110, 8.4). */
-const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
+const DECODERS = new Map<string, () => Transform | undefined>([
   ['br', createBrotliDecompress],
   ['deflate', createInflate],
   ['gzip', createGunzip],
   ['zstd', createZstdDecompress],
+  ['identity', () => undefined],
 ])
-
-function createDecoder(coding: string): Transform | undefined {
-  if (coding.toLowerCase() === 'identity') return undefined
-  const create = DECODERS.get(coding.toLowerCase())
-  if (create === undefined) throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
-  return create()
-}
 
 async function readBody(request: Request, reply: Reply, limit: number): Promise<Buffer> {
   const { 'content-length': length = '0', 'content-encoding': coding = 'identity' } = request.headers
-  const decoder = createDecoder(coding)
+  const createDecoder = DECODERS.get(coding.toLowerCase())
+  if (createDecoder === undefined)
+    throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
   if (Number(length) > limit) throw tooLarge(limit)
   // Its reply was closed while the key was looked up: nothing would give back what it holds.
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
   const hold = holdBytes(reply)
   hold(Number(length))
   if (waitsForContinue(request)) reply.writeContinue()
+  const decoder = createDecoder()
   if (decoder !== undefined) reply.once('close', () => decoder.destroy())
-  const decoded = decoder === undefined ? request : request.pipe(decoder)
   try {
-    const parts: Buffer[] = []
-    let bytes = 0
-    for await (const part of decoded.iterator({ destroyOnReturn: false })) {
-      bytes += part.length
-      if (bytes > limit) throw tooLarge(limit)
-      hold(bytes)
-      parts.push(part)
-    }
-    return Buffer.concat(parts, bytes)
+    return await collect(decoder === undefined ? request : request.pipe(decoder), limit, hold)
   } catch (error) {
     // The rest is discarded: many clients read a reply only once they have sent everything.
     request.unpipe().resume()
-    throw refusalOf(error)
+    if (error instanceof ApiError) throw error
+    const message = 'The body is incomplete, or not in the coding that its headers name'
+    throw new ApiError(400, `${message}: ${messageOf(error)}`)
   }
+}
+
+async function collect(body: Readable, limit: number, hold: (bytes: number) => void): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body.iterator({ destroyOnReturn: false })) {
+    bytes += part.length
+    if (bytes > limit) throw tooLarge(limit)
+    hold(bytes)
+    parts.push(part)
+  }
+  return Buffer.concat(parts, bytes)
 }
 
 /** HTTP/1.0 knows no 100 (RFC 9110, 10.1.1). */
@@ -108,15 +104,15 @@ function waitsForContinue({ headers: { expect }, httpVersion }: Request): boolea
   return expect?.toLowerCase() === '100-continue' && httpVersion !== '1.0'
 }
 
-function refusalOf(error: unknown): ApiError {
-  if (error instanceof ApiError) return error
-  const reason = error instanceof Error ? error.message : String(error)
-  return new ApiError(400, `The body is incomplete, or not in the coding that its headers name: ${reason}`)
-}
+const MIB = 1024 * 1024
 
-/** Bytes of the bodies of requests that are not yet answered, of all and by key. */
+/** Bytes of the bodies of requests that are not yet answered, of all and by key, and their bounds. */
+const ALL_BYTES = 128 * MIB
+const KEY_BYTES = 64 * MIB
 let allInFlight = 0
 const inFlight = new Map<string, number>()
+
+const RETRY_AFTER_SECONDS = 5
 
 /**
  * Returns a function that holds at least so many bytes for a request until its reply is closed.
@@ -136,11 +132,10 @@ function holdBytes(reply: Reply): (bytes: number) => void {
   return (bytes) => {
     const more = Math.max(0, bytes - held)
     if (allInFlight + more <= ALL_BYTES && (inFlight.get(key) ?? 0) + more <= KEY_BYTES) return add(more)
-    throw new ApiError(
-      503,
-      `The bodies of requests in progress are too large together; try again in ${RETRY_AFTER_SECONDS} seconds`,
-      { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } },
-    )
+    const wait = `try again in ${RETRY_AFTER_SECONDS} seconds`
+    throw new ApiError(503, `The bodies of requests in progress are too large together; ${wait}`, {
+      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+    })
   }
 }
 

@@ -152,7 +152,7 @@ describe('the parameters of the rankings', () => {
     const { message, faults } = await faultsOf('limit=x&sort=best&page=2&offset=&category=game')
     expect(faults.map(({ parameter }) => parameter)).toEqual(['limit', 'sort', 'page', 'offset', 'category'])
     expect(message).toContain(
-      'Parameter "limit" is not valid: sent "x", allowed: an integer from 1 to 100. Parameter "sort" is not valid',
+      'Parameter "limit" is invalid: sent "x", allowed: an integer from 1 to 100. Parameter "sort" is invalid',
     )
   })
 

@@ -208,7 +208,7 @@ it.each([
   [`${SERIES}?app_id=`, 'app_id', 'is empty'],
   [`${SERIES}?app_id=one`, 'app_id', 'sent "one"'],
   [`${SERIES}?app_id=-3`, 'app_id', 'sent "-3"'],
-  [`${SERIES}?app_id=9223372036854775808`, 'app_id', 'is not valid'],
+  [`${SERIES}?app_id=9223372036854775808`, 'app_id', 'is invalid'],
   [`${SERIES}?app_id=1&app_id=77`, 'app_id', 'sent "77"'],
   [`${SERIES}?app_id=${Array.from({ length: 11 }, (_, id) => id).join(',')}`, 'app_id', 'at most 10 times'],
   [`${SERIES}?app_id=1&limit=367`, 'limit', 'from 1 to 366'],

@@ -304,7 +304,7 @@ const BROWSER = { headers: { Accept: 'text/html,*/*;q=0.8' } }
 describe('what cannot be shown', () => {
   it.each([
     ['/?days=3', 400, 'allowed: one of 1, 7, 30, 90, 365'],
-    ['/?days=7&days=7', 400, 'given more than once'],
+    ['/?days=7&days=7', 400, 'is repeated'],
     ['/rankings.json?days=7&start_date=2026-01-05', 400, 'instead of start_date'],
     ['/?sort=best', 400, 'popular, trending'],
     ['/?q=' + 'x'.repeat(101), 400, 'at most 100 characters'],

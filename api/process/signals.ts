@@ -1,4 +1,4 @@
-/** The signals of the entry points. */
+/** The signals of long-running programs. */
 import { isatty } from 'node:tty'
 
 const STDIN = 0
