@@ -6,7 +6,7 @@ import { benchScim } from '../bench/scim/scim.ts'
 import { benchServing } from '../bench/serving/serving.ts'
 import { hasProgram } from '../support/programs.ts'
 
-const WINDOWS = { days: 40, windows: 2, plainEvery: 2 }
+const WINDOWS = { days: 40, windows: 2 }
 
 describe.runIf(hasProgram('wrk'))('npm run bench', () => {
   it.each([

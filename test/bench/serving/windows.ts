@@ -52,49 +52,44 @@ function windowsOf(
   })
 }
 
-/** Windows of each kind for the service's reader, and the stride of windows that plain SQL answers too. */
-export interface WindowCounts {
-  readonly windows: number
-  readonly plainEvery: number
-}
-
 /**
- * Milliseconds of both per kind, and the windows that the candidates cannot prove: their number, and their median beside
- * plain SQL. A case of the bench, in a process of its own.
+ * Milliseconds of the service's reader and of plain SQL per kind, and the windows that the candidates cannot prove: their
+ * number, and their median beside plain SQL. A case of the bench, in a process of its own.
  * @throws when the rows of the two differ.
  */
 export async function measureWindows({
   dataDir,
   windows: count,
-  plainEvery,
-}: WindowCounts & { readonly dataDir: string }): Promise<Record<string, number>> {
+}: {
+  readonly dataDir: string
+  readonly windows: number
+}): Promise<Record<string, number>> {
   const folder = join(dataDir, 'current')
   const snapshot = await openSnapshot(realpathSync(folder))
   const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), { access_mode: 'READ_ONLY' })
   const plain = await instance.connect()
   const figures: Record<string, number> = {}
   for (const kind of KINDS) {
-    const taken: { readonly ms: number; readonly plainMs: number | undefined; readonly isProven: boolean }[] =
-      []
-    // The first one reads the file and prepares the statements.
-    for (const [index, window] of windowsOf(kind, snapshot, count + 1).entries()) {
-      const isCompared = index === 0 || (index - 1) % plainEvery === 0
-      const times = await query(snapshot, isCompared ? plain : undefined, window)
+    const taken: { readonly ms: number; readonly plainMs: number; readonly isProven: boolean }[] = []
+    for (const window of windowsOf(kind, snapshot, count + 1)) {
+      const times = await query(snapshot, plain, window)
       const isProven = (await readCandidates(snapshot, window, window.limit)) !== undefined
-      if (index > 0) taken.push({ ...times, isProven })
+      taken.push({ ...times, isProven })
     }
-    const median = (values: readonly (number | undefined)[]) =>
+    // The first one read the file and prepared the statements.
+    taken.shift()
+    const median = (of: 'ms' | 'plainMs', among = taken) =>
       percentile(
-        values.filter((ms) => ms !== undefined),
+        among.map((times) => times[of]),
         0.5,
       )
     const unproven = taken.filter(({ isProven }) => !isProven)
-    figures[`${nameOf(kind)}.ms`] = median(taken.map(({ ms }) => ms))
-    figures[`${nameOf(kind)}.plain`] = median(taken.map(({ plainMs }) => plainMs))
-    figures[`${nameOf(kind)}.unproven`] = unproven.length
-    if (unproven.some(({ plainMs }) => plainMs !== undefined))
-      figures[`${nameOf(kind)}.unprovenRatio`] =
-        median(unproven.map(({ ms }) => ms)) / median(unproven.map(({ plainMs }) => plainMs))
+    const name = nameOf(kind)
+    figures[`${name}.ms`] = median('ms')
+    figures[`${name}.plain`] = median('plainMs')
+    figures[`${name}.unproven`] = unproven.length
+    if (unproven.length > 0)
+      figures[`${name}.unprovenRatio`] = median('ms', unproven) / median('plainMs', unproven)
   }
   return figures
 }
@@ -104,12 +99,11 @@ const PLAIN = (sort: Sort) => `
   FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
   WHERE rank <= $limit ORDER BY rank`
 
-/** Queries the service's reader, and plain SQL if it is given. */
-async function query(snapshot: Snapshot, plain: DuckDBConnection | undefined, window: RankingsQuery) {
+/** Queries the service's reader and plain SQL. */
+async function query(snapshot: Snapshot, plain: DuckDBConnection, window: RankingsQuery) {
   const start = performance.now()
   const { rows } = await readRanking(snapshot, window)
   const middle = performance.now()
-  if (plain === undefined) return { ms: middle - start, plainMs: undefined }
   const { sort, offset: _offset, ...values } = window
   // A bare null has no type, and a macro's argument needs one.
   const types = { category: VARCHAR, subcategory: VARCHAR }
