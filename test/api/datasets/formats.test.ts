@@ -92,13 +92,6 @@ describe('the choice of a format', () => {
     expect(codings).toEqual(['gzip', 'gzip', null, 'gzip'])
   })
 
-  it('gives a HEAD the headers of a GET', async () => {
-    const head = await api.get(`${PATH}?format=arrow`, key, { method: 'HEAD' })
-    expect(head.headers.get('Content-Type')).toBe(TYPES.arrow)
-    expect(head.headers.get('Link')).toContain('rel="license"')
-    expect(await head.text()).toBe('')
-  })
-
   it.each([
     ['?format=csv', 'app-rankings.popular.2026-10-21.2026-11-19.50.0.20261120T020007Z.csv'],
     [

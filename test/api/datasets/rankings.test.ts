@@ -199,10 +199,11 @@ describe('caching of GET /datasets/app-rankings', () => {
     expect((await ask('?limit=3', { headers: { 'If-None-Match': tag } })).status).toBe(200)
   })
 
-  it('answers HEAD with the headers of GET and no body', async () => {
-    const [get, head] = await Promise.all([ask('?limit=3'), ask('?limit=3', { method: 'HEAD' })])
+  it.each(['json', 'arrow'])('answers HEAD as %s with the headers of GET and no body', async (format) => {
+    const query = `?category=creative&format=${format}`
+    const [get, head] = await Promise.all([ask(query), ask(query, { method: 'HEAD' })])
     expect([head.status, await head.text()]).toEqual([200, ''])
-    const names = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', 'Content-Type', 'RateLimit-Policy']
+    const names = 'ETag Last-Modified Cache-Control Vary Link Content-Type RateLimit-Policy'.split(' ')
     for (const name of names) expect(head.headers.get(name)).toBe(get.headers.get(name))
   })
 })

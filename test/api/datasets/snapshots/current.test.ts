@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { rankingsSchema, memoryLog, startApi, until, type Api } from '../../../support/api.ts'
+import { memoryLog, startApi, until, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
 import { oneApp, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
@@ -130,22 +130,6 @@ describe('in a running service', () => {
     await publishSnapshot(dataDir, oneApp(5, 30))
     await served(api, '2026-11-20T05:00:00Z')
     expect(faultsIn(api)).toHaveLength(1)
-  })
-
-  it('a request that is repeated after a swap gets the new reply, and no 304', async () => {
-    const dataDir = folders.make()
-    await publishSnapshot(dataDir, oneApp(2, 10))
-    await using api = await startApi(dataDir)
-    const key = await api.makeKey()
-    const old = await api.get(RANKINGS, key)
-    const daily = [{ day: '2026-11-20', app: 1, tokens: 20 }]
-    await publishSnapshot(dataDir, { ...oneApp(26, 20), dataThrough: '2026-11-20', daily })
-    await served(api, '2026-11-21T02:00:00Z')
-    const headers = { 'If-None-Match': old.headers.get('ETag') ?? '' }
-    const again = await api.get(RANKINGS, key, { headers })
-    expect(again.status).toBe(200)
-    const { data, meta } = rankingsSchema.parse(await again.json())
-    expect([meta.end_date, data[0]?.total_tokens]).toEqual(['2026-11-20', '20'])
   })
 
   it('all open snapshots share one limit of memory, and spill nothing to disk', async () => {
