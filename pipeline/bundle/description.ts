@@ -94,6 +94,11 @@ export const SUMMARY =
   'Which apps use large language models, by how much, and which are growing: requests and tokens per UTC day and ' +
   'public app, with popular and trending rankings.'
 
+/** The facts of the attached database `snapshot`. */
+export function readMeta(connection: DuckDBConnection): Promise<Description['meta']> {
+  return readRow(connection, 'bundle.sql#meta', metaRow)
+}
+
 /**
  * Describes the attached database `snapshot`.
  * @param publicUrl public address of the service.
@@ -102,7 +107,7 @@ export async function describeSnapshot(
   connection: DuckDBConnection,
   { asOf, publicUrl }: { readonly asOf: Date; readonly publicUrl: string },
 ): Promise<Description> {
-  const meta = await readRow(connection, 'bundle.sql#meta', metaRow)
+  const meta = await readMeta(connection)
   const columns = await readRows(connection, 'bundle.sql#columns', columnRow)
   const snapshot = snapshotId(asOf)
   return {

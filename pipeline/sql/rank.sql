@@ -259,31 +259,3 @@ JOIN filters AS f ON f.number = p.filter
 JOIN whole AS w ON w.rank = p.place
 JOIN snapshot.apps AS a ON a.app_id = w.app_id
 ORDER BY f.number, rank;
-
--- name: meta
--- The one row that describes the snapshot.
-INSERT INTO snapshot.meta BY NAME
-SELECT
-  getvariable('as_of') AS as_of,
-  strftime(getvariable('as_of') AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ') AS as_of_text,
-  CAST($data_through AS DATE) AS data_through,
-  CAST($first_day AS DATE) AS first_day,
-  $version AS version,
-  $licence AS licence,
-  $licence_url AS licence_url,
-  $publisher AS publisher,
-  $attribution AS attribution,
-  $sources AS sources,
-  $comparability AS comparability,
-  $input_fingerprint AS input_fingerprint;
-
--- name: totals
--- Totals of the new snapshot for the run's report; DOUBLE arrives as a number.
-SELECT
-  CAST((SELECT count(*) FROM snapshot.apps) AS DOUBLE) AS apps,
-  CAST((SELECT count(*) FROM snapshot.app_daily) AS DOUBLE) AS app_days,
-  CAST((SELECT count(*) FROM snapshot.rankings) AS DOUBLE) AS ranking_rows,
-  CAST((SELECT count(*) FROM snapshot.restatements AS r WHERE r.as_of = getvariable('as_of') AND r.cause = 'figures') AS DOUBLE) AS days_restated,
-  CAST((SELECT count(*) FROM snapshot.coverage AS c WHERE c.status = 'missing' AND c.day >= CAST($first_day AS DATE)) AS DOUBLE) AS days_missing,
-  (SELECT CAST(sum(c.total_requests) AS VARCHAR) FROM snapshot.coverage AS c) AS requests_published,
-  (SELECT CAST(sum(c.total_tokens) AS VARCHAR) FROM snapshot.coverage AS c) AS tokens_published;

@@ -131,7 +131,7 @@ COMMENT ON TABLE restatements IS 'Days whose published figures changed after the
 COMMENT ON COLUMN restatements.as_of IS 'The snapshot that first showed the new figures.';
 COMMENT ON COLUMN restatements.previous_as_of IS 'The snapshot before it, the last to show the old figures.';
 COMMENT ON COLUMN restatements.day IS 'UTC day that changed.';
-COMMENT ON COLUMN restatements.cause IS 'figures (usage was counted anew), visibility (an app was hidden or shown), alias (usage counts for another app), added or removed (an app came into the registry or left it). Older snapshots have no causes; their rows have figures.';
+COMMENT ON COLUMN restatements.cause IS 'figures (usage was counted anew), visibility (an app was hidden or shown), alias (usage counts for another app), added or removed (an app came into the registry or left it).';
 COMMENT ON COLUMN restatements.apps_changed IS 'Public apps whose figures of the day changed, came or went by this cause.';
 COMMENT ON COLUMN restatements.requests_before IS 'Published requests of the day before.';
 COMMENT ON COLUMN restatements.requests_after IS 'Published requests of the day after.';

@@ -8,6 +8,7 @@ import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE, MOST_TOKENS } from '../co
 import { TAXONOMY } from '../contract/taxonomy.ts'
 import { pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
+import { readMeta } from '../bundle/description.ts'
 import { fillFast } from '../ranking/candidates.ts'
 import { WINDOWS, createMacros, fillRankings } from '../ranking/macros.ts'
 import { createSnapshot, sqlWithTotals, type Extent } from '../snapshot/create.ts'
@@ -45,9 +46,6 @@ const newestRow = z.object({
   fits_bigint: z.boolean(),
 })
 
-/** Further totals are facts of the report, as they are. */
-const totalsRow = z.looseObject({ apps: z.number(), app_days: z.number(), ranking_rows: z.number() })
-
 /**
  * Builds the snapshot, unless the newest one has the same input.
  * @throws DataError if there is no usage at all.
@@ -68,17 +66,14 @@ export async function rank(run: Run): Promise<StageResult> {
   await fillFast(run.connection, extent)
   await describe(run, extent, { sources, fingerprint })
   await run.connection.run(sqlWithTotals('snapshot.sql#views', extent.totals))
-  const totals = await readRow(run.connection, 'rank.sql#totals', totalsRow, { first_day: extent.days.from })
+  const { first_day, data_through, days_restated, rows, ...meta } = await readMeta(run.connection)
+  const { total_requests, total_tokens, input_fingerprint } = meta
+  const { apps = 0, app_daily = 0, rankings = 0 } = rows
   return {
     summary:
-      `${pluralize(totals.apps, 'app')}, ${pluralize(totals.app_days, 'app-day')}, ${pluralize(totals.ranking_rows, 'ranking row')}, ` +
-      `data through ${extent.days.to}`,
-    facts: {
-      first_day: extent.days.from,
-      data_through: extent.days.to,
-      input_fingerprint: fingerprint,
-      ...totals,
-    },
+      `${pluralize(apps, 'app')}, ${pluralize(app_daily, 'app-day')}, ${pluralize(rankings, 'ranking row')}, ` +
+      `data through ${data_through}`,
+    facts: { first_day, data_through, input_fingerprint, days_restated, total_requests, total_tokens, rows },
   }
 }
 
@@ -177,22 +172,27 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
   await execute(connection, 'models.sql#fill', { data_through: days.to })
 }
 
+/** Fills the one row of `meta`. */
 async function describe(
-  run: Run,
+  { connection, config: { publisher }, asOf }: Run,
   { days }: Extent,
   { sources, fingerprint }: { readonly sources: string | null; readonly fingerprint: string },
 ): Promise<void> {
-  const { publisher } = run.config
-  await execute(run.connection, 'rank.sql#meta', {
+  const as_of_text = wholeSeconds(asOf)
+  const columns = {
+    as_of_text,
     data_through: days.to,
     first_day: days.from,
     version: DATASET_VERSION,
     licence: LICENCE.name,
     licence_url: LICENCE.url,
     publisher,
-    attribution: `Source: ${publisher}, as of ${wholeSeconds(run.asOf)} (${LICENCE.name})`,
+    attribution: `Source: ${publisher}, as of ${as_of_text} (${LICENCE.name})`,
     sources,
     comparability: COMPARABILITY_NOTE,
     input_fingerprint: fingerprint,
-  })
+  }
+  const values = Object.keys(columns).map((name) => `$${name} AS ${name}`)
+  const row = `SELECT getvariable('as_of') AS as_of, ${values.join(', ')}`
+  await connection.run(`INSERT INTO snapshot.meta BY NAME ${row}`, columns)
 }

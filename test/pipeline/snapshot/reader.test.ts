@@ -1,5 +1,4 @@
 /** CONTRACT 8: the published DuckDB file for a stranger: opened alone, without this project. */
-import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -32,28 +31,6 @@ beforeAll(async () => {
 })
 
 afterAll(() => folders.removeAll())
-
-it('a three-line script gets the rows of the table rankings from the macros', async () => {
-  const script = `
-    import { DuckDBInstance } from '@duckdb/node-api'
-    const connection = await (await DuckDBInstance.create(process.argv[1], { access_mode: 'READ_ONLY' })).connect()
-    console.log(JSON.stringify((await connection.runAndReadAll(process.argv[2])).getRowObjectsJson()))`
-  for (const sort of ['popular', 'trending']) {
-    const sql = `SELECT ${RANKING_COLUMNS.join()} FROM ${sort}('2026-08-25', '2026-08-31', category := 'coding')`
-    const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script, file, sql], {
-      cwd: REPOSITORY,
-      encoding: 'utf8',
-    })
-    expect(run.stderr).toBe('')
-    const rows: unknown = JSON.parse(run.stdout)
-    const stored = await ask(
-      `SELECT ${RANKING_COLUMNS.join()} FROM rankings
-       WHERE window_days = 7 AND sort = '${sort}' AND category = 'coding' AND subcategory IS NULL ORDER BY rank`,
-    )
-    expect(stored.length).toBeGreaterThan(20)
-    expect(rows).toEqual(stored)
-  }
-})
 
 describe('shape', () => {
   it.each(Object.entries(COLUMNS))(

@@ -95,7 +95,6 @@ describe('load', () => {
       days_not_completed: 1,
       days_before_floor: 1,
     })
-    expect(fact(report, 'rank', 'days_missing')).toBe(1)
     expect(await tokensOf('2026-01-05')).toBe('22')
   })
 
