@@ -165,8 +165,9 @@ export async function startAll(environment: Readonly<Record<string, string>>) {
 export async function makeKey(
   environment: Readonly<Record<string, string>>,
   kind: KeyKind = 'inference',
+  account = 'a',
 ): Promise<string> {
-  const args = ['create', '--account', 'a', '--kind', kind]
+  const args = ['create', '--account', account, '--kind', kind]
   return (await startProgram('commands/keys.ts', args, environment).ended).stdout.trim()
 }
 

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { said } from '../support/api.ts'
 import { TemporaryFolders, currentSnapshot } from '../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../support/processes.ts'
+import { writeModels } from '../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../support/chat/upstream.ts'
 
 const folders = new TemporaryFolders()
@@ -34,9 +35,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
   const upstream = startUpstream({ m: json(completion()) })
 
   beforeAll(async () => {
-    const provider = { name: 'acme', base_url: (await upstream).url, model: 'm' }
-    const models = join(dataDir, 'models.json')
-    writeFileSync(models, JSON.stringify({ models: { 'a/b': { providers: [provider] } } }))
+    const models = writeModels(dataDir, { 'a/b': [{ base_url: (await upstream).url, model: 'm' }] })
     const first = await startReadOnly('pipeline/nightly.ts', ['run', '--with-sample']).ended
     expect(first).toMatchObject({ code: 0 })
     service = startReadOnly('api/start.ts', [], [`MODELS_FILE=${models}`])

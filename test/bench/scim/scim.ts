@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { directories } from '../../../api/commands/directories.ts'
-import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { until } from '../../support/api.ts'
+import { makeKey, until } from '../../support/api.ts'
 import { runCommandLine } from '../../support/processes.ts'
 import {
   besideBaseline,
@@ -65,15 +64,9 @@ export async function benchScim(
   await inTemporaryFolder((folder) => benchService(print, folder, sizes.service))
 }
 
-/** A management key of the account. */
-async function makeManager(dataDir: string, account: string): Promise<string> {
-  const args = ['create', '--account', account, '--kind', 'management']
-  return (await runCommandLine(keys, args, { DATA_DIR: dataDir })).stdout.trim()
-}
-
 /** Connects the account "bench", which is made if it is missing; returns a key of it. */
 async function connectDirectory(dataDir: string, origin: string): Promise<string> {
-  const key = await makeManager(dataDir, 'bench')
+  const key = await makeKey({ DATA_DIR: dataDir }, 'management', 'bench')
   const to = ['--account', 'bench', '--url', `${origin}/scim/v2`, '--token-env', 'BENCH_TOKEN']
   const args = ['set', ...to, '--allow-loopback', '--gate-percent', '100']
   const { code, stderr } = await runCommandLine((line) => directories(line, () => undefined), args, {
@@ -128,7 +121,7 @@ const jobSchema = z.object({ data: z.object({ id: z.string(), status: z.string()
 async function benchService(print: Print, folder: string, size: DirectorySize): Promise<void> {
   await using service = await startService(folder, { BENCH_TOKEN: 'bench-token' })
   const store = await openStore({ DATA_DIR: folder }, new Date())
-  const otherKey = await makeManager(folder, 'other')
+  const otherKey = await makeKey({ DATA_DIR: folder }, 'management', 'other')
   const jobs = `${service.origin}/api/v1/scim/sync-jobs`
   const send = (url: string, bearer: string, method = 'GET') =>
     fetch(url, { method, headers: { Authorization: `Bearer ${bearer}` } })

@@ -44,16 +44,13 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
   })
 })
 
-it.each(['server.ts', 'start.ts'])(
-  '%s rejects an argument, prints its settings and starts nothing',
-  async (file) => {
-    const dataDir = folders.make()
-    const wrong = await startProgram(file, ['--port', '80'], { DATA_DIR: dataDir }).ended
-    expect(wrong).toMatchObject({ code: 2, stdout: '' })
-    expect(wrong.stderr).toMatch(/Unexpected argument "--port"[^]* {2}PORT {2}/)
-    expect(readdirSync(dataDir)).toEqual([])
-  },
-)
+it('rejects an argument, prints its settings and starts nothing', async () => {
+  const dataDir = folders.make()
+  const wrong = await startProgram('server.ts', ['--port', '80'], { DATA_DIR: dataDir }).ended
+  expect(wrong).toMatchObject({ code: 2, stdout: '' })
+  expect(wrong.stderr).toMatch(/Unexpected argument "--port"[^]* {2}PORT {2}/)
+  expect(readdirSync(dataDir)).toEqual([])
+})
 
 it.each(['SIGTERM', 'SIGINT'] as const)(
   'on %s finishes the request in flight, closes idle connections and exits with 0',

@@ -226,29 +226,23 @@ it('status names a damaged snapshot', async () => {
   expect([code, stderr]).toEqual([1, expect.stringContaining(`The snapshot ${FIRST} is damaged`)])
 })
 
-describe('a DATA_DIR that was copied with its links followed', () => {
-  beforeEach(() => {
-    const original = dataDir
-    dataDir = folders.make()
-    cpSync(original, dataDir, { recursive: true, dereference: true })
-  })
-
-  it.each(['run', 'plan', 'status', 'prune', 'rebuild'])(
-    'is rejected by %s before any work, with the remedy',
-    async (command) => {
-      const before = new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))
-      const { code, stderr } = await runCommand(dataDir, command)
-      const remedy =
-        'Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links\n'
-      expect(code).toBe(2)
-      expect(stderr).toMatch(`${inData('current')} is not a link to the newest snapshot`)
-      expect(stderr.endsWith(remedy)).toBe(true)
-      expect(new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))).toEqual(before)
-      rmSync(inData('current'), { recursive: true })
-      await succeed(...NIGHT)
-      await expectBothDays()
-    },
-  )
+it('a DATA_DIR that was copied with its links followed is rejected before any work, with the remedy', async () => {
+  const original = dataDir
+  dataDir = folders.make()
+  cpSync(original, dataDir, { recursive: true, dereference: true })
+  const everything = () => new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))
+  const before = everything()
+  const remedy = 'Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links\n'
+  for (const command of ['run', 'plan', 'status', 'prune', 'rebuild']) {
+    const { code, stderr } = await runCommand(dataDir, command)
+    expect([command, code]).toEqual([command, 2])
+    expect(stderr).toMatch(`${inData('current')} is not a link to the newest snapshot`)
+    expect(stderr.endsWith(remedy)).toBe(true)
+    expect(everything()).toEqual(before)
+  }
+  rmSync(inData('current'), { recursive: true })
+  await succeed(...NIGHT)
+  await expectBothDays()
 })
 
 describe('a warehouse', () => {

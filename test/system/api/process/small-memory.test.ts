@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey, said } from '../../../support/api.ts'
 import { TemporaryFolders, startNightly } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
+import { writeModels } from '../../../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../../../support/chat/upstream.ts'
 
 const BYTES = 512 * 1024 * 1024
@@ -45,10 +46,8 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
     const first = await startNightly(dataDir, '--with-sample', '--as-of', '2026-09-01T02:00:00Z').ended
     expect(first.code).toBe(0)
     upstream = await startUpstream({ m: json(completion()) })
-    const provider = { name: 'acme', base_url: upstream.url, model: 'm' }
-    const models = join(dataDir, 'models.json')
-    writeFileSync(models, JSON.stringify({ models: { 'a/b': { providers: [provider] } } }))
-    const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: models }
+    const MODELS_FILE = writeModels(dataDir, { 'a/b': [{ base_url: upstream.url, model: 'm' }] })
+    const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE }
     key = await makeKey(environment)
     const script = `echo $$ > ${group}/cgroup.procs && exec "$@"`
     const node = [process.execPath, join(REPOSITORY, 'api', 'server.ts')]
@@ -75,7 +74,6 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
     return reply.status
   }
   const asking = (content: unknown) => JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content }] })
-  const times = <T>(count: number, work: () => Promise<T>) => Promise.all(Array.from({ length: count }, work))
 
   it.each<[string, string, boolean, readonly number[]]>([
     ['of 9 MB of text are answered', asking('x'.repeat(9_000_000)), false, [200]],
@@ -90,7 +88,7 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
   ])('six bodies at once %s', async (_name, text, packed, statuses) => {
     const body = packed ? new Uint8Array(gzipSync(text)) : text
     for (let round = 1; round <= 3; round += 1) {
-      const replies = await times(6, () => chat(body, packed))
+      const replies = await Promise.all(Array.from({ length: 6 }, () => chat(body, packed)))
       expect(statuses).toEqual(expect.arrayContaining(replies))
       // Those that find room are answered.
       expect(replies).toContain(statuses[0])
