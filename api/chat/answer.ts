@@ -3,7 +3,7 @@ import { ApiError } from '../http/errors.ts'
 import { sendBody, type Reply } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
-import type { Attempt, ChatCall, Outcome, ReplyIdentity } from './call.ts'
+import { Attempt, type ChatCall, type Ending, type ReplyIdentity } from './call.ts'
 import { Completion } from './completion.ts'
 import { AttemptFailure, redacted } from './failures.ts'
 import {
@@ -23,8 +23,6 @@ interface AnswerOptions {
   readonly client: ProviderClient
   readonly metrics: ChatMetrics
   readonly log: Log
-  /** Writes the usage record of a request, before the last byte of its reply. */
-  readonly finish: (call: ChatCall, outcome: Outcome, status: number, served?: Attempt) => Promise<void>
   /** Milliseconds of silence after which a waiting client gets a chunk without content. */
   readonly silenceMs: number
 }
@@ -36,6 +34,12 @@ interface RoutedCall extends Routing {
   readonly reply: Reply
 }
 
+/** A call that is answered but for the last part of its reply. */
+export interface Answered extends Ending {
+  /** Sends that part, once the usage record is written. */
+  readonly sendLast: () => void
+}
+
 export class Answers {
   readonly #options: AnswerOptions
 
@@ -44,52 +48,60 @@ export class Answers {
   }
 
   /**
-   * Answers a request from its candidates, in one piece.
-   * @throws {ApiError} if none serves it.
+   * Answers a request from its candidates.
+   * @throws {ApiError} if none serves it, as long as nothing was sent; later the reply ends with the error.
    */
-  async whole(routed: RoutedCall): Promise<void> {
-    const { call, reply } = routed
-    const attempt = await this.#firstServing(routed)
-    this.#ended(call, attempt)
-    await this.#options.finish(call, 'completed', 200, attempt)
-    const { candidate, completion, begun } = attempt
-    const identity = { ...call.identity(candidate), ...completion.sentIdentity }
-    // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
-    const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(reply) })
-    sendBody(reply, 200, 'application/json; charset=utf-8', body)
+  answer(routed: RoutedCall): Promise<Answered> {
+    return routed.request.stream ? this.#stream(routed) : this.#whole(routed)
   }
 
-  /** The same, as a stream. It throws as long as nothing was sent; later the stream ends with the error. */
-  async stream(routed: RoutedCall): Promise<void> {
-    const { finish, silenceMs } = this.#options
+  async #whole(routed: RoutedCall): Promise<Answered> {
+    const { call, reply } = routed
+    const served = await this.#firstServing(routed)
+    this.#ended(call, served)
+    const { candidate, completion, begun } = served
+    const sendLast = () => {
+      const identity = { ...call.identity(candidate), ...completion.sentIdentity }
+      // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
+      const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(reply) })
+      sendBody(reply, 200, 'application/json; charset=utf-8', body)
+    }
+    return { outcome: 'completed', status: 200, served, sendLast }
+  }
+
+  async #stream(routed: RoutedCall): Promise<Answered> {
     const { call, request, reply } = routed
     const [model = ''] = request.models
-    const stream = new ClientStream(reply, silenceMs, call.identity({ model, provider: { name: 'none' } }))
-    const attempt = await this.#firstServing(routed).catch(async (error: unknown) => {
+    const identity = call.identity({ model, provider: { name: 'none' } })
+    const stream = new ClientStream(reply, this.#options.silenceMs, identity)
+    const served = await this.#firstServing(routed).catch((error: unknown) => {
       stream.stop()
-      // As long as nothing was sent, the error can have its own status.
       if (!stream.hasBegun || !(error instanceof ApiError)) throw error
-      const { status: code, message, metadata } = error
-      call.hasBegun = true
-      await finish(call, 'failed', 200)
-      stream.fail({ code, message, ...(metadata && { metadata }) })
+      return error
     })
-    if (attempt === undefined) return
-    const { candidate, completion } = attempt
+    if (served instanceof ApiError) {
+      const { status: code, message, metadata } = served
+      call.hasBegun = true
+      const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
+      return { outcome: 'failed', status: 200, sendLast }
+    }
+    const { candidate, completion } = served
     call.firstTokenMs = call.elapsedMs
     // A chunk in silence was sent before any provider gave the reply an id.
     stream.identity = { ...call.identity(candidate), ...(!stream.hasBegun && completion.sentIdentity) }
-    await relay(attempt, stream)
+    await relay(served, stream)
     const { failure } = completion
     call.hasBegun = stream.hasBegun
-    this.#ended(call, attempt, failure)
-    await finish(call, failure === undefined ? 'completed' : 'cut', 200, attempt)
-    if (failure !== undefined) return stream.fail(cutError(attempt, failure))
-    // As OpenAI's API: usage in a chunk of its own only on request.
-    const { stream_options: options } = request.body
-    const last = completion.ending(isObject(options) && options['include_usage'] === true)
-    Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
-    stream.end(last)
+    this.#ended(call, served, failure)
+    const sendLast = () => {
+      if (failure !== undefined) return stream.fail(cutError(served, failure))
+      // As OpenAI's API: usage in a chunk of its own only on request.
+      const { stream_options: options } = request.body
+      const last = completion.ending(isObject(options) && options['include_usage'] === true)
+      Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
+      stream.end(last)
+    }
+    return { outcome: failure === undefined ? 'completed' : 'cut', status: 200, served, sendLast }
   }
 
   /**
@@ -104,7 +116,8 @@ export class Answers {
       if (previous !== undefined) this.#options.metrics.fellBack(previous)
       const { model, provider } = candidate
       noteBegin(provider)
-      const attempt = call.begin(candidate, new Completion(request.body['n']), totalMs - call.elapsedMs)
+      const attempt = new Attempt(candidate, new Completion(request.body['n']), totalMs - call.elapsedMs)
+      call.attempt = attempt
       try {
         await attempt.serve(this.#options.client, providerBody(request, provider), request.stream)
         // Another model may be less strict.
@@ -120,9 +133,11 @@ export class Answers {
     throw notServed(failed)
   }
 
-  /** Ends an attempt; `failure` if it did not serve, or was cut. */
+  /** Ends the attempt in progress; `failure` if it did not serve, or was cut. */
   #ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = call.ended(attempt, failure)
+    const record = attempt.end(failure)
+    call.attempt = undefined
+    call.attempts.push(record)
     this.#options.metrics.attemptFinished(record)
     if (failure === undefined || failure.kind === 'cancelled') return record
     const { code, detail, cause, retryAfterSeconds } = failure.facts
@@ -172,6 +187,8 @@ function cutError({ candidate }: Attempt, failure: AttemptFailure): JsonObject {
 
 /** Time for a client to read the last chunk: some discard what they have not read of a connection that breaks. */
 const LAST_MS = 250
+
+const HEADERS = { 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' }
 
 /**
  * The reply as a stream. Its head is sent with the first chunk, so that an earlier error can have its own status. In
@@ -239,12 +256,7 @@ class ClientStream {
   #write(text: string, onWritten?: () => void): boolean {
     const reply = this.#reply
     if (reply.destroyed) return true
-    if (!reply.headersSent) {
-      reply.status(200).set({
-        'Content-Type': 'text/event-stream; charset=utf-8',
-        'X-Accel-Buffering': 'no',
-      })
-    }
+    if (!reply.headersSent) reply.status(200).set(HEADERS)
     this.#timer.refresh()
     return reply.write(text, onWritten)
   }

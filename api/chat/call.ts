@@ -11,8 +11,14 @@ import type { AttemptRecord, UsageRecord } from './records.ts'
 import { namedApp, type NamedApp } from './request.ts'
 import { NO_USAGE } from './usage.ts'
 
-/** How a request ends, unless its client disconnects. */
-export type Outcome = Exclude<UsageRecord['outcome'], 'left'>
+/** How a call ends, unless its client disconnects. */
+export interface Ending {
+  readonly outcome: Exclude<UsageRecord['outcome'], 'left'>
+  /** HTTP status of the reply. */
+  readonly status: number
+  /** The attempt that served it, whole or in part. */
+  readonly served?: Attempt
+}
 
 /** What identifies a reply and its model, in every chunk. */
 export type ReplyIdentity = ReturnType<ChatCall['identity']>
@@ -31,6 +37,8 @@ export class ChatCall {
   readonly id: string
   readonly caller: Caller
   readonly attempts: AttemptRecord[] = []
+  /** The attempt in progress. */
+  attempt: Attempt | undefined
   /** False until its body was read. */
   isStream = false
   /** Whether the client disconnected: then no further attempt is made. */
@@ -43,9 +51,6 @@ export class ChatCall {
   readonly #began = performance.now()
   /** Whether its attempt was ended; no other follows. */
   #isCancelled = false
-  /** The attempt in progress. */
-  #current: Attempt | undefined
-  #isRecorded = false
 
   /** Begins the call; its reply names the app. */
   constructor({ headersDistinct: headers }: Request, reply: Reply, arrivedAt: Date) {
@@ -75,26 +80,12 @@ export class ChatCall {
 
   /** Whether the reply of its attempt is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
-    return this.#current?.candidate.provider.on_leave === 'finish'
+    return this.attempt?.candidate.provider.on_leave === 'finish'
   }
 
   cancel(): void {
     this.#isCancelled = true
-    this.#current?.abort(new AttemptFailure('cancelled'))
-  }
-
-  /** Begins an attempt; `leftMs` is the remaining time. */
-  begin(candidate: Candidate, completion: Completion, leftMs: number): Attempt {
-    this.#current = new Attempt(candidate, completion, leftMs)
-    return this.#current
-  }
-
-  /** Ends the attempt in progress; returns its record. */
-  ended(attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
-    const record = attempt.end(failure)
-    this.#current = undefined
-    this.attempts.push(record)
-    return record
+    this.attempt?.abort(new AttemptFailure('cancelled'))
   }
 
   /** The identity of its reply as long as the provider gives it no id; `created` is Unix time in seconds. */
@@ -103,23 +94,16 @@ export class ChatCall {
     return { id: `gen-${this.id}`, created, model, provider: provider.name }
   }
 
-  /**
-   * The one usage record of this request; undefined for a second call.
-   * @param status HTTP status of the reply.
-   * @param served the attempt that served it, whole or in part.
-   */
-  finish(outcome: Outcome, status: number, served?: Attempt): UsageRecord | undefined {
-    if (this.#isRecorded) return undefined
-    this.#isRecorded = true
+  /** Its usage record. */
+  record({ outcome, status, served }: Ending): UsageRecord {
     return {
       ts: this.#arrivedAt.toISOString(),
       request_id: this.id,
       ...this.#app.columns,
       ...(served?.completion.usage ?? NO_USAGE),
       requests: served === undefined ? 0 : 1,
-      model: null,
-      provider: null,
-      ...(served && { model: served.candidate.model, provider: served.candidate.provider.name }),
+      model: served?.candidate.model ?? null,
+      provider: served?.candidate.provider.name ?? null,
       account_id: this.caller.accountId,
       stream: this.isStream,
       status: this.isDisconnected && !this.hasBegun ? STATUS_DISCONNECTED : status,

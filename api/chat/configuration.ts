@@ -136,20 +136,20 @@ export async function openModels(path: string | undefined, environment: NodeJS.P
     return configuration
   }
 
-  let configuration = await read()
-  return {
+  const models = {
     /** Undefined without MODELS_FILE. */
-    current: () => configuration,
+    current: await read(),
     /** Reads the file again. If it is invalid, the current configuration stays, and the log has the reason. */
     async reload(): Promise<void> {
       try {
-        configuration = await read()
+        models.current = await read()
       } catch (error) {
         if (!(error instanceof OperatorError)) throw error
         log.error({ err: error }, 'models not reloaded; the current configuration stays')
       }
     },
   }
+  return models
 }
 
 /**

@@ -13,7 +13,7 @@ const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
 /** What the gauges show with each scrape. */
 interface Observed {
-  readonly models: Pick<Models, 'current'>
+  readonly models: Models
   readonly records: { readonly waiting: number }
 }
 
@@ -22,59 +22,52 @@ export type ChatMetrics = ReturnType<typeof createChatMetrics>
 
 /** Keeps the chat metrics in `registry`. */
 export function createChatMetrics(registry: Registry, observed: Observed) {
+  const registers = [registry]
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const histogram = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers })
+  const ended = [...CANDIDATE, 'outcome'] as const
+  const requests = counter(
+    'chat_requests_total',
+    'Requests by provider, outcome and the status sent to the caller.',
+    [...ended, 'status', 'stream'],
+  )
+  const unattributed = counter('chat_requests_unattributed_total', 'Requests without an app.', [])
+  const tokens = counter('chat_tokens_total', 'Tokens by the count of the provider.', [...CANDIDATE, 'kind'])
+  const usageMissing = counter('chat_usage_missing_total', 'Served requests of unknown tokens.', CANDIDATE)
+  const attempts = counter('chat_attempts_total', 'Attempts by outcome: served, or the error type.', ended)
+  const fallbacks = counter(
+    'chat_fallbacks_total',
+    'Requests that left it for the next candidate.',
+    CANDIDATE,
+  )
+  const firstToken = histogram('chat_first_token_seconds', 'From arrival to the first meaningful token.')
+  const request = histogram('chat_request_duration_seconds', 'From the arrival of a request to its end.')
+  const attempt = histogram('chat_attempt_duration_seconds', 'From the start of an attempt to its end.')
   showState(registry, observed)
-  const count = createCounters(registry)
-  const { firstToken, request, attempt } = createHistograms(registry)
   return {
     /** A request is over. */
     requestFinished(record: UsageRecord): void {
       const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
       const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
-      count.requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
-      if (record.app === undefined) count.unattributed.inc()
-      count.tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
-      count.tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-      if (record.requests > 0 && prompt_tokens === null) count.usageMissing.inc(candidate)
+      requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
+      if (record.app === undefined) unattributed.inc()
+      tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
+      tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
+      if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
       request.observe(candidate, record.duration_ms / 1000)
       if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
     },
     /** An attempt is over. */
     attemptFinished({ model, provider, error_type, duration_ms }: AttemptRecord): void {
-      count.attempts.inc({ model, provider, outcome: error_type ?? 'served' })
+      attempts.inc({ model, provider, outcome: error_type ?? 'served' })
       attempt.observe({ model, provider }, duration_ms / 1000)
     },
     /** A request moved on from this candidate to the next one. */
     fellBack({ model, provider }: AttemptRecord): void {
-      count.fallbacks.inc({ model, provider })
+      fallbacks.inc({ model, provider })
     },
-  }
-}
-
-function createCounters(registry: Registry) {
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Counter({ name, help, labelNames, registers: [registry] })
-  const ended = [...CANDIDATE, 'outcome'] as const
-  return {
-    requests: counter(
-      'chat_requests_total',
-      'Requests by provider, outcome and the status sent to the caller.',
-      [...ended, 'status', 'stream'],
-    ),
-    unattributed: counter('chat_requests_unattributed_total', 'Requests without an app.', []),
-    tokens: counter('chat_tokens_total', 'Tokens by the count of the provider.', [...CANDIDATE, 'kind']),
-    usageMissing: counter('chat_usage_missing_total', 'Served requests of unknown tokens.', CANDIDATE),
-    attempts: counter('chat_attempts_total', 'Attempts by outcome: served, or the error type.', ended),
-    fallbacks: counter('chat_fallbacks_total', 'Requests that left it for the next candidate.', CANDIDATE),
-  }
-}
-
-function createHistograms(registry: Registry) {
-  const histogram = (name: string, help: string) =>
-    new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers: [registry] })
-  return {
-    firstToken: histogram('chat_first_token_seconds', 'From arrival to the first meaningful token.'),
-    request: histogram('chat_request_duration_seconds', 'From the arrival of a request to its end.'),
-    attempt: histogram('chat_attempt_duration_seconds', 'From the start of an attempt to its end.'),
   }
 }
 
@@ -87,7 +80,7 @@ function showState(registry: Registry, { models, records }: Observed): void {
     registers: [registry],
     collect() {
       breakers.reset()
-      for (const [model, { providers }] of models.current()?.models ?? [])
+      for (const [model, { providers }] of models.current?.models ?? [])
         for (const { name: provider, health } of providers)
           breakers.set({ model, provider }, health.openUntil === undefined ? 0 : 1)
     },

@@ -13,7 +13,7 @@ import type { Chat } from './service.ts'
 export function chatRoutes(chat: Chat): Route[] {
   const showModel: Handler = ({ params }, reply) => {
     const id = [params['author'], params['slug'], params['id']].filter((one) => one !== undefined).join('/')
-    const model = listModels(chat.models.current()).data.find((one) => one.id === id)
+    const model = listModels(chat.models.current).data.find((one) => one.id === id)
     if (model === undefined)
       throw new ApiError(404, `Unknown model: "${shorten(id)}"; ${MODELS_PATH} lists the models`)
     sendJson(reply, 200, model)
@@ -34,7 +34,7 @@ export function chatRoutes(chat: Chat): Route[] {
       ...open,
       path: MODELS_PATH,
       operation: models,
-      handle: (_request, reply) => sendJson(reply, 200, listModels(chat.models.current())),
+      handle: (_request, reply) => sendJson(reply, 200, listModels(chat.models.current)),
     },
     { ...open, path: `${MODELS_PATH}/:author/:slug`, operation: model, handle: showModel },
     // Clients encode the slash in a name (openai.models.retrieve).

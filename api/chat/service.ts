@@ -1,12 +1,13 @@
 /** The chat service: its resources, open while the API runs, and the requests in progress. */
+import type { Request } from 'express'
 import type { Registry } from 'prom-client'
 import type { KeyLimits } from '../accounts/rate-limiter.ts'
 import type { Settings } from '../config.ts'
 import type { Clock, Handler, Reply } from '../http/call.ts'
 import { jsonReader } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
-import { Answers } from './answer.ts'
-import { ChatCall, type Attempt, type Outcome } from './call.ts'
+import { Answers, type Answered } from './answer.ts'
+import { ChatCall, type Ending } from './call.ts'
 import { openModels } from './configuration.ts'
 import { candidatesFor } from './fallback.ts'
 import { createChatMetrics } from './metrics.ts'
@@ -56,13 +57,12 @@ export async function openChat(options: ChatOptions) {
   const metrics = createChatMetrics(options.metrics, { models, records })
   const client = new ProviderClient(environment)
   const calls = createCallsInProgress(limits)
-  const answers = new Answers({ client, metrics, log, finish, silenceMs: limits.silenceMs })
+  const answers = new Answers({ client, metrics, log, silenceMs: limits.silenceMs })
   const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
-  /** Writes the usage record of a call, counts its tokens, and ends it. */
-  async function finish(call: ChatCall, outcome: Outcome, status: number, served?: Attempt): Promise<void> {
-    const record = call.finish(outcome, status, served)
-    if (record === undefined) return
+  /** Writes the usage record of a call, before the last byte of its reply, and counts its tokens. */
+  async function finish(call: ChatCall, ending: Ending): Promise<void> {
+    const record = call.record(ending)
     // Not awaited, since a silent store must not hold a reply.
     void keyLimits.spend(call.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
     await records.write(record)
@@ -70,24 +70,27 @@ export async function openChat(options: ChatOptions) {
     metrics.requestFinished(record)
   }
 
+  /** Answers a call but for the last part. An unreadable body has a usage record too. */
+  async function answer(call: ChatCall, httpRequest: Request, reply: Reply): Promise<Answered> {
+    await keyLimits.begin(call.caller)
+    const { body, unrounded } = await readJson(httpRequest, reply)
+    const request = readChatRequest(body, unrounded)
+    call.isStream = request.stream
+    return await answers.answer({ call, request, reply, ...candidatesFor(request, models.current) })
+  }
+
   return {
     models,
     /** Answers a request, and writes its usage record. */
-    complete: (async (request, reply) => {
-      const call = new ChatCall(request, reply, clock())
+    complete: (async (httpRequest, reply) => {
+      const call = new ChatCall(httpRequest, reply, clock())
       calls.began(call, reply)
-      try {
-        await keyLimits.begin(call.caller)
-        // An unreadable body has a usage record too.
-        const { body, unrounded } = await readJson(request, reply)
-        const chatRequest = readChatRequest(body, unrounded)
-        call.isStream = chatRequest.stream
-        const routed = { call, request: chatRequest, reply, ...candidatesFor(chatRequest, models.current()) }
-        await (call.isStream ? answers.stream(routed) : answers.whole(routed))
-      } catch (error) {
-        await finish(call, 'failed', statusOf(error))
+      const ending = await answer(call, httpRequest, reply).catch(async (error: unknown) => {
+        await finish(call, { outcome: 'failed', status: statusOf(error) })
         throw error
-      }
+      })
+      await finish(call, ending)
+      ending.sendLast()
     }) satisfies Handler,
     /** Number of usage records that are not yet in a file, since the disk is full or failing. */
     recordsWaiting: () => records.waiting,
@@ -118,8 +121,10 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
     if (!calls.has(call)) return
     call.isDisconnected = true
     if (!call.finishesAlone || draining.size >= drains) return call.cancel()
-    const timer = setTimeout(() => call.cancel(), drainMs)
-    draining.set(call, timer)
+    draining.set(
+      call,
+      setTimeout(() => call.cancel(), drainMs),
+    )
   }
 
   const cancel = () => calls.forEach((call) => call.cancel())
