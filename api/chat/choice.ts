@@ -43,8 +43,11 @@ export function meaningOf(native: string | undefined): (typeof MEANINGS)[number]
 export class Choice {
   readonly tools = new ToolCalls()
   readonly index: number
+  /** Whether it has any content: a tool call is content even while its first part waits. */
+  hasContent = false
+  /** Whether its last part had a finish beside content. */
+  endedWithContent = false
   #hasBegun = false
-  #hasContent = false
   /** The provider's word for its end. */
   #native: string | undefined
   /** Members beside its finish. */
@@ -63,38 +66,29 @@ export class Choice {
     return meaningOf(this.#native) === 'content_filter'
   }
 
-  /**
-   * Reads the next part.
-   * @returns what is sent of it, if anything, and whether it holds content: a tool call is content even while its first
-   *   part waits.
-   */
-  read(choice: JsonObject): { readonly part: JsonObject | undefined; readonly hasContent: boolean } {
-    const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(choice)
-    const { delta: sent, message, ...rest } = members
-    this.#native = nativeFinish(choice) ?? this.#native
-    const { delta, hasContent } = this.#readDelta(this.#own(sent, message))
-    this.#hasContent ||= hasContent
+  /** Reads the next part; returns what is sent of it, if anything. */
+  read(sent: JsonObject): JsonObject | undefined {
+    const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(sent)
+    const { delta: sentDelta, message, ...rest } = members
+    this.#native = nativeFinish(sent) ?? this.#native
+    const { tool_calls: calls, role: _role, ...delta } = plainMessage(this.#own(sentDelta, message))
+    const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
+    this.hasContent ||= hasContent
+    this.endedWithContent = hasContent && this.isOver
+    const parts = this.tools.read(calls)
+    if (parts.length > 0) delta['tool_calls'] = parts
     const isEmpty = isEmptyDelta(delta) && rest['logprobs'] === undefined
     if (isEmpty && this.isOver) this.#more = { ...this.#more, ...rest }
     // A role alone is sent and keeps a client waiting; a tool call with nothing to send is waited for.
-    if (isEmpty && (this.isOver || hasContent)) return { part: undefined, hasContent }
-    return { part: { ...rest, ...this.#begin(delta) }, hasContent }
+    return isEmpty && (this.isOver || hasContent) ? undefined : { ...rest, ...this.#begin(delta) }
   }
 
   /** The delta, or without one the message. A message beside or after parts repeats them (Perplexity, MiniMax). */
   #own(delta: unknown, message: unknown): JsonObject {
     const sent = isObject(delta) ? delta : {}
-    if (!isObject(message) || this.#hasContent) return sent
+    if (!isObject(message) || this.hasContent) return sent
     const { role: _role, ...content } = withoutNulls(sent)
     return isEmptyDelta(content) ? message : sent
-  }
-
-  #readDelta(sent: JsonObject): { readonly delta: JsonObject; readonly hasContent: boolean } {
-    const { tool_calls: calls, role: _role, ...delta }: Record<string, unknown> = plainMessage(sent)
-    const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
-    const parts = this.tools.read(calls)
-    if (parts.length > 0) delta['tool_calls'] = parts
-    return { delta, hasContent }
   }
 
   /** The rest of its tool calls; undefined if there is none. No part may follow. */
@@ -139,11 +133,9 @@ function isEmptyDelta(delta: JsonObject): boolean {
 }
 
 /**
- * A message or delta as strict clients read it.
- * - It has no nulls.
- * - Content in parts, each a text or a thought (Mistral), becomes a text and a reasoning; with other parts, such as
- *   images, it stays a list.
- * - Reasoning stands under both names that clients read.
+ * A message or delta as strict clients read it, without nulls. Content in parts, each a text or a thought (Mistral),
+ * becomes a text and a reasoning; with other parts, such as images, it stays a list. Reasoning stands under both names
+ * that clients read.
  */
 function plainMessage(message: JsonObject): Record<string, unknown> {
   const plain = withoutNulls(message)

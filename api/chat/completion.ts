@@ -1,13 +1,12 @@
 /** The reply of one attempt, read chunk by chunk and rewritten for strict clients: as chunks, or as a whole. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 import { Choice, meaningOf, nativeFinish } from './choice.ts'
-import { AttemptFailure, failureOf, isError, isErrorValue } from './failures.ts'
+import { AttemptFailure, failureIn } from './failures.ts'
 import { DONE } from './provider.ts'
 import { indexOf } from './tool-calls.ts'
 import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
 
-const OK = 200
-/** Members that are written anew. */
+/** Members that are written anew, and the empty error that some providers send with every reply. */
 const REWRITTEN = ['id', 'object', 'created', 'model', 'provider', 'choices', 'usage', 'error'] as const
 /** Chunks without content that are passed on before the first token. */
 const SILENT_CHUNKS = 64
@@ -24,6 +23,7 @@ const USAGE_MS = 4000
  * - Usage and finishes are held back for the last chunk.
  */
 export class Completion {
+  /** By index, in the order of their first parts. */
   readonly #choices = new Map<number, Choice>()
   readonly #expected: number
   /** The provider's id and time for it, of the first chunk that has an id: Azure's first has none. */
@@ -32,7 +32,7 @@ export class Completion {
   #usage: JsonObject = {}
   /** Members of chunks without choices. */
   #more: JsonObject = {}
-  #hasContent = false
+  /** Whether a choice of the last chunk had its finish beside content. */
   #endedWithContent = false
   /** Chunks without content so far. */
   #silent = 0
@@ -76,7 +76,7 @@ export class Completion {
   get failure(): AttemptFailure | undefined {
     if (this.#areOver || !this.isOver) return undefined
     if (this.#end instanceof AttemptFailure) return this.#end
-    const isHalfCalled = this.#all.some(({ isOver, tools }) => !isOver && tools.isHalf)
+    const isHalfCalled = this.#choices.values().some(({ isOver, tools }) => !isOver && tools.isHalf)
     if (this.#end === DONE && this.#hasContent && !isHalfCalled) return undefined
     return new AttemptFailure(this.#hasContent ? 'cut' : 'invalidReply')
   }
@@ -89,7 +89,7 @@ export class Completion {
 
   /** Whether the provider's filter held everything back: another model may be less strict. */
   get isFilteredOut(): boolean {
-    return !this.#hasContent && this.#areOver && this.#all.every(({ isFiltered }) => isFiltered)
+    return !this.#hasContent && this.#areOver && this.#choices.values().every(({ isFiltered }) => isFiltered)
   }
 
   get usage(): Usage | undefined {
@@ -98,7 +98,7 @@ export class Completion {
 
   /** The last chunks: what is left of tool calls, the finishes, and the usage, in a chunk of its own if asked. */
   ending(separateUsage = false): JsonObject[] {
-    const all = this.#all
+    const all = [...this.#choices.values()].toSorted((a, b) => a.index - b.index)
     const calls = all.map((choice) => choice.lastCalls()).filter((part) => part !== undefined)
     const finish = { ...this.#more, choices: all.map((choice) => choice.ending()) }
     const usage = usageReply(this.#usage)
@@ -130,9 +130,8 @@ export class Completion {
     const choices: JsonObject[] = []
     for (const [position, sent] of objectsIn(value['choices']).entries()) {
       const choice = this.#choice(indexOf(sent) ?? position)
-      const { part, hasContent } = choice.read(sent)
-      this.#hasContent ||= hasContent
-      this.#endedWithContent ||= hasContent && choice.isOver
+      const part = choice.read(sent)
+      this.#endedWithContent ||= choice.endedWithContent
       if (part !== undefined) choices.push(part)
     }
     const rest = withoutNulls(value)
@@ -147,9 +146,9 @@ export class Completion {
     if (usage !== undefined) this.#usage = laterUsage(this.#usage, usage)
   }
 
-  /** The choices in order. */
-  get #all(): readonly Choice[] {
-    return [...this.#choices.values()].toSorted((a, b) => a.index - b.index)
+  get #hasContent(): boolean {
+    for (const { hasContent } of this.#choices.values()) if (hasContent) return true
+    return false
   }
 
   get #areOver(): boolean {
@@ -167,16 +166,34 @@ export class Completion {
 /** What a chunk ends the reply with: [DONE], or the error that it is, or that ended one of its choices. */
 function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
   if (value === DONE || value instanceof AttemptFailure) return value
-  if (!isObject(value)) return failureOf(OK, value)
+  if (!isObject(value)) return failureIn(value)
   for (const choice of objectsIn(value['choices'])) {
     const native = nativeFinish(choice)
     if (meaningOf(native) === 'error' || isErrorValue(choice['error']))
-      return failureOf(OK, { code: native, error: value['error'] ?? choice['error'] })
+      return failureIn({ code: native, error: value['error'] ?? choice['error'] })
     // The form of another operation: no client reads it.
-    if (typeof choice['text'] === 'string' && !choice['message'] && !choice['delta'])
-      return failureOf(OK, choice)
+    if (typeof choice['text'] === 'string' && !choice['message'] && !choice['delta']) return failureIn(choice)
   }
-  return isError(value) ? failureOf(OK, value) : undefined
+  return isError(value) ? failureIn(value) : undefined
+}
+
+/** Members that mark data without choices and usage as an error. */
+const MARKING = 'message Message msg detail code errors error_code error_msg error_message statusCode'.split(
+  ' ',
+)
+
+/** Whether data of a stream, or a whole reply, is an error instead of an answer. */
+function isError(value: JsonObject): boolean {
+  const { error, base_resp: minimax, choices, usage } = value
+  if (isErrorValue(error) || (isObject(minimax) && isErrorValue(minimax['status_code']))) return true
+  if (objectsIn(choices).length > 0 || isObject(usage)) return false
+  return MARKING.some((key) => isErrorValue(value[key]))
+}
+
+/** Some providers send every error member with every reply, empty or 0 without an error. */
+function isErrorValue(value: unknown): boolean {
+  if (isObject(value)) return Object.values(value).some(isErrorValue)
+  return value !== undefined && value !== null && value !== '' && value !== false && Number(value) !== 0
 }
 
 function identityIn({ id, created }: JsonObject) {

@@ -164,7 +164,16 @@ export async function readConfiguration(path: string, environment: NodeJS.Proces
   /** A sentence for each configured provider that cannot be used. */
   const warnings: string[] = []
   const usable = (model: string, entry: ProviderEntry): readonly Provider[] => {
-    const { provider, missing } = readProvider(entry, environment, dirname(path))
+    const missing: string[] = []
+    const provider = readProvider(
+      entry,
+      (name, text = environment[name]) => {
+        const value = text?.trim()
+        if (!value || !headerValue.safeParse(value).success) missing.push(name)
+        return value ?? ''
+      },
+      dirname(path),
+    )
     if (missing.length === 0) return [provider]
     const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
     warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
@@ -201,34 +210,24 @@ function faulty(path: string, reason: string, cause?: unknown): OperatorError {
   return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
 }
 
-/** The provider as it is called, and the names of missing secrets. */
+/** The provider as it is called; `secret` notes what is missing, and files begin at `folder`. */
 function readProvider(
   { base_url, api_key_env, api_key_file, ...entry }: ProviderEntry,
-  environment: NodeJS.ProcessEnv,
+  secret: (name: string, text?: string) => string,
   folder: string,
-): { readonly provider: Provider; readonly missing: readonly string[] } {
-  const missing: string[] = []
-  const secret = (name: string, text = environment[name]) => {
-    const value = text?.trim()
-    if (!value || !headerValue.safeParse(value).success) missing.push(name)
-    return value ?? ''
-  }
+): Provider {
   const headers: Record<string, string> = {}
   if (api_key_env !== undefined) headers['authorization'] = `Bearer ${secret(api_key_env)}`
   if (api_key_file !== undefined) {
     const file = resolve(folder, api_key_file)
     headers['authorization'] = `Bearer ${secret(file, readText(file))}`
   }
-  for (const [header, value] of Object.entries(entry.headers)) {
+  for (const [header, value] of Object.entries(entry.headers))
     headers[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
-  }
   const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
   const cancels = CANCELLING.some((host) => `.${url.hostname}`.endsWith(`.${host}`))
   const onLeave = entry.on_leave ?? (cancels ? 'cancel' : 'finish')
-  return {
-    provider: { ...entry, url, headers, on_leave: onLeave, health: { failures: [], openUntil: undefined } },
-    missing,
-  }
+  return { ...entry, url, headers, on_leave: onLeave, health: { failures: [], openUntil: undefined } }
 }
 
 /** The text of a file; empty if it cannot be read. */

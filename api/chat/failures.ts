@@ -2,7 +2,6 @@
  * Why a provider did not serve a request: the kinds of failure with their consequences, and the meaning of providers'
  * errors as a table.
  */
-import { isObject, objectsIn, type JsonObject } from '../untrusted/json.ts'
 
 interface FailureRule {
   /** A stable name, for clients and records; the SDKs know these words. */
@@ -208,17 +207,9 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
   })
 }
 
-/** Members that mark data without choices and usage as an error. */
-const MARKING = 'message Message msg detail code errors error_code error_msg error_message statusCode'.split(
-  ' ',
-)
-
-/** Whether data of a stream, or a whole reply, is an error instead of an answer. */
-export function isError(value: JsonObject): boolean {
-  const { error, base_resp: minimax, choices, usage } = value
-  if (isErrorValue(error) || (isObject(minimax) && isErrorValue(minimax['status_code']))) return true
-  if (objectsIn(choices).length > 0 || isObject(usage)) return false
-  return MARKING.some((key) => isErrorValue(value[key]))
+/** The failure behind data of a successful reply. */
+export function failureIn(data: unknown): AttemptFailure {
+  return failureOf(200, data)
 }
 
 const KEY_CHARACTERS = 6
@@ -239,12 +230,6 @@ export function redacted(message: string, headers: Readonly<Record<string, strin
 /** A short name that clients may see: keys have more digits, and messages have spaces. */
 function nameIn(json: string, member: 'code' | 'param'): string | undefined {
   return new RegExp(`"${member}":"([a-z_](?!(?:[^"]*\\d){5})[\\w.[\\]-]{1,63})"`, 'i').exec(json)?.[1]
-}
-
-/** Some providers send every error member with every reply, empty or 0 without an error. */
-export function isErrorValue(value: unknown): boolean {
-  if (isObject(value)) return Object.values(value).some(isErrorValue)
-  return value !== undefined && value !== null && value !== '' && value !== false && Number(value) !== 0
 }
 
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }

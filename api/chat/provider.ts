@@ -14,7 +14,7 @@ import { retryAfterMs } from '../http/headers.ts'
 import { codeOf } from '../process/system-errors.ts'
 import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
-import { AttemptFailure, failureOf } from './failures.ts'
+import { AttemptFailure, failureIn, failureOf } from './failures.ts'
 
 const ERROR_CHARACTERS = 64 * 1024
 const CONNECT_MS = 10_000
@@ -80,8 +80,8 @@ export class ProviderClient {
       'accept-encoding': 'identity',
     }
     const isSecure = url.protocol === 'https:'
-    const options = { method: 'POST', agent: isSecure ? this.#secure : this.#plain, headers, signal }
-    const request = isSecure ? https.request(url, options) : http.request(url, options)
+    const agent = isSecure ? this.#secure : this.#plain
+    const request = (isSecure ? https : http).request(url, { method: 'POST', agent, headers, signal })
     // An error after the response is one of its body.
     return request.on('error', () => undefined).once('socket', limitConnecting)
   }
@@ -151,7 +151,6 @@ export function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
 /** What ends a stream. */
 export const DONE = '[DONE]'
 
-const OK = 200
 /** Maximum characters of a reply that is held as a whole. */
 const REPLY_CHARACTERS = 64 * 1024 * 1024
 /** Maximum characters of one event: image models send a whole image in base64. */
@@ -190,7 +189,7 @@ export async function* readChunks(
 /** A reader of server-sent events that returns the chunks of its input. */
 function createEventReader() {
   const chunks: unknown[] = []
-  const fail = (data: string) => chunks.push(failureOf(OK, parseJson(data) ?? data))
+  const fail = (data: string) => chunks.push(failureIn(parseJson(data) ?? data))
   const parser = createParser({
     maxBufferSize: EVENT_CHARACTERS,
     onEvent({ event, data }) {

@@ -11,7 +11,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Log } from '../process/log.ts'
-import { createSerialQueue } from '../process/serial-queue.ts'
 import { codeOf, unlessAbsent } from '../process/system-errors.ts'
 
 /** One attempt at a provider. */
@@ -84,15 +83,16 @@ const APPEND = constants.O_WRONLY | constants.O_APPEND
 export class UsageRecords {
   readonly #folder: string
   readonly #log: Log
-  readonly #enqueue = createSerialQueue()
   /** In the names of files: differs for each process, and after a file was replaced or could not be written. */
   #suffix = makeSuffix()
   /** The file of the last write. */
   #last: { readonly path: string; readonly inode: number } | undefined
   /** Files with lines that a power cut would lose. */
   readonly #unsynced = new Set<string>()
-  /** The next write: records that arrive during a write share it. */
-  #next: { readonly records: UsageRecord[]; readonly written: Promise<void> } | undefined
+  /** Records of the next write: those that arrive during a write share it. */
+  #next: UsageRecord[] = []
+  /** The writes so far and the next one, each after the one before. */
+  #writes = Promise.resolve()
   #waiting: readonly UsageRecord[] = []
   readonly #timer: NodeJS.Timeout
 
@@ -100,16 +100,16 @@ export class UsageRecords {
     this.#folder = join(dataDir, 'raw', 'usage')
     this.#log = log
     this.#timer = setInterval(() => {
-      void this.#enqueue(() => this.#writeWaiting())
+      void this.#writeWaiting()
       void this.#sync()
     }, EVERY_MS).unref()
   }
 
   /** Resolves once the record is written, or is in the log and waits for another try. Never rejects. */
   async write(record: UsageRecord): Promise<void> {
-    this.#next ??= this.#startWrite()
-    this.#next.records.push(record)
-    await this.#next.written
+    if (this.#next.length === 0) this.#writes = this.#writes.then(() => this.#writeNext())
+    this.#next.push(record)
+    await this.#writes
   }
 
   /** Number of records that wait. */
@@ -120,18 +120,15 @@ export class UsageRecords {
   /** Tries once more to write what waits, and makes it survive a power cut. No record may follow. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#enqueue(() => this.#writeWaiting())
+    await this.#writeWaiting()
     await this.#sync()
   }
 
-  #startWrite() {
-    const records: UsageRecord[] = []
-    const written = this.#enqueue(async () => {
-      this.#next = undefined
-      const failed = await this.#append(records)
-      if (failed.length > 0) await this.#keep(failed)
-    })
-    return { records, written }
+  async #writeNext(): Promise<void> {
+    const records = this.#next
+    this.#next = []
+    const failed = await this.#append(records)
+    if (failed.length > 0) await this.#keep(failed)
   }
 
   /** Hands the records to the log at once, and lets them wait for another try. */
@@ -147,9 +144,12 @@ export class UsageRecords {
   }
 
   async #writeWaiting(): Promise<void> {
-    if (this.#waiting.length === 0) return
-    this.#waiting = await this.#append(this.#waiting)
-    if (this.#waiting.length === 0) this.#log.info('usage records are written again')
+    this.#writes = this.#writes.then(async () => {
+      if (this.#waiting.length === 0) return
+      this.#waiting = await this.#append(this.#waiting)
+      if (this.#waiting.length === 0) this.#log.info('usage records are written again')
+    })
+    await this.#writes
   }
 
   /** Makes written lines survive a power cut. */

@@ -3,39 +3,28 @@ import { z } from 'zod'
 import { sendJson, type Handler } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
-import { ENVELOPE, type Operation } from '../openapi/operation.ts'
+import { fault, type Operation } from '../openapi/operation.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
 import type { Configuration, ModelDetails } from './configuration.ts'
 import { chatRequestSchema } from './request.ts'
 import type { Chat } from './service.ts'
 
-export function chatRoutes(chat: Chat): Route[] {
+export function chatRoutes({ models, complete: handle }: Chat): Route[] {
   const showModel: Handler = ({ params }, reply) => {
     const id = [params['author'], params['slug'], params['id']].filter((one) => one !== undefined).join('/')
-    const model = listModels(chat.models.current).data.find((one) => one.id === id)
+    const model = listModels(models.current).data.find((one) => one.id === id)
     if (model === undefined)
       throw new ApiError(404, `Unknown model: "${shorten(id)}"; ${MODELS_PATH} lists the models`)
     sendJson(reply, 200, model)
   }
   const open = { method: 'GET', access: 'open' } as const
-  const { completions, models, model, modelByName } = OPERATIONS
+  const showModels: Handler = (_request, reply) => sendJson(reply, 200, listModels(models.current))
+  const { completions, list, model, modelByName } = OPERATIONS
+  const chat = { method: 'POST', access: 'inference', slow: true, typedErrors: true } as const
   return [
-    {
-      method: 'POST',
-      path: COMPLETIONS_PATH,
-      access: 'inference',
-      slow: true,
-      typedErrors: true,
-      operation: completions,
-      handle: chat.complete,
-    },
-    {
-      ...open,
-      path: MODELS_PATH,
-      operation: models,
-      handle: (_request, reply) => sendJson(reply, 200, listModels(chat.models.current)),
-    },
+    { ...chat, path: COMPLETIONS_PATH, operation: completions, handle },
+    { ...open, path: MODELS_PATH, operation: list, handle: showModels },
     { ...open, path: `${MODELS_PATH}/:author/:slug`, operation: model, handle: showModel },
     // Clients encode the slash in a name (openai.models.retrieve).
     { ...open, path: `${MODELS_PATH}/:id`, operation: modelByName, handle: showModel },
@@ -120,10 +109,13 @@ const completionSchema = z.looseObject({
     .describe('Counted by the provider; zeros if it reported none.'),
 })
 
-const MODEL_REPLIES = {
-  200: { description: 'The model.', content: { 'application/json': modelSchema } },
-  404: { description: 'No such model is configured.', content: ENVELOPE },
-}
+const ofModel = {
+  tag: 'chat',
+  replies: {
+    200: { description: 'The model.', content: { 'application/json': modelSchema } },
+    404: fault('No such model is configured.'),
+  },
+} as const
 
 const OPERATIONS = {
   completions: {
@@ -148,47 +140,33 @@ const OPERATIONS = {
           'text/event-stream': z.string(),
         },
       },
-      400: {
-        description:
-          'The request is wrong, names an unknown model, or every provider rejected it: `metadata.error_type` names the reason.',
-        content: ENVELOPE,
-      },
-      408: { description: 'Every attempt took too long.', content: ENVELOPE },
-      413: { description: 'The body is too large.', content: ENVELOPE },
-      415: {
-        description: 'The body has an unsupported `Content-Encoding` or charset.',
-        content: ENVELOPE,
-      },
-      429: { description: 'Every provider is rate-limited.', headers: ['Retry-After'], content: ENVELOPE },
-      502: {
-        description: 'The providers failed; `metadata.previous_errors` lists the attempts.',
-        headers: ['Retry-After'],
-        content: ENVELOPE,
-      },
-      503: { description: 'No provider is available.', headers: ['Retry-After'], content: ENVELOPE },
+      400: fault(
+        'The request is wrong, names an unknown model, or every provider rejected it: `metadata.error_type` names the reason.',
+      ),
+      408: fault('Every attempt took too long.'),
+      413: fault('The body is too large.'),
+      415: fault('The body has an unsupported `Content-Encoding` or charset.'),
+      429: fault('Every provider is rate-limited.', ['Retry-After']),
+      502: fault('The providers failed; `metadata.previous_errors` lists the attempts.', ['Retry-After']),
+      503: fault('No provider is available.', ['Retry-After']),
     },
   },
-  models: {
+  list: {
     id: 'listModels',
     tag: 'chat',
     summary: 'List the configured models',
     replies: { 200: { description: 'The models.', content: { 'application/json': modelListSchema } } },
   },
   model: {
+    ...ofModel,
     id: 'getModel',
-    tag: 'chat',
     summary: 'Show a configured model',
-    path: {
-      author: z.string().describe('The author of the model.'),
-      slug: z.string().describe('Its name.'),
-    },
-    replies: MODEL_REPLIES,
+    path: { author: z.string().describe('The author of the model.'), slug: z.string().describe('Its name.') },
   },
   modelByName: {
+    ...ofModel,
     id: 'getModelByName',
-    tag: 'chat',
     summary: 'Show a model by its name in one piece',
     path: { id: z.string().describe('`author/slug`, with its slash encoded.') },
-    replies: MODEL_REPLIES,
   },
 } as const satisfies Readonly<Record<string, Operation>>

@@ -3,19 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
 /** A part of a call as the provider sent it; texts are empty where it says nothing. */
-interface Part {
-  readonly id: string
-  readonly index: number | undefined
-  readonly type: string
-  readonly name: string
-  /** The arguments, byte for byte as the model wrote them. */
-  readonly text: string
-  /** Further members, and further members of the function. */
-  readonly more: JsonObject
-  readonly moreOfFunction: JsonObject
-}
+type Part = ReturnType<typeof readPart>
 
-function readPart(part: JsonObject): Part {
+function readPart(part: JsonObject) {
   const { id, index: _index, type, function: inner, ...more } = withoutNulls(part)
   const { name, arguments: sent = '', ...moreOfFunction } = isObject(inner) ? withoutNulls(inner) : {}
   return {
@@ -23,9 +13,11 @@ function readPart(part: JsonObject): Part {
     index: indexOf(part),
     type: typeof type === 'string' ? type : '',
     name: typeof name === 'string' ? name : '',
+    /** The arguments, byte for byte as the model wrote them. */
     text: typeof sent === 'string' ? sent : JSON.stringify(sent),
-    more,
-    moreOfFunction,
+    /** Further members, and further members of the function. */
+    more: more as JsonObject,
+    moreOfFunction: moreOfFunction as JsonObject,
   }
 }
 
@@ -71,9 +63,9 @@ export class ToolCalls {
 
   #readPart(part: Part, isBeside: boolean): JsonObject[] {
     const found = part.id === '' ? this.#callWithoutId(part, isBeside) : this.#callWithId(part)
-    const call = found ?? this.#begin(part)
     // Clients see calls in order: the first part of the one before does not wait any longer.
-    const before = found === undefined ? (this.#calls.at(-2)?.sendFirst() ?? []) : []
+    const before = found === undefined ? (this.#calls.at(-1)?.sendFirst() ?? []) : []
+    const call = found ?? this.#begin(part)
     const { sent, rest } = call.add(part)
     if (rest === '') return [...before, ...sent]
     // What follows a whole value is the next call of the same function.
@@ -103,7 +95,7 @@ export class ToolCalls {
 
   #begin({ id, index }: Part): ToolCall {
     const isTaken = this.#calls.some(({ ids }) => ids.has(id))
-    const call = new ToolCall({ index: this.#calls.length, sentIndex: index, id: isTaken ? '' : id })
+    const call = new ToolCall(this.#calls.length, index, isTaken ? '' : id)
     if (id !== '') call.ids.add(id)
     this.#calls.push(call)
     return call
@@ -118,7 +110,7 @@ const PLACES = 100
 
 /** One call, as far as it was read. */
 class ToolCall {
-  readonly index: number
+  readonly #index: number
   readonly sentIndex: number | undefined
   /** All ids that the provider gave it. */
   readonly ids = new Set<string>()
@@ -132,8 +124,8 @@ class ToolCall {
   /** Whether its first part was sent. */
   #isSent = false
 
-  constructor({ index, sentIndex, id }: Pick<ToolCall, 'index' | 'sentIndex'> & { readonly id: string }) {
-    this.index = index
+  constructor(index: number, sentIndex: number | undefined, id: string) {
+    this.#index = index
     this.sentIndex = sentIndex
     this.#id = id
   }
@@ -174,20 +166,16 @@ class ToolCall {
     const { text, rest } = this.#take(part.text)
     const begins = !this.#isFunction || (this.name !== '' && this.#hasText)
     if (!this.#isSent) return { sent: begins ? this.sendFirst() : [], rest }
-    const inner = {
-      ...part.moreOfFunction,
-      ...(name !== '' && { name }),
-      ...(text !== '' && { arguments: text }),
-    }
+    const inner = { ...part.moreOfFunction, ...(name && { name }), ...(text && { arguments: text }) }
     const added = { ...part.more, ...(Object.keys(inner).length > 0 && { function: inner }) }
-    return { sent: Object.keys(added).length > 0 ? [{ index: this.index, ...added }] : [], rest }
+    return { sent: Object.keys(added).length > 0 ? [{ index: this.#index, ...added }] : [], rest }
   }
 
   /** The first part with all that is known of it; nothing if it was sent. */
   sendFirst(): JsonObject[] {
     if (this.#isSent) return []
     this.#isSent = true
-    return [{ index: this.index, ...this.whole() }]
+    return [{ index: this.#index, ...this.whole() }]
   }
 
   /** The rest, since no more arguments follow. */
@@ -195,7 +183,7 @@ class ToolCall {
     const isMissing = this.text.trim() === '' && this.#isFunction
     if (isMissing) this.text = '{}'
     if (!this.#isSent) return this.sendFirst()
-    return isMissing ? [{ index: this.index, function: { arguments: '{}' } }] : []
+    return isMissing ? [{ index: this.#index, function: { arguments: '{}' } }] : []
   }
 
   whole(): JsonObject {
