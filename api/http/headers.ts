@@ -35,14 +35,19 @@ export function isRangeOf(ifRange: string | undefined, { etag, lastModified }: V
   return ifRange === undefined || ifRange.trim() === etag || isTimeOf(ifRange, lastModified)
 }
 
+/** More seconds than this are a time since 1970. */
+const EPOCH_SECONDS = 1e9
+
 /**
- * Reads the header Retry-After (RFC 9110, 10.2.3).
- * @returns milliseconds from now; undefined if it is missing or has neither seconds nor a date.
+ * Reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date, and as some send it fractions of seconds or the
+ * seconds since 1970.
+ * @returns milliseconds from now; undefined if it is missing or has none of these.
  */
 export function retryAfterMs(header: string | string[] | undefined): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
-  if (/^\d+$/.test(text)) return Number(text) * 1000
-  const time = httpDate(text)
+  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined
+  if (seconds !== undefined && seconds < EPOCH_SECONDS) return seconds * 1000
+  const time = seconds === undefined ? httpDate(text) : seconds * 1000
   return time === undefined ? undefined : Math.max(0, time - Date.now())
 }
 
