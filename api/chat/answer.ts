@@ -6,17 +6,9 @@ import { isObject, type JsonObject } from '../untrusted/json.ts'
 import { Attempt, type ChatCall, type Ending, type ReplyIdentity } from './call.ts'
 import { Completion } from './completion.ts'
 import { AttemptFailure, redacted } from './failures.ts'
-import {
-  noteBegin,
-  noteFailure,
-  noteSuccess,
-  notServed,
-  type FailedAttempt,
-  type Routing,
-} from './fallback.ts'
+import { noteBegin, noteFailure, noteSuccess, notServed, type Routing } from './fallback.ts'
 import type { ChatMetrics } from './metrics.ts'
 import { asCut, asFailure, type ProviderClient } from './provider.ts'
-import type { AttemptRecord } from './records.ts'
 import { providerBody, type ChatRequest } from './request.ts'
 
 interface AnswerOptions {
@@ -59,9 +51,9 @@ export class Answers {
     const { call, reply } = routed
     const served = await this.#firstServing(routed)
     this.#ended(call, served)
-    const { candidate, completion, begun } = served
+    const { provider, completion, begun } = served
     const sendLast = () => {
-      const identity = { ...call.identity(candidate), ...completion.sentIdentity }
+      const identity = { ...call.identity(provider.serves, provider.name), ...completion.sentIdentity }
       // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
       const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(reply) })
       sendBody(reply, 200, 'application/json; charset=utf-8', body)
@@ -72,8 +64,7 @@ export class Answers {
   async #stream(routed: RoutedCall): Promise<Answered> {
     const { call, request, reply } = routed
     const [model = ''] = request.models
-    const identity = call.identity({ model, provider: { name: 'none' } })
-    const stream = new ClientStream(reply, this.#options.silenceMs, identity)
+    const stream = new ClientStream(reply, this.#options.silenceMs, call.identity(model, 'none'))
     const served = await this.#firstServing(routed).catch((error: unknown) => {
       stream.stop()
       if (!stream.hasBegun || !(error instanceof ApiError)) throw error
@@ -85,10 +76,11 @@ export class Answers {
       const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
       return { outcome: 'failed', status: 200, sendLast }
     }
-    const { candidate, completion } = served
+    const { provider, completion } = served
     call.firstTokenMs = call.elapsedMs
     // A chunk in silence was sent before any provider gave the reply an id.
-    stream.identity = { ...call.identity(candidate), ...(!stream.hasBegun && completion.sentIdentity) }
+    const identity = call.identity(provider.serves, provider.name)
+    stream.identity = { ...identity, ...(!stream.hasBegun && completion.sentIdentity) }
     await relay(served, stream)
     const { failure } = completion
     call.hasBegun = stream.hasBegun
@@ -109,45 +101,44 @@ export class Answers {
    * @throws {ApiError} if none does.
    */
   async #firstServing({ call, request, candidates, totalMs }: RoutedCall): Promise<Attempt> {
-    const failed: FailedAttempt[] = []
-    for (const candidate of candidates) {
+    const failures: AttemptFailure[] = []
+    for (const provider of candidates) {
       if (!call.goesOn || call.elapsedMs >= totalMs) break
-      const previous = failed.at(-1)
+      const previous = call.attempts.at(-1)
       if (previous !== undefined) this.#options.metrics.fellBack(previous)
-      const { model, provider } = candidate
       noteBegin(provider)
-      const attempt = new Attempt(candidate, new Completion(request.body['n']), totalMs - call.elapsedMs)
+      const attempt = new Attempt(provider, new Completion(request.body['n']), totalMs - call.elapsedMs)
       call.attempt = attempt
       try {
         await attempt.serve(this.#options.client, providerBody(request, provider), request.stream)
         // Another model may be less strict.
-        const isLastModel = model === candidates.at(-1)?.model
+        const isLastModel = provider.serves === candidates.at(-1)?.serves
         if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
         noteSuccess(provider)
         return attempt
       } catch (error) {
         const failure = asFailure(error, attempt.signal)
-        failed.push({ ...this.#ended(call, attempt, failure), failure })
+        failures.push(failure)
+        this.#ended(call, attempt, failure)
       }
     }
-    throw notServed(failed)
+    throw notServed(call.attempts, failures)
   }
 
   /** Ends the attempt in progress; `failure` if it did not serve, or was cut. */
-  #ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): AttemptRecord {
+  #ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void {
     const record = attempt.end(failure)
     call.attempt = undefined
     call.attempts.push(record)
     this.#options.metrics.attemptFinished(record)
-    if (failure === undefined || failure.kind === 'cancelled') return record
+    if (failure === undefined || failure.kind === 'cancelled') return
     const { code, detail, cause, retryAfterSeconds } = failure.facts
-    if (failure.rule.harmless !== true) noteFailure(attempt.candidate.provider, retryAfterSeconds)
+    if (failure.rule.harmless !== true) noteFailure(attempt.provider, retryAfterSeconds)
     const { model, provider, status, duration_ms: ms } = record
     const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
-    const shown = detail !== undefined && { detail: redacted(detail, attempt.candidate.provider.headers) }
+    const shown = detail !== undefined && { detail: redacted(detail, attempt.provider.headers) }
     const reason = cause !== undefined && { err: cause }
     this.#options.log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
-    return record
   }
 }
 
@@ -177,11 +168,11 @@ function routerMetadata(reply: Reply): JsonObject {
   return metadata === undefined ? {} : { router_metadata: metadata }
 }
 
-function cutError({ candidate }: Attempt, failure: AttemptFailure): JsonObject {
+function cutError({ provider: { name, serves } }: Attempt, failure: AttemptFailure): JsonObject {
   return {
     code: failure.errorType === 'timeout' ? 408 : 502,
-    message: `${candidate.provider.name} (${candidate.model}) ${failure.message}`,
-    metadata: { error_type: failure.errorType, provider_name: candidate.provider.name },
+    message: `${name} (${serves}) ${failure.message}`,
+    metadata: { error_type: failure.errorType, provider_name: name },
   }
 }
 

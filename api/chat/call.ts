@@ -80,7 +80,7 @@ export class ChatCall {
 
   /** Whether the reply of its attempt is read to its end for its usage, though nobody waits for it. */
   get finishesAlone(): boolean {
-    return this.attempt?.candidate.provider.on_leave === 'finish'
+    return this.attempt?.provider.on_leave === 'finish'
   }
 
   cancel(): void {
@@ -89,9 +89,9 @@ export class ChatCall {
   }
 
   /** The identity of its reply as long as the provider gives it no id; `created` is Unix time in seconds. */
-  identity({ model, provider }: { readonly model: string; readonly provider: { readonly name: string } }) {
+  identity(model: string, provider: string) {
     const created = Math.floor(this.#arrivedAt.getTime() / 1000)
-    return { id: `gen-${this.id}`, created, model, provider: provider.name }
+    return { id: `gen-${this.id}`, created, model, provider }
   }
 
   /** Its usage record. */
@@ -102,8 +102,8 @@ export class ChatCall {
       ...this.#app.columns,
       ...(served?.completion.usage ?? NO_USAGE),
       requests: served === undefined ? 0 : 1,
-      model: served?.candidate.model ?? null,
-      provider: served?.candidate.provider.name ?? null,
+      model: served?.provider.serves ?? null,
+      provider: served?.provider.name ?? null,
       account_id: this.caller.accountId,
       stream: this.isStream,
       status: this.isDisconnected && !this.hasBegun ? STATUS_DISCONNECTED : status,
@@ -126,18 +126,12 @@ export class ChatCall {
   }
 }
 
-/** A model, by its name in the configuration, and one of its providers. */
-export interface Candidate {
-  readonly model: string
-  readonly provider: Provider
-}
-
 /** Wait for the end of the body after [DONE], in milliseconds. */
 const ENDING_MS = 1000
 
 /** One try at one provider: its request, its deadlines, and its reply as far as it was read. */
 export class Attempt {
-  readonly candidate: Candidate
+  readonly provider: Provider
   readonly completion: Completion
   /** The chunks for the client that were read until it served. */
   readonly begun: JsonObject[] = []
@@ -156,10 +150,10 @@ export class Attempt {
   #chunks: ReturnType<typeof readChunks> | undefined
 
   /** Begins the attempt; `leftMs` is the remaining time of the request. */
-  constructor(candidate: Candidate, completion: Completion, leftMs: number) {
-    this.candidate = candidate
+  constructor(provider: Provider, completion: Completion, leftMs: number) {
+    this.provider = provider
     this.completion = completion
-    const { total_ms: totalMs } = candidate.provider.timeouts
+    const { total_ms: totalMs } = provider.timeouts
     const late = leftMs < totalMs ? 'outOfTime' : 'timeout'
     const end = () => this.abort(new AttemptFailure(this.#isSuspended ? 'notRead' : late))
     this.#total = setTimeout(end, Math.min(totalMs, leftMs))
@@ -174,8 +168,7 @@ export class Attempt {
    * @throws {AttemptFailure} if it is no answer.
    */
   async serve(client: ProviderClient, body: string, isStream: boolean): Promise<void> {
-    const { completion } = this
-    const { provider } = this.candidate
+    const { completion, provider } = this
     const { first_token_ms, keep_alive_ms } = provider.timeouts
     if (isStream) this.#expectWithin(first_token_ms, keep_alive_ms)
     const reply = await client.post(provider, body, this.signal)
@@ -208,7 +201,7 @@ export class Attempt {
 
   /** From here on the provider may be silent between two parts of a stream, or until its end. */
   expectMore(): void {
-    this.#expectWithin(this.completion.restMs ?? this.candidate.provider.timeouts.idle_ms)
+    this.#expectWithin(this.completion.restMs ?? this.provider.timeouts.idle_ms)
   }
 
   /** The stream is not being read, since the client is slow: silence is not the provider's. */
@@ -223,10 +216,9 @@ export class Attempt {
     clearTimeout(this.#silence)
     if (failure !== undefined) this.#body?.destroy()
     else this.#drain()
-    const { model, provider } = this.candidate
     return {
-      model,
-      provider: provider.name,
+      model: this.provider.serves,
+      provider: this.provider.name,
       status: failure?.facts.status ?? this.#status,
       error_type: failure?.errorType ?? null,
       duration_ms: Math.round(performance.now() - this.#began),

@@ -110,6 +110,8 @@ interface Health {
 
 /** One provider of one model. */
 export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
+  /** The model that it serves, by its name in the configuration. */
+  readonly serves: string
   /** Where completions are posted. */
   readonly url: URL
   /** Headers of each request, including the key: for this provider alone. */
@@ -163,7 +165,7 @@ export async function readConfiguration(path: string, environment: NodeJS.Proces
   const { models, limits } = parsed.data
   /** A sentence for each configured provider that cannot be used. */
   const warnings: string[] = []
-  const usable = (model: string, entry: ProviderEntry): readonly Provider[] => {
+  const usable = (serves: string, entry: ProviderEntry): readonly Provider[] => {
     const missing: string[] = []
     const provider = readProvider(
       entry,
@@ -174,9 +176,9 @@ export async function readConfiguration(path: string, environment: NodeJS.Proces
       },
       dirname(path),
     )
-    if (missing.length === 0) return [provider]
+    if (missing.length === 0) return [{ ...provider, serves }]
     const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
-    warnings.push(`${entry.name} of ${model} is left out: ${reason}`)
+    warnings.push(`${entry.name} of ${serves} is left out: ${reason}`)
     return []
   }
   const configured = Object.entries(models).map(([name, model]) => {
@@ -215,7 +217,7 @@ function readProvider(
   { base_url, api_key_env, api_key_file, ...entry }: ProviderEntry,
   secret: (name: string, text?: string) => string,
   folder: string,
-): Provider {
+): Omit<Provider, 'serves'> {
   const headers: Record<string, string> = {}
   if (api_key_env !== undefined) headers['authorization'] = `Bearer ${secret(api_key_env)}`
   if (api_key_file !== undefined) {

@@ -5,7 +5,6 @@
 import { ApiError } from '../http/errors.ts'
 import { MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
-import type { Candidate } from './call.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import type { AttemptFailure, ErrorType } from './failures.ts'
 import type { AttemptRecord } from './records.ts'
@@ -18,7 +17,7 @@ const RETRY_AFTER_SECONDS = 5
 
 /** What is tried for a request, in this order. */
 export interface Routing {
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly Provider[]
   /** Maximum time of all attempts, in milliseconds. */
   readonly totalMs: number
 }
@@ -44,14 +43,12 @@ export function candidatesFor(
     const unknown = names.map((name) => `"${shorten(name)}"`).join(', ')
     throw invalidRequest(`Unknown model: ${unknown}; ${MODELS_PATH} lists the models`)
   }
-  const available = known.map((model) => [model, models.get(model)?.providers ?? []] as const)
-  const all = available.flatMap(([, providers]) => providers)
+  const available = known.map((model) => models.get(model)?.providers ?? [])
+  const all = available.flat()
   if (all.length === 0) {
     throw unavailable('No provider of the model is available: the operator has to set their keys')
   }
-  const candidates = available.flatMap(([model, providers]) =>
-    preferred(providers, preferences).map((provider) => ({ model, provider })),
-  )
+  const candidates = available.flatMap((providers) => preferred(providers, preferences))
   if (candidates.length > 0) return { candidates, totalMs: limits.total_ms }
   const left = [...new Set(all.map(({ name }) => name))].join(', ')
   throw invalidRequest(`provider: its preferences exclude every provider of the model; available: ${left}`)
@@ -116,9 +113,6 @@ export function noteFailure({ health }: Provider, retryAfterSeconds?: number, no
   health.failures = []
 }
 
-/** A provider that did not serve. */
-export type FailedAttempt = AttemptRecord & { readonly failure: AttemptFailure }
-
 /** The most useful error for the caller comes first: agents shorten their context and retry. */
 const REFUSALS: readonly ErrorType[] = [
   'context_length_exceeded',
@@ -131,11 +125,13 @@ const NO_TIME =
   'No provider was tried: the request took longer than its time limit to arrive; ' +
   'send it faster, or ask the operator to raise limits.total_ms of the routing configuration'
 
-/** The error for failed attempts (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on. */
-export function notServed(attempts: readonly FailedAttempt[]): ApiError {
-  const { status, facts, headers } = meaningOf(attempts.map(({ failure }) => failure))
+/**
+ * The error for attempts with these failures (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on.
+ */
+export function notServed(attempts: readonly AttemptRecord[], failures: readonly AttemptFailure[]): ApiError {
+  const { status, facts, headers } = meaningOf(failures)
   const sentences = attempts.map(
-    ({ provider, model, failure }) => `${provider} (${model}) ${failure.message}`,
+    ({ provider, model }, index) => `${provider} (${model}) ${failures[index]?.message}`,
   )
   const message = `No provider served the request: ${sentences.join('; ')}`
   const metadata = {

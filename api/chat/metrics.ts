@@ -1,7 +1,7 @@
 /** Metrics of the chat route. Labels hold names of the configuration and closed sets: never what a client sent. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Models } from './configuration.ts'
-import type { AttemptRecord, UsageRecord } from './records.ts'
+import type { AttemptRecord, UsageRecord, UsageRecords } from './records.ts'
 
 const CANDIDATE = ['model', 'provider'] as const
 
@@ -11,17 +11,11 @@ const NONE = 'none'
 /** Upper bounds in seconds: from a cached first token to a long reasoning call. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
-/** What the gauges show with each scrape. */
-interface Observed {
-  readonly models: Models
-  readonly records: { readonly waiting: number }
-}
-
 /** Receives the events of the chat route. */
 export type ChatMetrics = ReturnType<typeof createChatMetrics>
 
 /** Keeps the chat metrics in `registry`. */
-export function createChatMetrics(registry: Registry, observed: Observed) {
+export function createChatMetrics(registry: Registry, models: Models, records: UsageRecords) {
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name, help, labelNames, registers })
@@ -45,7 +39,7 @@ export function createChatMetrics(registry: Registry, observed: Observed) {
   const firstToken = histogram('chat_first_token_seconds', 'From arrival to the first meaningful token.')
   const request = histogram('chat_request_duration_seconds', 'From the arrival of a request to its end.')
   const attempt = histogram('chat_attempt_duration_seconds', 'From the start of an attempt to its end.')
-  showState(registry, observed)
+  showState(registry, models, records)
   return {
     /** A request is over. */
     requestFinished(record: UsageRecord): void {
@@ -72,7 +66,7 @@ export function createChatMetrics(registry: Registry, observed: Observed) {
 }
 
 /** The gauges, read with each scrape. */
-function showState(registry: Registry, { models, records }: Observed): void {
+function showState(registry: Registry, models: Models, records: UsageRecords): void {
   const breakers: Gauge<'model' | 'provider'> = new Gauge({
     name: 'chat_breaker_open',
     help: '1 while the provider is tried after the others of this model because it failed, 0 otherwise.',

@@ -124,15 +124,9 @@ async function errorText(body: Readable): Promise<string> {
 
 const DECIMAL = /^\d+(?:\.\d+)?$/
 
-/** More seconds than this are a time since 1970. */
-const EPOCH_SECONDS = 1e9
-
-/** OpenAI and Azure send milliseconds in a header of their own; others send fractions of a second, or the time itself. */
+/** OpenAI and Azure send milliseconds in a header of their own. */
 function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
-  if (DECIMAL.test(String(inMs))) return Number(inMs)
-  if (!DECIMAL.test(String(header))) return retryAfterMs(header)
-  const ms = Number(header) * 1000
-  return Number(header) < EPOCH_SECONDS ? ms : Math.max(0, ms - Date.now())
+  return DECIMAL.test(String(inMs)) ? Number(inMs) : retryAfterMs(header)
 }
 
 /** The failure behind an error of the connection: the expired deadline, if there is one. */

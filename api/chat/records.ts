@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Log } from '../process/log.ts'
 import { codeOf, unlessAbsent } from '../process/system-errors.ts'
+import type { Usage } from './usage.ts'
 
 /** One attempt at a provider. */
 export interface AttemptRecord {
@@ -25,8 +26,11 @@ export interface AttemptRecord {
   readonly duration_ms: number
 }
 
-/** One chat request, as the nightly run reads it (CONTRACT 7) and operators do. */
-export interface UsageRecord {
+/**
+ * One chat request, as the nightly run reads it (CONTRACT 7) and operators do. Its tokens are as counted by the serving
+ * provider; null if it reported none.
+ */
+export interface UsageRecord extends Readonly<Record<keyof Usage, number | null>> {
   /** When the request arrived, ISO 8601 UTC with milliseconds. */
   readonly ts: string
   /** Unique over all processes: the pipeline finds duplicates by it. */
@@ -37,12 +41,6 @@ export interface UsageRecord {
   readonly app?: string
   readonly app_title?: string | null
   readonly app_categories?: string | null
-  /** Tokens as counted by the serving provider; both null if it reported none. */
-  readonly prompt_tokens: number | null
-  readonly completion_tokens: number | null
-  /** Parts of the two counts: reasoning, and read from a cache; null if the provider reported none. */
-  readonly reasoning_tokens: number | null
-  readonly cached_tokens: number | null
   /** 1 if a provider served the request, whole or in part; otherwise 0, so that failures do not count in the rankings. */
   readonly requests: 0 | 1
   /** Model and provider that served; null if none did. */

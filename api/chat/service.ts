@@ -54,7 +54,7 @@ export async function openChat(options: ChatOptions) {
   const { settings, keyLimits, clock, log, environment, limits } = options
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const records = new UsageRecords(settings.DATA_DIR, log)
-  const metrics = createChatMetrics(options.metrics, { models, records })
+  const metrics = createChatMetrics(options.metrics, models, records)
   const client = new ProviderClient(environment)
   const calls = createCallsInProgress(limits)
   const answers = new Answers({ client, metrics, log, silenceMs: limits.silenceMs })

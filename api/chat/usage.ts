@@ -14,7 +14,7 @@ const NAMES = {
 export interface Usage {
   readonly prompt_tokens: number
   readonly completion_tokens: number
-  /** Parts of the two; null if the provider reported none. */
+  /** Parts of the two: reasoning, and read from a cache; null if the provider reported none. */
   readonly reasoning_tokens: number | null
   readonly cached_tokens: number | null
 }
