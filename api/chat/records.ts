@@ -89,7 +89,7 @@ export class UsageRecords {
   readonly #unsynced = new Set<string>()
   /** Records of the next write: those that arrive during a write share it. */
   #next: UsageRecord[] = []
-  /** The writes so far and the next one, each after the one before. */
+  /** The writes so far, each after the one before. */
   #writes = Promise.resolve()
   #waiting: readonly UsageRecord[] = []
   readonly #timer: NodeJS.Timeout
@@ -98,16 +98,22 @@ export class UsageRecords {
     this.#folder = join(dataDir, 'raw', 'usage')
     this.#log = log
     this.#timer = setInterval(() => {
-      void this.#writeWaiting()
+      void this.#enqueue(() => this.#writeWaiting())
       void this.#sync()
     }, EVERY_MS).unref()
   }
 
   /** Resolves once the record is written, or is in the log and waits for another try. Never rejects. */
   async write(record: UsageRecord): Promise<void> {
-    if (this.#next.length === 0) this.#writes = this.#writes.then(() => this.#writeNext())
+    if (this.#next.length === 0) void this.#enqueue(() => this.#writeNext())
     this.#next.push(record)
     await this.#writes
+  }
+
+  /** Writes after all earlier writes; `work` never rejects. */
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#writes = this.#writes.then(work)
+    return this.#writes
   }
 
   /** Number of records that wait. */
@@ -118,7 +124,7 @@ export class UsageRecords {
   /** Tries once more to write what waits, and makes it survive a power cut. No record may follow. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#writeWaiting()
+    await this.#enqueue(() => this.#writeWaiting())
     await this.#sync()
   }
 
@@ -142,12 +148,9 @@ export class UsageRecords {
   }
 
   async #writeWaiting(): Promise<void> {
-    this.#writes = this.#writes.then(async () => {
-      if (this.#waiting.length === 0) return
-      this.#waiting = await this.#append(this.#waiting)
-      if (this.#waiting.length === 0) this.#log.info('usage records are written again')
-    })
-    await this.#writes
+    if (this.#waiting.length === 0) return
+    this.#waiting = await this.#append(this.#waiting)
+    if (this.#waiting.length === 0) this.#log.info('usage records are written again')
   }
 
   /** Makes written lines survive a power cut. */
