@@ -66,7 +66,7 @@ export interface Operation {
 }
 
 /** The content of every error (CONTRACT 3). */
-export const ENVELOPE: Content = { 'application/json': errorEnvelopeSchema.meta({ id: 'ErrorEnvelope' }) }
+const ENVELOPE: Content = { 'application/json': errorEnvelopeSchema.meta({ id: 'ErrorEnvelope' }) }
 
 /** The description of an error. */
 export function fault(description: string, headers: readonly HeaderName[] = []): ReplyDescription {
