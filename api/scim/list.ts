@@ -111,7 +111,8 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
       : requestPage(client, walk.query, patience)
     const page = await orFailure(request)
     if (page instanceof SyncFailure) {
-      // Once the total is reached, a failing page is not a missing one.
+      // Once the total is reached, a refused page is not a missing one, and a failing one hardly.
+      walk.isCut = !MOVES_ON.includes(page.failure)
       if (walk.isTotalReached) return undefined
       if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
       throw page
@@ -168,6 +169,8 @@ export class Walk {
   isRepeating = false
   /** Whether its only page may be capped, since the directory ignores `count`. */
   isCapped = false
+  /** Whether a page failed after the total was reached, which may be that of the pages before. */
+  isCut = false
   readonly #cursors = new Set<string>()
 
   constructor(way: Query) {

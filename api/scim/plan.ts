@@ -8,7 +8,7 @@ import type { ReceivedGroup } from './messages.ts'
 /** Names that a report lists of each kind. */
 const NAMED = 100
 /** Groups between two turns of the event loop. */
-const PER_TURN = 2000
+export const PER_TURN = 2000
 
 /** Some groups or members: their number, and the names of the first. */
 const partSchema = z.strictObject({

@@ -1,4 +1,5 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { shorten } from '../untrusted/json.ts'
 import { BRIEF, type DirectoryClient, type Patience, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
@@ -6,7 +7,7 @@ import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
 import { ON_REQUEST, readList, type Walk } from './list.ts'
 import { readGroup, readListOffer, type ReceivedGroup } from './messages.ts'
-import { exceedsGate, type RemoteGroup } from './plan.ts'
+import { exceedsGate, PER_TURN, type RemoteGroup } from './plan.ts'
 
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
 const WARNINGS = {
@@ -135,7 +136,9 @@ export class Directory {
     const { stage } = this.#options
     if (this.#memberships === 0 && this.#empty.size > 0 && this.#empty.size === this.groups.size)
       this.#warn('no_members')
+    let done = 0
     for (const [scimId, received] of this.#empty) {
+      if ((done += 1) % PER_TURN === 0) await endOfTurn()
       const group = this.groups.get(scimId)
       if (group !== undefined && (this.#memberships > 0 || stage.hadMembers(received)))
         this.groups.set(scimId, { ...group, members: await stage.take([], received) })
@@ -163,28 +166,30 @@ export class Directory {
   async #readMembers(): Promise<void> {
     const { client, connection, stage } = this.#options
     const unread = [...this.groups.values()].filter(({ members }) => members === null)
-    const failed: string[] = []
+    let missing = 0
     await inParallel(unread, async ({ scim_id: scimId }) => {
       this.#empty.delete(scimId)
       const found = await readById(client, scimId)
       if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
-      failed.push(scimId)
-      const [missing, all] = [failed.length, this.groups.size]
+      this.#warn('members_unreadable', [scimId])
+      missing += 1
+      const all = this.groups.size
       if (missing === all || exceedsGate(missing, all, connection.gate_groups, connection)) throw found
     })
     await stage.flush()
-    if (failed.length > 0) this.#warn('members_unreadable', failed)
   }
 
-  async #notConfirmed({ isCapped }: Walk, scimIds: readonly string[]): Promise<readonly string[]> {
+  async #notConfirmed(walk: Walk, scimIds: readonly string[]): Promise<readonly string[]> {
     // A 404 proves nothing if the directory answers for no single group.
     const [listed = ''] = this.groups.keys()
     const answersById = !((await readById(this.#options.client, listed)) instanceof SyncFailure)
-    const isAsked = answersById && (isCapped || scimIds.length <= LOOK_UPS)
+    const mayLack = walk.isCapped || walk.isCut
+    const isAsked = answersById && (mayLack || scimIds.length <= LOOK_UPS)
     const others = isAsked ? await this.#notGone(scimIds) : scimIds
-    if (isCapped || others.length === 0) return others
+    if (mayLack || others.length === 0) return others
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    return (await this.read()).isProof ? [] : scimIds
+    const { isProof, isCut } = await this.read()
+    return isProof && !isCut ? [] : scimIds
   }
 
   /** The groups that are answered by their id, with anything but 404 or 410. */

@@ -4,9 +4,11 @@ import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import {
   groupsNamed,
   hangUp,
+  listOf,
   manyGroups,
   ofList,
   startDirectory,
+  startIndexOf,
   status,
   usualReply,
   type DirectoryGroup,
@@ -167,6 +169,22 @@ describe('a group that leaves the list', () => {
     expect(Object.keys(await account.all())).toContain('Group 10')
   })
 
+  it('stays if its page fails, and the total counts the first page alone', async () => {
+    const groups = manyGroups(45)
+    let isFailing = false
+    await using directory = await startDirectory(groups, {
+      quirk: ofList((asked) => {
+        const list = listOf(groups, asked.query, 40)
+        if (isFailing && startIndexOf(asked) > 40) return status(500)
+        return { body: { ...list, totalResults: list.Resources.length } }
+      }),
+    })
+    const account = await connect(directory.url)
+    expect(await account.sync()).toMatchObject({ synced_groups: 45 })
+    isFailing = true
+    expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 45, deleted_groups: 0 })
+  })
+
   it('stays if the list has a group without a usable id', async () => {
     const rows: unknown[] = manyGroups(3)
     await using directory = await startDirectory(ten, {
@@ -206,11 +224,11 @@ describe('a list that ignores count', () => {
 })
 
 it.each<[string, 'inline' | 'per_group', Quirk]>([
-  ['a group that is refused', 'per_group', ({ path }) => (path === '/Groups/3' ? status(403) : undefined)],
+  ['a group that is refused', 'per_group', ({ path }) => (path === '/Groups/9' ? status(403) : undefined)],
   ['a list that leaves members out', 'inline', ofList((asked) => usualReply(bare(ten), asked))],
 ])('the members of %s stay as they were', async (_name, mode, quirk) => {
   let isChanged = false
-  await using directory = await startDirectory([...ten], {
+  await using directory = await startDirectory([...bare(ten.slice(0, 6)), ...ten.slice(6)], {
     quirk: (asked) => (isChanged ? quirk(asked) : undefined),
   })
   const account = await connect(directory.url, mode)

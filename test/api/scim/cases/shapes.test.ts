@@ -1,6 +1,7 @@
 /** CONTRACT 5: groups and members in any form, mostly known from reports of users of directories. */
 import {
   groupsNamed,
+  listOf,
   manyGroups,
   ofList,
   status,
@@ -52,12 +53,13 @@ const byId = (
   ends,
   ...(warning !== undefined && { warning }),
 })
-/** Groups with members that the directory leaves out of these replies. */
+const withMembers = groupsNamed('1', '3', 'odd')
+const bare = withMembers.map(({ members: _members, ...group }) => group)
+/** Two groups a page, without members in these replies. */
 const withheld = (isWithheld: (asked: Asked) => boolean, warning?: string): DirectoryCase => ({
-  groups: groupsNamed('1', 'odd', '3'),
   quirk: (asked) => {
-    const bare = groupsNamed('1', 'odd', '3').map(({ id, displayName }) => ({ id, displayName }))
-    return asked.path.startsWith('/Groups') && isWithheld(asked) ? usualReply(bare, asked) : undefined
+    const groups = isWithheld(asked) ? bare : withMembers
+    return isList(asked) ? { body: listOf(groups, asked.query, 2) } : usualReply(groups, asked)
   },
   ends: 3,
   odd: ['user-of-odd'],
