@@ -74,9 +74,8 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
 }
 
 /** A folder, or a link to one. */
-function isFolder(entry: Dirent): boolean {
-  if (!entry.isSymbolicLink()) return entry.isDirectory()
-  return statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.isDirectory() === true
+function isFolder({ parentPath, name }: Dirent): boolean {
+  return statSync(join(parentPath, name), { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** The files of the app registry, raw/apps, by name. */

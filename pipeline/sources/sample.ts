@@ -6,10 +6,8 @@ import { RAW_FOLDER } from '../contract/files.ts'
 import { listSnapshots } from '../snapshot/list.ts'
 import { isSkipped } from './drop-folder.ts'
 
+const PARTS = ['ATTRIBUTION', 'apps', 'usage']
 const SAMPLE_FOLDER = fileURLToPath(new URL('../../data/sample/', import.meta.url))
-
-/** The parts of the sample. */
-const PARTS = ['ATTRIBUTION', 'apps', 'usage'] as const
 
 /**
  * Copies the sample into DATA_DIR/raw if DATA_DIR has no snapshot and nothing raw (CONTRACT 9), without touching existing
@@ -25,14 +23,11 @@ export function placeSample(dataDir: string): boolean {
   for (const part of PARTS) cpSync(join(SAMPLE_FOLDER, part), join(aside, part), { recursive: true })
   const sample = filesIn(aside)
   const present = filesIn(raw)
-  for (const part of PARTS) {
-    const isOfPart = (name: string) => name.split('/', 1)[0] === part
-    // Files that arrived while the copy was interrupted stay alone.
-    if (present.some((name) => isOfPart(name) && !sample.includes(name))) continue
-    for (const name of sample.filter((each) => isOfPart(each) && !present.includes(each))) {
-      mkdirSync(dirname(join(raw, name)), { recursive: true })
-      renameSync(join(aside, name), join(raw, name))
-    }
+  // What arrived while the copy was interrupted stays alone.
+  const isSample = present.every((name) => sample.includes(name))
+  for (const name of sample.filter((each) => isSample && !present.includes(each))) {
+    mkdirSync(dirname(join(raw, name)), { recursive: true })
+    renameSync(join(aside, name), join(raw, name))
   }
   rmSync(aside, { recursive: true })
   return true

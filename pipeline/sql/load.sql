@@ -229,27 +229,20 @@ FROM valid_rows AS v
 WHERE v.provider IS NOT NULL OR NOT v.has_tokens
 GROUP BY v.day, v.provider;
 
+-- The figures of the days in the list `days`, and whether some app may pass 2^63.
 CREATE OR REPLACE TEMP TABLE day_totals AS
 WITH net AS (
   SELECT
     c.day,
     sum(c.rows) AS rows,
-    coalesce(sum(c.rows) FILTER (c.app_id IS NULL), 0) AS rejected,
+    sum(c.rows) FILTER (c.app_id IS NULL) AS rejected,
     sum(c.rows_without_tokens) AS without_tokens,
-    sum(c.prompt_tokens) + sum(c.completion_tokens) AS tokens,
-    coalesce(
-      sum(c.prompt_tokens) FILTER (c.app_id IS NULL) + sum(c.completion_tokens) FILTER (c.app_id IS NULL), 0
-    ) AS tokens_rejected,
-    coalesce(
-      greatest(
-        sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL), sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL)
-      ) > 9223372036854775807,
-      false
-    ) AS wide,
+    sum(c.prompt_tokens) FILTER (c.app_id IS NULL) + sum(c.completion_tokens) FILTER (c.app_id IS NULL) AS tokens_rejected,
+    coalesce(sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL), 0) AS prompt,
+    coalesce(sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL), 0) AS completion,
     -- Equal figures give an equal hash, whatever files they came from.
     concat_ws(
-      ' ', count(c.app_id), sum(c.requests), sum(c.prompt_tokens) FILTER (c.app_id IS NOT NULL),
-      sum(c.completion_tokens) FILTER (c.app_id IS NOT NULL),
+      ' ', count(c.app_id), sum(c.requests), prompt, completion,
       bit_xor(
         hash(c.app_id, c.model_key, c.requests, CAST(c.prompt_tokens AS HUGEINT), CAST(c.completion_tokens AS HUGEINT))
       ) FILTER (c.app_id IS NOT NULL)
@@ -262,24 +255,25 @@ twice AS (
     r.day,
     sum(r.row_count) AS rows,
     coalesce(sum(r.prompt_tokens) + sum(r.completion_tokens), 0) AS tokens,
-    coalesce(sum(r.row_count) FILTER (r.conflicts), 0) AS conflicts
+    sum(r.row_count) FILTER (r.conflicts) AS conflicts
   FROM repeats AS r
   GROUP BY r.day
 )
 SELECT
-  n.day,
-  n.hash,
-  n.rows + coalesce(t.rows, 0) AS rows_read,
-  n.rejected AS rows_rejected,
+  a.day,
+  coalesce(n.hash, '0') AS content_hash,
+  coalesce(n.rows, 0) + coalesce(t.rows, 0) AS rows_read,
+  coalesce(n.rejected, 0) AS rows_rejected,
   coalesce(t.rows, 0) AS rows_duplicate,
-  n.without_tokens AS rows_without_tokens,
-  n.tokens + coalesce(t.tokens, 0) AS tokens_read,
-  n.tokens_rejected,
+  coalesce(n.without_tokens, 0) AS rows_without_tokens,
+  coalesce(n.prompt + n.completion, 0) + coalesce(n.tokens_rejected, 0) + coalesce(t.tokens, 0) AS tokens_read,
+  coalesce(n.tokens_rejected, 0) AS tokens_rejected,
   coalesce(t.tokens, 0) AS tokens_duplicate,
   coalesce(t.conflicts, 0) AS rows_conflicting,
-  n.wide
-FROM net AS n
-LEFT JOIN twice AS t ON t.day = n.day;
+  coalesce(greatest(n.prompt, n.completion) > 9223372036854775807, false) AS wide
+FROM (SELECT unnest(getvariable('days')) AS day) AS a
+LEFT JOIN net AS n ON n.day = a.day
+LEFT JOIN twice AS t ON t.day = a.day;
 
 -- name: large-parts
 -- Days with rows in which a part is more than the whole, so that the part does not count.
@@ -299,12 +293,7 @@ HAVING sum(p.rows) > 0
 ORDER BY p.day, p.part;
 
 -- name: day-counts
--- For each day being counted: rows read, rows rejected, and whether some app may pass 2^63.
-SELECT
-  CAST(d.day AS VARCHAR) AS day,
-  CAST(d.rows_read AS BIGINT) AS rows_read,
-  CAST(d.rows_rejected AS BIGINT) AS rows_rejected,
-  d.wide
+SELECT CAST(d.day AS VARCHAR) AS day, d.rows_read, d.rows_rejected, d.wide
 FROM day_totals AS d
 ORDER BY d.day;
 
@@ -394,22 +383,11 @@ SELECT p.*
 FROM provider_counts AS p
 WHERE list_contains(getvariable('days'), p.day) AND (p.provider IS NOT NULL OR p.rows_failed > 0);
 
-INSERT INTO days
-SELECT
-  a.day,
-  a.fingerprint,
-  coalesce(d.hash, '0'),
-  getvariable('counted_at'),
-  coalesce(d.rows_read, 0),
-  coalesce(d.rows_rejected, 0),
-  coalesce(d.rows_duplicate, 0),
-  coalesce(d.rows_without_tokens, 0),
-  coalesce(d.tokens_read, 0),
-  coalesce(d.tokens_rejected, 0),
-  coalesce(d.tokens_duplicate, 0),
-  coalesce(d.rows_conflicting, 0)
-FROM (SELECT unnest(getvariable('days')) AS day, unnest(getvariable('fingerprints')) AS fingerprint) AS a
-LEFT JOIN day_totals AS d ON d.day = a.day;
+INSERT INTO days BY NAME
+SELECT d.* EXCLUDE (wide), f.fingerprint, getvariable('counted_at') AS counted_at
+FROM day_totals AS d
+JOIN (SELECT unnest(getvariable('days')) AS day, unnest(getvariable('fingerprints')) AS fingerprint) AS f
+  ON f.day = d.day;
 
 -- name: report
 -- Totals of the days between the floor and the last completed day, for the run's report, with rejected rows by reason. Numbers
@@ -432,27 +410,21 @@ providers AS (
 )
 SELECT
   CAST(count(*) AS DOUBLE) AS days,
-  coalesce(CAST(sum(d.rows_rejected) AS DOUBLE), 0) AS rows_rejected,
-  coalesce(CAST(sum(d.rows_duplicate) AS DOUBLE), 0) AS rows_duplicate,
-  coalesce(CAST(sum(d.rows_conflicting) AS DOUBLE), 0) AS rows_conflicting,
-  coalesce(CAST(sum(d.rows_without_tokens) AS DOUBLE), 0) AS rows_without_tokens,
-  coalesce((SELECT CAST(sum(p.rows_failed) AS DOUBLE) FROM providers AS p), 0) AS rows_failed_without_tokens,
+  CAST(coalesce(sum(d.rows_rejected), 0) AS DOUBLE) AS rows_rejected,
+  CAST(coalesce(sum(d.rows_duplicate), 0) AS DOUBLE) AS rows_duplicate,
+  CAST(coalesce(sum(d.rows_conflicting), 0) AS DOUBLE) AS rows_conflicting,
+  CAST(coalesce(sum(d.rows_without_tokens), 0) AS DOUBLE) AS rows_without_tokens,
+  coalesce((SELECT sum(p.rows_failed) FROM providers AS p), 0) AS rows_failed_without_tokens,
   CAST(coalesce(sum(d.tokens_rejected), 0) AS VARCHAR) AS tokens_rejected,
   CAST(coalesce(sum(d.tokens_duplicate), 0) AS VARCHAR) AS tokens_duplicate,
-  coalesce(
-    (SELECT list({ reason: r.reason, rows: r.rows } ORDER BY r.rows DESC, r.reason) FROM reasons AS r), []
-  ) AS reject_reasons,
+  coalesce((SELECT list(r ORDER BY r.rows DESC, r.reason) FROM reasons AS r), []) AS reject_reasons,
   {
     rows_read: CAST(coalesce(sum(d.rows_read), 0) AS DOUBLE),
     tokens_read: CAST(coalesce(sum(d.tokens_read), 0) AS VARCHAR),
     providers: coalesce(
       (
-        SELECT list(
-          { provider: p.provider, requests: p.requests, requests_without_tokens: p.requests_without_tokens }
-          ORDER BY p.requests_without_tokens DESC, p.provider
-        )
-        FROM providers AS p
-        WHERE p.provider IS NOT NULL
+        SELECT list(p ORDER BY p.requests_without_tokens DESC, p.provider)
+        FROM (SELECT * EXCLUDE (rows_failed) FROM providers WHERE provider IS NOT NULL) AS p
       ),
       []
     )

@@ -4,7 +4,7 @@ import { decompressFrameSync } from 'lz4-napi'
 import { readFile } from 'node:fs/promises'
 import { zstdDecompressSync } from 'node:zlib'
 import { DataError } from '../../errors.ts'
-import { isValidated, matchColumns, plainName } from '../columns.ts'
+import { matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { unreadable } from './bytes.ts'
@@ -40,11 +40,7 @@ export async function* readArrowRows(file: RawFile, columns: Columns): AsyncGene
   matchColumns(file.name, schema, columns)
   const readers = schema.map((name, index) => {
     const vector = table.getChildAt(index)
-    const type: DataType | undefined = vector?.type
-    if (type !== undefined && isValidated(columns, plainName(name)) && DataType.isStruct(type)) {
-      throw new DataError(`${file.name}: the column ${name} is of type ${String(type)}, which cannot hold it`)
-    }
-    return [name, (row: number) => textOf(type, vector?.get(row))] as const
+    return [name, (row: number) => textOf(vector?.type, vector?.get(row))] as const
   })
   for (let row = 0; row < table.numRows; row += 1) {
     yield { row: row + 1, value: Object.fromEntries(readers.map(([name, read]) => [name, read(row)])) }
