@@ -69,7 +69,7 @@ export function named(columns: Columns, column: string, { name, type }: TypedCol
 }
 
 /** A fault where bytes or characters of a request_id are no text, since such ids may all be the same. */
-export function unreadableId({ name }: TypedColumn): string {
+export function unreadableId(name: string): string {
   return `CASE WHEN contains(${name}, ${literal(NO_TEXT)}) THEN 'request_id is not readable text in UTF-8' END`
 }
 

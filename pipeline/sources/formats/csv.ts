@@ -49,8 +49,9 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   // DuckDB drops a last record with a quote that is not closed, in silence.
   if (!found.success || quotes % 2 === 1) return undefined
   const header = found.data[0].map(unquoted)
+  const matched = matchColumns(file.name, header, USAGE_COLUMNS)
   const types = new Map(
-    [...matchColumns(file.name, header, USAGE_COLUMNS)].map(([column, position]) => {
+    [...matched].map(([column, position]) => {
       const name = fieldName(position)
       return [column, textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)]
     }),
@@ -60,8 +61,8 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   const rows = (paths: readonly string[]) =>
     `read_csv(${pathList(paths)}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"',
        comment = '', auto_detect = false, parallel = ${quotes === 0}, hive_partitioning = false)`
-  const id = types.get('request_id')
-  return { path, types, rows, ...(id && { fault: unreadableId(id) }) }
+  const id = matched.get('request_id')
+  return { path, types, rows, ...(id !== undefined && { fault: unreadableId(fieldName(id)) }) }
 }
 
 function fieldName(position: number): string {

@@ -60,7 +60,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
     types,
     rows: (paths) =>
       `read_json(${pathList(paths)}, ${FORMAT}, columns = {${declared}}, hive_partitioning = false)`,
-    fault: `CASE WHEN ${isNested} THEN 'nested' ELSE ${unreadableId({ name: 'request_id', type: 'VARCHAR' })} END`,
+    fault: `CASE WHEN ${isNested} THEN 'nested' ELSE ${unreadableId('request_id')} END`,
     lacksKeys: `SELECT 1 FROM read_json_objects(${pathList([path])}, ${FORMAT})
       WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp})) LIMIT 1`,
   }

@@ -89,7 +89,7 @@ function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns
     const { name = column, type = 'VARCHAR', digits = 0 } = found[position] ?? {}
     const value = named(columns, column, asText({ name: identifier(name), type }))
     // Other texts are validated as such anyway.
-    if (column === 'request_id' && type === 'BLOB') fault = unreadableId(value)
+    if (column === 'request_id' && type === 'BLOB') fault = unreadableId(value.name)
     if (digits <= DECIMAL_DIGITS) types.set(column, value)
     else if (isValidated(columns, column)) {
       throw new DataError(
