@@ -56,15 +56,8 @@ export function unreadable(
   return new DataError(`${name} cannot be read${format && ` as ${format}`}: ${message}. ${remedy}`, { cause })
 }
 
-/** A text file where DuckDB reads it: at its own path, or as an unpacked copy. */
-export type ReadableText = {
-  readonly path: string
-  /** The first lines. */
-  readonly head: string
-}
-
 /**
- * Makes a text file readable for DuckDB.
+ * Makes a text file readable for DuckDB, at its own path or as an unpacked copy; resolves to that path and the first lines.
  * @param copy the path for the copy of a compressed file.
  * @param look called with every chunk of whole lines.
  * @throws DataError with the file if it is truncated, or is of another format than its name says.
@@ -73,7 +66,7 @@ export async function prepareText(
   file: RawFile,
   copy: string,
   look?: (chunk: Buffer) => void,
-): Promise<ReadableText> {
+): Promise<{ readonly path: string; readonly head: string }> {
   let head: string | undefined
   const lines = async function* () {
     for await (const chunk of readLines(file)) {

@@ -13,9 +13,6 @@ import { unreadable } from './bytes.ts'
 import { parseExactly } from './json.ts'
 import type { Document } from './json.ts'
 
-/** DuckDB reads a DECIMAL with more digits wrongly, without an error. */
-const DECIMAL_DIGITS = 38
-
 /** Remedies by DuckDB's message. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [
@@ -32,8 +29,6 @@ const elementRow = z.object({
   file_name: z.string(),
   name: z.string(),
   type: z.string(),
-  /** Of a DECIMAL. */
-  digits: z.int(),
   children: z.int(),
 })
 type SchemaElement = z.infer<typeof elementRow>
@@ -62,7 +57,7 @@ export async function scanParquet(
   files: readonly RawFile[],
   columnsOf: (file: RawFile) => Columns,
 ): Promise<ReadonlyMap<RawFile, Scan>> {
-  const found = await readColumns(connection, files)
+  const found = await readSchemas(connection, files)
   return new Map(files.map((file) => [file, scanOf(file, found.get(file.path) ?? [], columnsOf(file))]))
 }
 
@@ -86,17 +81,11 @@ function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns
   const types = new Map<string, TypedColumn>()
   let fault = 'NULL'
   for (const [column, position] of matchColumns(file.name, names, columns)) {
-    const { name = column, type = 'VARCHAR', digits = 0 } = found[position] ?? {}
+    const { name = column, type = 'VARCHAR' } = found[position] ?? {}
     const value = named(columns, column, asText({ name: identifier(name), type }))
     // Other texts are validated as such anyway.
     if (column === 'request_id' && type === 'BLOB') fault = unreadableId(value.name)
-    if (digits <= DECIMAL_DIGITS) types.set(column, value)
-    else if (isValidated(columns, column)) {
-      throw new DataError(
-        `${file.name}: the column ${column} is a DECIMAL of ${digits} digits, of which no more than ` +
-          `${DECIMAL_DIGITS} can be read. Write it as BIGINT or DECIMAL(${DECIMAL_DIGITS}, 0)`,
-      )
-    }
+    types.set(column, value)
   }
   // A column with DuckDB's name for the file or the row hides it: then no other file is read with this one.
   const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
@@ -115,7 +104,7 @@ function asText({ name, type }: TypedColumn): TypedColumn {
 }
 
 /** The columns of files, by path. */
-async function readColumns(
+async function readSchemas(
   connection: DuckDBConnection,
   files: readonly RawFile[],
 ): Promise<ReadonlyMap<string, SchemaElement[]>> {
@@ -131,13 +120,16 @@ async function readColumns(
   return new Map([...byPath].map(([path, some]) => [path, topLevel(some)]))
 }
 
-/** The schema's elements in file order, with the types that DuckDB reads them as. */
+/**
+ * The schema's elements in file order, with the types that DuckDB reads them as. It reads a DECIMAL of more than 38 digits
+ * wrongly, without an error.
+ */
 function schemaQuery(paths: readonly string[]): string {
   return `
     SELECT
-      file_name, name, CAST(coalesce(precision, 0) AS INTEGER) AS digits,
-      CAST(coalesce(num_children, 0) AS INTEGER) AS children,
+      file_name, name, CAST(coalesce(num_children, 0) AS INTEGER) AS children,
       CASE
+        WHEN precision > 38 THEN 'DECIMAL of ' || precision || ' digits'
         WHEN repetition_type = 'REPEATED' OR converted_type = 'LIST' OR starts_with(logical_type, 'List') THEN 'LIST[]'
         WHEN starts_with(logical_type, 'Float16') THEN 'FLOAT16'
         WHEN duckdb_type = 'BLOB' AND type = 'FIXED_LEN_BYTE_ARRAY' THEN type
