@@ -40,6 +40,7 @@ const ROWS = [
   [1n, 'acme/large', 10n, 5n, '2', '4'],
   [1n, 'acme/large:free', 1n, 1n, '1', '1'],
   [1n, 'Acme/Large-2.5', 3n, 0n, '0', '0'],
+  [1n, 'acme/parts-unknown', 10n, 5n, '', ''],
   [2n, 'acme/large', 100n, 50n, '51', '100'],
   [2n, 'large', 7n, 7n, '3', 'none'],
   [2n, 'other', 8n, 8n, '', '-1'],
@@ -64,6 +65,7 @@ function counted(app: number, model: string | null, figures: readonly number[]) 
 const COUNTED = [
   counted(1, 'Acme/Large-2.5', [1, 3, 0, 0, 0]),
   counted(1, 'acme/large', [2, 11, 6, 3, 5]),
+  counted(1, 'acme/parts-unknown', [1, 10, 5, 0, 0]),
   // The reasoning tokens of this row exceed its completion tokens.
   counted(2, 'acme/large', [1, 100, 50, 0, 100]),
   counted(2, null, [5, 27, 27, 3, 0]),
@@ -71,7 +73,7 @@ const COUNTED = [
 
 const BY_APP = 'SELECT * EXCLUDE (day) FROM usage_daily ORDER BY app_id'
 const COUNTED_BY_APP = [
-  { app_id: '1', requests: '3', prompt_tokens: '14', completion_tokens: '6' },
+  { app_id: '1', requests: '4', prompt_tokens: '24', completion_tokens: '11' },
   { app_id: '2', requests: '6', prompt_tokens: '127', completion_tokens: '77' },
 ]
 
@@ -82,17 +84,6 @@ describe('the warehouse', () => {
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(COUNTED)
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
-  })
-
-  it.each(FORMATS)('has a model whose token parts are unknown, from %s', async (format) => {
-    const dataDir = withRegistry()
-    const row: readonly RawColumn[] = [
-      ['ts', [DAY]],
-      ...NAMES.map((name, index): RawColumn => [name, [[1n, 'acme/large', 10n, 5n, '', ''][index] ?? '']]),
-    ]
-    writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, row))
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
   })
 
   it('counts models that are not UTF-8 as unknown, without an effect on other days', async () => {

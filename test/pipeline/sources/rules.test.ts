@@ -26,8 +26,8 @@ import { crc32, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
-import { FORMATS, rawFile, parquetWithBytes } from '../../support/pipeline/raw-files.ts'
-import type { RawColumn, RawFormat } from '../../support/pipeline/raw-files.ts'
+import { FORMATS, parquetOf, plainColumns, rawFile } from '../../support/pipeline/raw-files.ts'
+import type { ParquetColumn, RawColumn, RawFormat } from '../../support/pipeline/raw-files.ts'
 
 const AS_OF = '2026-12-31T02:00:00Z'
 
@@ -174,12 +174,12 @@ function zstdLong(text: string): Buffer {
 }
 
 type ParquetOptions = Parameters<typeof parquetWriteBuffer>[0]
-type ParquetColumn = Partial<ParquetOptions['columnData'][number]>
+type ParquetForm = Partial<ParquetOptions['columnData'][number]>
 
 /** A Parquet file, some columns of it in another form. */
 function parquet(
   columns: Columns,
-  forms: Readonly<Record<string, ParquetColumn>> = {},
+  forms: Readonly<Record<string, ParquetForm>> = {},
   options: Partial<ParquetOptions> = {},
 ): Uint8Array {
   const columnData = Object.entries(columns).map(([name, data]) => ({
@@ -190,51 +190,37 @@ function parquet(
   return new Uint8Array(parquetWriteBuffer({ ...options, columnData }))
 }
 
-const SPLIT: ParquetColumn = { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' }
+const SPLIT: ParquetForm = { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' }
 
 /** Every value as its text, an empty one as null. */
 function untypedParquet(columns: Columns): Uint8Array {
-  return new Uint8Array(
-    parquetWriteBuffer({
-      schema: [
-        { name: 'schema', num_children: Object.keys(columns).length },
-        ...Object.keys(columns).map(
-          (name) => ({ name, type: 'BYTE_ARRAY', repetition_type: 'OPTIONAL' }) as const,
-        ),
-      ],
-      columnData: Object.entries(columns).map(([name, cells]) => ({
-        name,
-        data: cells.map((cell) => (cell === '' ? null : Buffer.from(String(cell)))),
-      })),
-    }),
+  const bytes = { type: 'BYTE_ARRAY', repetition_type: 'OPTIONAL' } as const
+  return parquetOf(
+    Object.entries(columns).map(([name, cells]) => [
+      name,
+      bytes,
+      cells.map((cell) => (cell === '' ? null : Buffer.from(String(cell)))),
+    ]),
   )
 }
 
 /** Columns without any value, as pandas writes them. */
 function withoutValues(day: string): Uint8Array {
   const { app_id: _, ...others } = good(day)
-  const columns = { ...others, app: ['One', 'ONE'] }
+  const empty = { type: 'INT32', repetition_type: 'OPTIONAL', logical_type: { type: 'NULL' } } as const
   const none = ['app_id', 'requests', 'request_id', 'model', 'cached_tokens']
-  return new Uint8Array(
-    parquetWriteBuffer({
-      schema: [
-        { name: 'schema', num_children: Object.keys(columns).length + none.length },
-        ...Object.entries(columns).map(([name, [first]]) =>
-          typeof first === 'string'
-            ? ({ name, type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' } as const)
-            : ({ name, type: 'INT64', repetition_type: 'REQUIRED' } as const),
-        ),
-        ...none.map(
-          (name) =>
-            ({ name, type: 'INT32', repetition_type: 'OPTIONAL', logical_type: { type: 'NULL' } }) as const,
-        ),
-      ],
-      columnData: [
-        ...Object.entries(columns).map(([name, data]) => ({ name, data: [...data] })),
-        ...none.map((name) => ({ name, data: [null, null] })),
-      ],
-    }),
-  )
+  return parquetOf([
+    ...plainColumns({ ...others, app: ['One', 'ONE'] }),
+    ...none.map((name) => [name, empty, [null, null]] as const),
+  ])
+}
+
+/** The valid rows, prompt_tokens in another form. */
+function withCountsAs(form: ParquetColumn[1], counts: ParquetColumn[2]) {
+  return (day: string): Uint8Array => {
+    const { prompt_tokens: _, ...others } = good(day)
+    return parquetOf([['prompt_tokens', form, counts], ...plainColumns(others)])
+  }
 }
 
 /** The codec that Hadoop calls LZ4. */
@@ -251,46 +237,16 @@ function int128(): Uint8Array {
   )
 }
 
-/** Parquet with counts as bytes without a type, as which polars writes 128-bit integers. */
-function fixedBytes(day: string): Uint8Array {
-  return withCountsAs(day, { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 }, [
-    Buffer.alloc(16),
-    Buffer.alloc(16),
-  ])
-}
+/** As polars writes integers of 128 bits in Parquet. */
+const fixedBytes = withCountsAs({ type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 }, [
+  Buffer.alloc(16),
+  Buffer.alloc(16),
+])
 
-/** Parquet with counts as a DECIMAL of 50 digits. */
-function wideDecimals(day: string): Uint8Array {
-  const decimal = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL' } as const
-  return withCountsAs(day, { ...decimal, precision: 50, scale: 0 }, [3n, 3n])
-}
-
-type SchemaElement = NonNullable<ParquetOptions['schema']>[number]
-
-/** The valid rows in Parquet, prompt_tokens in another form. */
-function withCountsAs(
-  day: string,
-  form: Partial<SchemaElement>,
-  counts: ParquetColumn['data'] = [],
-): Uint8Array {
-  const { prompt_tokens: _, ...others } = good(day)
-  const required = { repetition_type: 'REQUIRED' } as const
-  return new Uint8Array(
-    parquetWriteBuffer({
-      schema: [
-        { name: 'schema', num_children: 4 },
-        { name: 'prompt_tokens', ...form, ...required },
-        { name: 'ts', type: 'BYTE_ARRAY', converted_type: 'UTF8', ...required },
-        { name: 'app_id', type: 'INT64', ...required },
-        { name: 'completion_tokens', type: 'INT64', ...required },
-      ],
-      columnData: [
-        { name: 'prompt_tokens', data: counts },
-        ...Object.entries(others).map(([name, data]) => ({ name, data: [...data] })),
-      ],
-    }),
-  )
-}
+const wideDecimals = withCountsAs(
+  { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL', precision: 50, scale: 0 },
+  [3n, 3n],
+)
 
 describe('two rows of 12 tokens are read', () => {
   const cases: readonly Case[] = [
@@ -344,7 +300,6 @@ describe('two rows of 12 tokens are read', () => {
       'ndjson',
       latin1(jsonRows(',"model":"\\ud800 \\\\ud800 \\ud83d\\ude00"', ',"m":"\xFF","n":"\\uDC00"')),
     ],
-    ['stray bytes in a further column of Parquet', 'parquet', (day) => parquetWithBytes(good(day))],
     ...(['ndjson', 'ndjson.gz'] as const).map((ending): Case => {
       const rows = jsonRows(',"model":"a\u0000","note":"\\"\t\u0000\u001F"', ',"a\u0000b":"\u0001"')
       return [

@@ -87,27 +87,43 @@ function typeOf([first]: readonly Cell[]): 'string' | 'bigint' | 'number' {
   return typeof first === 'string' ? 'string' : typeof first === 'bigint' ? 'bigint' : 'number'
 }
 
-/** A Parquet file of these rows with two models that are not UTF-8. */
-export function parquetWithBytes({
-  ts = [],
-  ...counts
-}: Readonly<Record<string, readonly Cell[]>>): Uint8Array {
-  const text = { type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' } as const
-  const integer = { type: 'INT64', repetition_type: 'REQUIRED' } as const
+type Parquet = Parameters<typeof parquetWriteBuffer>[0]
+type SchemaElement = NonNullable<Parquet['schema']>[number]
+
+/** A column of a Parquet file: its name, its element of the schema, and its values. */
+export type ParquetColumn = readonly [
+  name: string,
+  element: Partial<SchemaElement>,
+  data: readonly (Cell | Uint8Array | null)[],
+]
+
+/** A Parquet file with exactly this schema. */
+export function parquetOf(columns: readonly ParquetColumn[]): Uint8Array {
   return new Uint8Array(
     parquetWriteBuffer({
       statistics: false,
       schema: [
-        { name: 'schema', num_children: 2 + Object.keys(counts).length },
-        { name: 'ts', ...text },
-        ...Object.keys(counts).map((name) => ({ name, ...integer })),
-        { name: 'model', ...text },
+        { name: 'schema', num_children: columns.length },
+        ...columns.map(([name, element]) => ({ repetition_type: 'REQUIRED' as const, ...element, name })),
       ],
-      columnData: [
-        { name: 'ts', data: [...ts] },
-        ...Object.entries(counts).map(([name, data]) => ({ name, data: [...data] })),
-        { name: 'model', data: [Buffer.from([0x41, 0xff]), Buffer.from([0xe9])] },
-      ],
+      columnData: columns.map(([name, , data]) => ({ name, data: [...data] })),
     }),
   )
+}
+
+/** Columns of text and integers. */
+export function plainColumns(columns: Readonly<Record<string, readonly Cell[]>>): ParquetColumn[] {
+  return Object.entries(columns).map(([name, data]) => {
+    const isText = typeof data[0] === 'string'
+    return [name, isText ? { type: 'BYTE_ARRAY', converted_type: 'UTF8' } : { type: 'INT64' }, data]
+  })
+}
+
+/** A Parquet file of these rows with two models that are not UTF-8. */
+export function parquetWithBytes(columns: Readonly<Record<string, readonly Cell[]>>): Uint8Array {
+  const models = [Buffer.of(0x41, 0xff), Buffer.of(0xe9)]
+  return parquetOf([
+    ...plainColumns(columns),
+    ['model', { type: 'BYTE_ARRAY', converted_type: 'UTF8' }, models],
+  ])
 }
