@@ -7,7 +7,7 @@ import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
-import type { Input } from '../sources/import/input.ts'
+import type { Format, RawFile } from '../sources/drop-folder.ts'
 import { importFiles } from '../sources/import/import.ts'
 import type { ImportOptions, Imported, ImportedPart } from '../sources/import/import.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
@@ -99,7 +99,7 @@ function mapOf({ from, map }: { from?: string | undefined; map?: string | undefi
   return map === undefined ? base : mergeMaps(readMap(map), base)
 }
 
-function readFormat(name: string | undefined): Input['file']['format'] | undefined {
+function readFormat(name: string | undefined): Format | undefined {
   const format = FORMATS.find((known) => known === name)
   if (name === undefined || format !== undefined) return format
   throw new UsageError(`The format "${name}" is not known: expected ${FORMAT_NAMES}`)
@@ -114,13 +114,13 @@ async function keepStdin(path: string): Promise<string> {
 
 async function importBatch(
   { config }: Dependencies,
-  inputs: readonly Input[],
+  files: readonly RawFile[],
   options: ImportOptions,
 ): Promise<Batch> {
-  const file = inputs.map((input) => input.file.name).join(', ')
   return await withMemoryDatabase(config, async (connection) => {
     await execute(connection, 'values.sql')
-    return { file, ...(await importFiles(connection, inputs, options)) }
+    const imported = await importFiles(connection, files, options)
+    return { file: files.map(({ name }) => name).join(', '), ...imported }
   })
 }
 

@@ -58,7 +58,21 @@ export async function decide(
   using locks = new DisposableStack()
   // Without the folder there is no registry, and no place for the lock's file.
   if (existsSync(folder)) locks.use(lockDecisions(join(folder, '.decisions.lock'), waitMs))
-  await append(dependencies, decision, folder)
+  const time = dependencies.now().toISOString().replaceAll(/[-:.]/g, '')
+  const name = `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
+  const lines = await withRegistry(dependencies.config, async (connection) => {
+    const proposals = await propose(connection, dependencies, decision)
+    const faults = new Set(await findFaults(connection))
+    const file = join('apps', name)
+    await stage(connection, file, proposals, decision)
+    const added = (await findFaults(connection)).filter((fault) => !faults.has(fault))
+    if (added.length > 0) throw new UsageError(`This would break the registry: ${added.join('; ')}`)
+    return await readRows(connection, 'commands.sql#decision-lines', lineRow, { file })
+  })
+  if (lines.length === 0) return
+  const path = join(folder, name)
+  writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
+  dependencies.note(`Written to ${path}. It takes effect with the next nightly run`)
 }
 
 /** Serialises decisions over processes: each starts from the result of the one before. The system frees it after a kill. */
@@ -73,24 +87,6 @@ function lockDecisions(path: string, waitMs: number): Disposable {
     }
     throw new DataError(`${path} cannot be locked: ${messageOf(error)}`, { cause: error })
   }
-}
-
-async function append(dependencies: RegistryDependencies, decision: Decision, folder: string): Promise<void> {
-  const time = dependencies.now().toISOString().replaceAll(/[-:.]/g, '')
-  const name = `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
-  const lines = await withRegistry(dependencies.config, async (connection) => {
-    const proposals = await propose(connection, dependencies, decision)
-    const faults = new Set(await findFaults(connection))
-    const file = join('apps', name)
-    await stage(connection, { file, proposals, decision })
-    const added = (await findFaults(connection)).filter((fault) => !faults.has(fault))
-    if (added.length > 0) throw new UsageError(`This would break the registry: ${added.join('; ')}`)
-    return await readRows(connection, 'commands.sql#decision-lines', lineRow, { file })
-  })
-  if (lines.length === 0) return
-  const path = join(folder, name)
-  writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
-  dependencies.note(`Written to ${path}. It takes effect with the next nightly run`)
 }
 
 async function propose(
@@ -133,11 +129,9 @@ function timeAfter(dependencies: RegistryDependencies, id: string, updatedMs: nu
 /** Stages a decision before its file exists. */
 async function stage(
   connection: DuckDBConnection,
-  {
-    file,
-    proposals,
-    decision: { action, reason },
-  }: { file: string; proposals: readonly Proposal[]; decision: Decision },
+  file: string,
+  proposals: readonly Proposal[],
+  { action, reason }: Decision,
 ): Promise<void> {
   for (const [index, { id, state, updatedAt }] of proposals.entries()) {
     const subcategories = JSON.stringify(state.subcategories)

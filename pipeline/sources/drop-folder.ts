@@ -7,7 +7,8 @@ import { pipeline } from 'node:stream/promises'
 import { daySchema } from '../contract/calendar.ts'
 import { DataError, messageOf } from '../errors.ts'
 
-export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
+/** `json` is one document, such as a list, which only an import takes. */
+export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow' | 'json'
 type Compression = 'none' | 'gz' | 'zst'
 
 export type RawFile = {

@@ -14,7 +14,7 @@ import { allColumns, hasNullWords, isAlternative, isValidated, missingColumns, p
 import type { Columns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
-import { isRecord, readJsonLines } from './formats/json.ts'
+import { isRecord, readJsonLines, readWholeJson } from './formats/json.ts'
 import type { Document } from './formats/json.ts'
 import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { NO_TEXT, readColumns } from './incoming.ts'
@@ -83,6 +83,7 @@ export async function* readDocuments(
 ): AsyncGenerator<Document> {
   if (file.format === 'csv') return yield* readCsvRows(file, columns)
   if (file.format === 'ndjson') return yield* readJsonLines(file)
+  if (file.format === 'json') return yield* readWholeJson(file)
   if (file.format === 'parquet') return yield* readParquetRows(connection, file)
   // Loads the Arrow library only for Arrow files, which most runs and commands do not read.
   const { readArrowRows } = await import('./formats/arrow.ts')

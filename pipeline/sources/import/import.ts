@@ -18,20 +18,17 @@ import { putInPlace } from '../../snapshot/durable-file.ts'
 import { clearLeft, ownPath } from '../../snapshot/own-files.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
 import { isSkipped } from '../drop-folder.ts'
-import { isRecord, readWholeJson } from '../formats/json.ts'
+import type { RawFile } from '../drop-folder.ts'
+import { isRecord } from '../formats/json.ts'
 import type { Document } from '../formats/json.ts'
 import { nameApps } from '../names.ts'
 import { appendRow, createStagingTable, knownText, readDocuments, stageFiles } from '../staging.ts'
-import type { Input } from './input.ts'
 import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
 import type { UsageMap } from './usage-map.ts'
 
 /** Digits of a file's SHA-256 in the names of its parts, so that the same file is stored once. */
 const HASH_DIGITS = 16
-
-/** Without a map, a JSON document has the columns of raw usage. */
-const PLAIN_MAP: UsageMap = { columns: Object.fromEntries(USAGE_FIELDS.map((field) => [field, field])) }
 
 const unplacedRow = z.object({ rows: countSchema, file: z.string(), row: countSchema, reason: z.string() })
 const dayRow = z.object({
@@ -95,15 +92,15 @@ export type ImportOptions = {
  */
 export async function importFiles(
   connection: DuckDBConnection,
-  inputs: readonly Input[],
+  files: readonly RawFile[],
   options: ImportOptions,
 ): Promise<Imported> {
   const { dryRun, map, source, rawFolder } = options
   await createStagingTable(connection, USAGE_COLUMNS)
   let skipped = 0
-  for (const input of inputs) skipped += await stageInput(connection, input, map)
+  for (const file of files) skipped += await stageFile(connection, file, map)
   await refuseUnplaced(connection)
-  const fileName = await nameOfParts(inputs, source)
+  const fileName = await nameOfParts(files, source)
   const parts: ImportedPart[] = []
   for (const day of await readRows(connection, 'import.sql#days', dayRow)) {
     parts.push(await importDay(connection, fileName, day, options))
@@ -117,23 +114,16 @@ export async function importFiles(
  * Appends the rows of a file to the table `staged`, unchanged or mapped.
  * @returns how many rows are not generations, according to the map.
  */
-async function stageInput(
-  connection: DuckDBConnection,
-  { file, isWholeJson }: Input,
-  map = isWholeJson ? PLAIN_MAP : undefined,
-): Promise<number> {
+async function stageFile(connection: DuckDBConnection, file: RawFile, map?: UsageMap): Promise<number> {
   let skipped = 0
   if (map === undefined) {
     await stageFiles(connection, [file], USAGE_COLUMNS)
     return skipped
   }
-  const isText = file.format === 'csv' || file.format === 'ndjson'
+  const isText = file.format !== 'parquet' && file.format !== 'arrow'
   await withAppender(connection, 'staged', async (appender) => {
     // A mapped file may have any columns.
-    const documents = isWholeJson
-      ? readWholeJson(file)
-      : readDocuments(connection, file, { required: [], optional: [] })
-    for await (const document of documents) {
+    for await (const document of readDocuments(connection, file, { required: [], optional: [] })) {
       for (const usage of mapDocument(file.name, document, map)) {
         if (usage === undefined) {
           skipped += 1
@@ -185,10 +175,10 @@ async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
 }
 
 /** Name of a day's file: with a source one file per day, otherwise by the content of the imported file. */
-async function nameOfParts(inputs: readonly Input[], source: string | undefined): Promise<string> {
+async function nameOfParts(files: readonly RawFile[], source: string | undefined): Promise<string> {
   if (source !== undefined) return `source-${source}.parquet`
   const hash = createHash('sha256')
-  for (const { file } of inputs) await pipeline(createReadStream(file.path), hash, { end: false })
+  for (const { path } of files) await pipeline(createReadStream(path), hash, { end: false })
   return `import-${hash.digest('hex').slice(0, HASH_DIGITS)}.parquet`
 }
 

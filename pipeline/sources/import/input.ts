@@ -10,12 +10,6 @@ import { readHead } from '../formats/bytes.ts'
 /** The values of `--format`. */
 export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
 
-export type Input = {
-  readonly file: RawFile
-  /** One JSON document, such as a list over several lines, instead of one object per line. */
-  readonly isWholeJson: boolean
-}
-
 /** The first bytes of formats and compressions, in hex. */
 const GZIP = /^1f8b/
 const ZSTD = /^28b52ffd/
@@ -48,7 +42,7 @@ export function filesNamed(paths: readonly string[]): string[] {
 export async function inspectInput(
   path: string,
   { name = path, format }: { readonly name?: string; readonly format?: Format | undefined } = {},
-): Promise<Input> {
+): Promise<RawFile> {
   const file = { path, name, format: 'csv', ...statFile(path, name) } as const
   const packed = await readHead({ ...file, compression: 'none' })
   const start = packed.toString('hex', 0, 8)
@@ -64,10 +58,8 @@ export async function inspectInput(
     throw new DataError(`${name} is text in UTF-16: write it in UTF-8`)
   }
   const found = format ?? kindNamed(name)?.format ?? formatOf(head)
-  return {
-    file: { ...file, format: found, compression },
-    isWholeJson: found === 'ndjson' && isWholeJson(head.toString('utf8')),
-  }
+  const isDocument = found === 'ndjson' && isWholeJson(head.toString('utf8'))
+  return { ...file, format: isDocument ? 'json' : found, compression }
 }
 
 function formatOf(head: Buffer): Format {
@@ -77,7 +69,7 @@ function formatOf(head: Buffer): Format {
   return /^\uFEFF?\s*[[{]/.test(head.toString('utf8')) ? 'ndjson' : 'csv'
 }
 
-/** A list, or an object that continues in the next line. */
+/** Whether a text is one JSON document: a list, or an object that continues in the next line. */
 function isWholeJson(head: string): boolean {
   const text = head.replace(/^\uFEFF/, '').trimStart()
   const [line = '', ...others] = text.split('\n').filter((each) => each.trim() !== '')

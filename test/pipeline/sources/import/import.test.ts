@@ -235,6 +235,11 @@ describe('a rejected file', () => {
       Buffer.from('\uFEFF{"ts":"2026-01-05"}\n', 'utf16le'),
       'a.ndjson is text in UTF-16: write it in UTF-8',
     ],
+    [
+      'a.json',
+      '[{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}]',
+      'the first is row 1: the key prompt_tokens is missing',
+    ],
     ['a.xlsx', 'x', 'a.xlsx has no column ts, app_id, prompt_tokens, completion_tokens'],
   ]
 
