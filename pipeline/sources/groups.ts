@@ -24,7 +24,11 @@ const COLUMNS: Readonly<Record<string, GroupColumn>> = {
   completion_tokens: ['sum(i.completion_tokens)'],
   reasoning_tokens: [partOf('reasoning_tokens', 'completion_tokens'), ['reasoning_tokens'], '0'],
   cached_tokens: [partOf('cached_tokens', 'prompt_tokens'), ['cached_tokens'], '0'],
-  rows_large_reasoning: ['count(*) FILTER (i.reasoning_tokens > i.completion_tokens)', ['reasoning_tokens'], '0'],
+  rows_large_reasoning: [
+    'count(*) FILTER (i.reasoning_tokens > i.completion_tokens)',
+    ['reasoning_tokens'],
+    '0',
+  ],
   rows_large_cached: ['count(*) FILTER (i.cached_tokens > i.prompt_tokens)', ['cached_tokens'], '0'],
   rows_failed: ['count_if(i.requests = 0)', ['requests'], '0'],
   seen_at: ['min(i.ts)', ['app'], NO_TIME],
