@@ -57,16 +57,17 @@ export async function inspectInput(
   if (UTF_16.test(head.toString('hex', 0, 2))) {
     throw new DataError(`${name} is text in UTF-16: write it in UTF-8`)
   }
-  const found = format ?? kindNamed(name)?.format ?? formatOf(head)
-  const isDocument = found === 'ndjson' && isWholeJson(head.toString('utf8'))
-  return { ...file, format: isDocument ? 'json' : found, compression }
+  return { ...file, format: formatOf(head, format ?? kindNamed(name)?.format), compression }
 }
 
-function formatOf(head: Buffer): Format {
+/** @param known by option or name. */
+function formatOf(head: Buffer, known: Format | undefined): Format {
   const start = head.toString('hex', 0, 8)
+  const text = head.toString('utf8')
+  if (known !== undefined && known !== 'ndjson') return known
+  if (known === 'ndjson' || /^\uFEFF?\s*[[{]/.test(text)) return isWholeJson(text) ? 'json' : 'ndjson'
   if (PARQUET.test(start)) return 'parquet'
-  if (ARROW.test(start)) return 'arrow'
-  return /^\uFEFF?\s*[[{]/.test(head.toString('utf8')) ? 'ndjson' : 'csv'
+  return ARROW.test(start) ? 'arrow' : 'csv'
 }
 
 /** Whether a text is one JSON document: a list, or an object that continues in the next line. */
