@@ -11,7 +11,7 @@ import {
 import type { Request } from 'express'
 import { parquetWriteBuffer, type ColumnSource } from 'hyparquet-writer'
 import { SPREADSHEET_FORMULA, type Columns, type ColumnType } from '../../pipeline/contract/dataset.ts'
-import { jsonText, type Headers } from '../http/call.ts'
+import { jsonText } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 
 /** Rows for the encoders: a value per column, a bigint for an integer, otherwise a text. */
@@ -83,11 +83,6 @@ export function chooseFormat(request: Request, named: Format | undefined): Forma
     `None of the types in Accept exists here; available: ${available.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
     { metadata: { available } },
   )
-}
-
-/** The Content-Disposition header for a download of this name. */
-export function attachmentHeader(name: string): Headers {
-  return { 'Content-Disposition': `attachment; filename="${name}"` }
 }
 
 const FORMULA = new RegExp(SPREADSHEET_FORMULA)

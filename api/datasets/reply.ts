@@ -16,7 +16,7 @@ import { ApiError } from '../http/errors.ts'
 import { isNotModified } from '../http/headers.ts'
 import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
 import { DATASETS_PATH } from '../paths.ts'
-import { attachmentHeader, chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
+import { chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
 import { linkField, pagesAround } from './links.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
@@ -165,7 +165,7 @@ function headersOf({ etag, lastModified, name, format, encoding }: Representatio
     'Cache-Control': CACHE_CONTROL,
     Vary: 'Accept, Accept-Encoding, Authorization',
     ...encodingHeader(encoding),
-    ...(format === 'json' ? {} : attachmentHeader(name)),
+    ...(format !== 'json' && { 'Content-Disposition': `attachment; filename="${name}"` }),
   }
 }
 

@@ -225,7 +225,10 @@ function entryOf(
 /** The media type of croissant.json. */
 export const CROISSANT_TYPE = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 
+/** Media types by name or ending. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  // Older snapshots list it.
+  [CROISSANT_FILE]: CROISSANT_TYPE,
   duckdb: 'application/octet-stream',
   parquet: 'application/vnd.apache.parquet',
   csv: 'text/csv; charset=utf-8; header=present',
@@ -235,9 +238,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 }
 
 function mediaTypeOf(name: string): string {
-  // Older snapshots list it.
-  if (name === CROISSANT_FILE) return CROISSANT_TYPE
-  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'text/plain; charset=utf-8'
+  return MEDIA_TYPES[name] ?? MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'text/plain; charset=utf-8'
 }
 
 /** Whether a file holds one month of a table. */

@@ -8,12 +8,12 @@ import type { Log } from '../../process/log.ts'
 import { createSerialQueue } from '../../process/serial-queue.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
 import { Catalogue, type Fault } from './catalogue.ts'
-import { openDatabase, type AttachedFile, type Database, type PoolName } from './database.ts'
+import { openDatabase, type Database, type PoolName } from './database.ts'
 import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 
 /** An attached snapshot; `users` counts what goes on with it. */
 interface Attached {
-  readonly opened: Promise<{ readonly facts: SnapshotFacts; readonly file: AttachedFile }>
+  readonly opened: ReturnType<typeof attach>
   users: number
   /** Whether a request named it: its next page should be fast. */
   isNamed: boolean
@@ -89,10 +89,7 @@ export class Snapshots {
    */
   async take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
     const id = asOf === undefined ? this.currentId() : this.catalogue.retainedAt(asOf)
-    const snapshot = await this.#take(id, pool, signal)
-    const attached = this.#attached.get(id)
-    if (asOf !== undefined && attached !== undefined) attached.isNamed = true
-    return snapshot
+    return await this.#take(id, pool, asOf !== undefined, signal)
   }
 
   /**
@@ -163,12 +160,13 @@ export class Snapshots {
   }
 
   /** @throws if the file is missing, damaged, not a snapshot, or was written after it was published. */
-  async #take(id: string, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
-    const open = () => ({ opened: this.#inTurn(() => this.#attach(id)), users: 0, isNamed: false })
-    const attached = this.#attached.get(id) ?? open()
+  async #take(id: string, pool: PoolName, isNamed = false, signal?: AbortSignal) {
+    const open = () => this.#inTurn(() => attach(this.#database, this.dataDir, id))
+    const attached = this.#attached.get(id) ?? { opened: open(), users: 0, isNamed }
     this.#attached.delete(id)
     this.#attached.set(id, attached)
     attached.users += 1
+    attached.isNamed ||= isNamed
     const release = () => {
       attached.users -= 1
       if (attached.users === 0 && id !== this.#current?.id) this.#detachUnused()
@@ -196,28 +194,29 @@ export class Snapshots {
       )
     }
   }
+}
 
-  async #attach(id: string) {
-    const folder = join(resolve(this.dataDir), SNAPSHOTS_FOLDER)
-    const path = join(folder, id, SNAPSHOT_FILE)
-    const published = readRecord(folder, id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
-    if (published !== undefined) refuseDamaged(folder, id, published)
-    // A program that opened the file to write may have left a WAL, which DuckDB would read too.
-    if (existsSync(`${path}.wal`)) {
-      throw new Error(
-        `${path} was opened to write after it was published. Remove ${path}.wal, which holds the changes, and open ` +
-          'published files read-only',
-      )
-    }
-    const file = await this.#database.attach(id, path)
-    try {
-      const facts = await readFacts(file.queryOf('preparation'))
-      if (facts.id !== id) throw new Error(`The file of ${id} is the snapshot ${facts.id}`)
-      return { facts, file }
-    } catch (error) {
-      await file.detach()
-      throw error
-    }
+/** Attaches a snapshot, whose file must be the published one. */
+async function attach(database: Database, dataDir: string, id: string) {
+  const folder = join(resolve(dataDir), SNAPSHOTS_FOLDER)
+  const path = join(folder, id, SNAPSHOT_FILE)
+  const published = readRecord(folder, id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
+  if (published !== undefined) refuseDamaged(folder, id, published)
+  // A program that opened the file to write may have left a WAL, which DuckDB would read too.
+  if (existsSync(`${path}.wal`)) {
+    throw new Error(
+      `${path} was opened to write after it was published. Remove ${path}.wal, which holds the changes, and open ` +
+        'published files read-only',
+    )
+  }
+  const file = await database.attach(id, path)
+  try {
+    const facts = await readFacts(file.queryOf('preparation'))
+    if (facts.id !== id) throw new Error(`The file of ${id} is the snapshot ${facts.id}`)
+    return { facts, file }
+  } catch (error) {
+    await file.detach()
+    throw error
   }
 }
 

@@ -36,7 +36,7 @@ export type PoolName = keyof typeof POOLS
  * @param folder with the files that may be attached: no other can be opened.
  * @param memory DuckDB's limit, such as `1GB`.
  */
-export async function openDatabase(folder: string, memory: string): Promise<Database> {
+export async function openDatabase(folder: string, memory: string) {
   const instance = await DuckDBInstance.create(':memory:', {
     memory_limit: memory,
     // Nothing is spilled to disk.
@@ -53,9 +53,13 @@ export async function openDatabase(folder: string, memory: string): Promise<Data
     pages: createPool(POOLS.pages),
     preparation: createPool(POOLS.preparation),
   }
-  const files = new Set<AttachedFile>()
+  const open = new Set<() => Promise<void>>()
 
-  async function attach(name: string, path: string): Promise<AttachedFile> {
+  /**
+   * Attaches a file under a name.
+   * @throws if it cannot be opened.
+   */
+  async function attach(name: string, path: string) {
     await own.run(`ATTACH ${quote(path, "'")} AS ${quote(name, '"')} (READ_ONLY)`)
     const idle: Connection[] = []
     const run = async (ending: AbortSignal, sql: string, values: SqlValues) => {
@@ -66,48 +70,32 @@ export async function openDatabase(folder: string, memory: string): Promise<Data
         idle.push(connection)
       }
     }
-    const file: AttachedFile = {
-      queryOf: (pool, signal) => (sql, values) =>
-        pools[pool].run((ending) => run(ending, sql, values), signal),
-      detach: async () => {
-        files.delete(file)
-        for (const connection of idle) disconnect(connection)
-        await own.run(`DETACH ${quote(name, '"')}`)
-      },
+    /** Closes the file; no statement may be running on it. */
+    const detach = async () => {
+      open.delete(detach)
+      for (const connection of idle) disconnect(connection)
+      await own.run(`DETACH ${quote(name, '"')}`)
     }
-    files.add(file)
-    return file
+    /** An aborted `signal` drops a waiting statement, and interrupts a running one; the result rejects with its reason. */
+    const queryOf = (pool: PoolName, signal?: AbortSignal): Query => {
+      return (sql, values) => pools[pool].run((ending) => run(ending, sql, values), signal)
+    }
+    open.add(detach)
+    return { queryOf, detach }
   }
 
+  /** Interrupts all statements, and closes all files. */
   async function close(): Promise<void> {
     // A statement on a closed connection never ends, and keeps the process alive.
     for (const pool of Object.values(pools)) await pool.close()
-    for (const file of files) await file.detach()
+    for (const detach of open) await detach()
     own.closeSync()
     instance.closeSync()
   }
   return { attach, close }
 }
 
-export interface Database {
-  /**
-   * Attaches a file under a name.
-   * @throws if it cannot be opened.
-   */
-  readonly attach: (name: string, path: string) => Promise<AttachedFile>
-  /** Interrupts all statements, and closes all files. */
-  readonly close: () => Promise<void>
-}
-
-export interface AttachedFile {
-  /**
-   * A function that runs statements on the file. An aborted `signal` drops a waiting statement, and interrupts a running
-   * one; the result rejects with its reason.
-   */
-  readonly queryOf: (pool: PoolName, signal?: AbortSignal) => Query
-  /** Closes the file; no statement may be running on it. */
-  readonly detach: () => Promise<void>
-}
+export type Database = Awaited<ReturnType<typeof openDatabase>>
 
 /** Runs a few statements at once; further ones wait, limited in number and time. */
 function createPool({ running, waiting, queryMs }: (typeof POOLS)[PoolName]) {

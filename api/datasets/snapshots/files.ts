@@ -19,7 +19,6 @@ import {
 } from '../../http/query-parameters.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { shorten } from '../../untrusted/json.ts'
-import { attachmentHeader } from '../formats.ts'
 import { linkField, pagesAround } from '../links.ts'
 import { CROISSANT_TYPE, isMonth, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
 import { refuseDamaged, type Snapshots } from './current.ts'
@@ -117,7 +116,9 @@ export function snapshotFile(snapshots: Snapshots): Handler {
       'Last-Modified': validators.lastModified.toUTCString(),
       'Repr-Digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
       Link: linkField({ license: LICENCE.url, collection: entry.url }),
-      ...(isMonth(file) && attachmentHeader(name.replace('/month=', '-'))),
+      ...(isMonth(file) && {
+        'Content-Disposition': `attachment; filename="${name.replace('/month=', '-')}"`,
+      }),
     })
     if (isMismatch(request.headers, validators)) {
       throw new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
