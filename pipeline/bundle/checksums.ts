@@ -4,12 +4,10 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 
-export type FileFacts = PublishedFile
-
 const READ_AT_ONCE = 1 << 20
 
 /** Reads a file of `folder` to its end, synchronously: a stream takes twice as long. */
-export function measureFile(folder: string, name: string): FileFacts {
+export function measureFile(folder: string, name: string): PublishedFile {
   using files = new DisposableStack()
   const file = files.adopt(openSync(join(folder, name), 'r'), closeSync)
   const hash = createHash('sha256')

@@ -1,5 +1,5 @@
 /** croissant.json: describes the bundle in Croissant 1.1 (mlcommons.org/croissant). */
-import type { FileFacts } from './checksums.ts'
+import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { SUMMARY, TITLE, bibtex, type Description } from './description.ts'
 import type { TableFile } from './tables.ts'
 
@@ -41,7 +41,7 @@ const [PARQUET, DUCKDB] = ['application/x-parquet', 'application/octet-stream']
  */
 export function croissant(
   description: Description,
-  database: FileFacts,
+  database: PublishedFile,
   tables: readonly TableFile[],
 ): object {
   const { meta, homepage } = description
@@ -72,7 +72,7 @@ export function croissant(
   }
 }
 
-function fileObject({ name, bytes, sha256 }: FileFacts, encodingFormat: string): object {
+function fileObject({ name, bytes, sha256 }: PublishedFile, encodingFormat: string): object {
   const size = { contentSize: `${bytes} B`, encodingFormat, sha256 }
   return { '@type': 'cr:FileObject', '@id': name, name, contentUrl: name, ...size }
 }

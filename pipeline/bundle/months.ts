@@ -11,7 +11,7 @@ import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
-import { measureFile, type FileFacts } from './checksums.ts'
+import { measureFile } from './checksums.ts'
 import type { DescribedTable } from './description.ts'
 import { parquetOptions, type TableFile } from './tables.ts'
 
@@ -82,7 +82,7 @@ function fingerprintOf(table: DescribedTable, content: string): string {
 function reuse(
   published: Published,
   { folder, name, fingerprint }: { folder: string; name: string; fingerprint: string },
-): FileFacts | undefined {
+): PublishedFile | undefined {
   const source = join(published.folder, name)
   const known = published.files.find((file) => file.name === name)
   if (known?.fingerprint !== fingerprint || !existsSync(source)) return undefined

@@ -2,12 +2,13 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
+import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
-import { measureFile, type FileFacts } from './checksums.ts'
+import { measureFile } from './checksums.ts'
 import { FILE_FORMATS, type DescribedTable, type Description, type Field } from './description.ts'
 
 /** A file with the rows of a table, or with the rows of one month. */
-export type TableFile = FileFacts & {
+export type TableFile = PublishedFile & {
   readonly table: DescribedTable
   readonly format: (typeof FILE_FORMATS)[number]
   /** Month of a partition: `YYYY-MM`. */

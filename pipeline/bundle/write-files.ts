@@ -7,9 +7,10 @@ import {
   RECORD_FILE,
   SUMS_FILE,
   snapshotRecordSchema,
+  type PublishedFile,
   type SnapshotRecord,
 } from '../contract/snapshot-record.ts'
-import { measureFile, type FileFacts } from './checksums.ts'
+import { measureFile } from './checksums.ts'
 import { croissant } from './croissant.ts'
 import { isMonthly, type Description } from './description.ts'
 import { writeMonths, type Published } from './months.ts'
@@ -43,7 +44,7 @@ export function writeTexts(
   description: Description,
   tables: readonly TableFile[],
   folder: string,
-): readonly FileFacts[] {
+): readonly PublishedFile[] {
   const database = measureFile(folder, SNAPSHOT_FILE)
   const texts = { 'README.md': readmeText(description), LICENSE: licenceText(description) }
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, name), text)
@@ -57,7 +58,7 @@ export function writeTexts(
 }
 
 /** The record of the snapshot: its facts, and every file with its checksum (CONTRACT 4.6). */
-function recordOf({ snapshot: id, meta }: Description, files: readonly FileFacts[]): SnapshotRecord {
+function recordOf({ snapshot: id, meta }: Description, files: readonly PublishedFile[]): SnapshotRecord {
   // The schema leaves out what the record does not keep.
   return snapshotRecordSchema.parse({ id, ...meta, files })
 }
