@@ -6,8 +6,7 @@ import {
   UnauthorizedResponseError,
 } from '@openrouter/sdk/models/errors'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeKey } from '../../api/accounts/keys.ts'
-import { startApi, type Api } from '../support/api.ts'
+import { UNKNOWN_KEY, startApi, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../support/pipeline/snapshot.ts'
 
@@ -120,7 +119,7 @@ describe('the official client', () => {
   })
 
   it('turns a 401 into its typed error', async () => {
-    const asking = (await client(makeKey('inference'))).datasets.getAppRankings()
+    const asking = (await client(UNKNOWN_KEY)).datasets.getAppRankings()
     const error = await asking.then(
       () => undefined,
       (reason: unknown) => reason,

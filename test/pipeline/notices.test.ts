@@ -8,7 +8,6 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { z } from 'zod'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'
 import { sendOverHttp } from '../../pipeline/program/webhook.ts'
-import { pointAt } from '../../pipeline/snapshot/list.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
 import { runNoting } from '../support/pipeline/in-process.ts'
 import {
@@ -18,6 +17,7 @@ import {
   register,
   writeRaw,
 } from '../support/pipeline/nightly.ts'
+import { pointAt } from '../support/pipeline/snapshot.ts'
 import { freePort, portOf } from '../support/ports.ts'
 import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
 

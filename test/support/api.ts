@@ -44,6 +44,9 @@ export const envelopeSchema = z.strictObject({
   user_id: z.string().nullable(),
 })
 
+/** In the form of a key, but nobody has it. */
+export const UNKNOWN_KEY = `sk-inference-${'x'.repeat(43)}`
+
 const logLineSchema = z.record(z.string(), z.unknown())
 
 /** A log in memory. */

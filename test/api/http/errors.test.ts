@@ -1,8 +1,15 @@
 /** CONTRACT 3 and 4.6: every error has the envelope, whatever raises it; pages of other origins may read it; the log has a line of each reply. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeKey } from '../../../api/accounts/keys.ts'
-import { answerWith, envelopeSchema, sendRaw, startApi, until, type Api } from '../../support/api.ts'
+import {
+  UNKNOWN_KEY,
+  answerWith,
+  envelopeSchema,
+  sendRaw,
+  startApi,
+  until,
+  type Api,
+} from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
@@ -81,7 +88,7 @@ describe('every route of the table', () => {
 
   it('rejects missing, malformed and unknown keys with 401 if it needs one', async () => {
     for (const { method, path } of api.routes.filter(({ access }) => access !== 'open')) {
-      for (const authorization of ['', 'Basic x', 'Bearer x', `Bearer ${makeKey('inference')}`]) {
+      for (const authorization of ['', 'Basic x', 'Bearer x', `Bearer ${UNKNOWN_KEY}`]) {
         const headers = authorization === '' ? {} : { authorization }
         expect((await fault(401, path, { method, headers })).headers.get('WWW-Authenticate')).toBe('Bearer')
       }

@@ -1,7 +1,7 @@
 /** CONTRACT 2 and 4.5: a key is looked up, and a request counted, whoever writes into the store meanwhile, and whoever dies. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
-import { makeKey, startApi, startServer } from '../../support/api.ts'
+import { UNKNOWN_KEY, makeKey, startApi, startServer } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
@@ -34,7 +34,7 @@ describe.each(stores.kinds)('while another process holds the write lock on $name
     const counted = api.get(RANKINGS, key)
     expect((await api.get('/scim/groups', manager)).status).toBe(200)
     expect((await api.get(RANKINGS, key, { method: 'HEAD' })).status).toBe(200)
-    expect((await api.get(RANKINGS, 'sk-inference-' + 'x'.repeat(43))).status).toBe(401)
+    expect((await api.get(RANKINGS, UNKNOWN_KEY)).status).toBe(401)
     const refused = await counted
     expect(refused.status).toBe(503)
     expect(refused.headers.get('Retry-After')).toBe('2')

@@ -2,8 +2,6 @@
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { pointAt } from '../../../pipeline/snapshot/list.ts'
-import { recordOf, writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
@@ -16,6 +14,7 @@ import {
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 import { FIRST, publishTwice, SECOND } from '../../support/pipeline/published-twice.ts'
+import { pointAt } from '../../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 /** State after two nights. */
@@ -136,9 +135,9 @@ describe('a retraction that was interrupted after writing its record', () => {
 
 /** State of a retraction that was killed just after its first step. */
 function recordRetracted(id: string): void {
-  const record = recordOf(dataDir, id)
-  if (record === undefined) throw new Error(`${id} has no record`)
-  writeRecord(dataDir, { ...record, retracted: { at: '2026-01-08T02:30:00Z', reason: 'Counted twice' } })
+  const path = join(dataDir, 'snapshots', 'records', `${id}.json`)
+  const retracted = { at: '2026-01-08T02:30:00Z', reason: 'Counted twice' }
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), retracted }))
 }
 
 it('retract rejects an impossible retraction, and names the remedy', async () => {

@@ -2,11 +2,9 @@
 import { join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PARAMETERS, resolveQuery } from '../../../api/datasets/rankings.ts'
-import { ApiError } from '../../../api/http/errors.ts'
-import { readParameters } from '../../../api/http/query-parameters.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import { rankingsSchema, startApi } from '../../support/api.ts'
 import { query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
@@ -15,13 +13,14 @@ const LAST_DAY = '2025-02-28'
 const RANKINGS = ['popular', 'trending', 'popular_by_requests', 'daily_models'] as const
 
 const folders = new TemporaryFolders()
+const dataDir = folders.make()
 let file = ''
 let instance: DuckDBInstance
 let connection: DuckDBConnection
 
 beforeAll(async () => {
   const days = Array.from({ length: 59 }, (_, index) => addDays(FIRST_DAY, index))
-  const folder = await publishSnapshot(folders.make(), {
+  const folder = await publishSnapshot(dataDir, {
     asOf: new Date('2025-03-01T02:00:00Z'),
     dataThrough: LAST_DAY,
     firstDay: FIRST_DAY,
@@ -60,26 +59,21 @@ const DATES = [
 ]
 const WINDOWS = DATES.flatMap((start) => DATES.map((end) => ({ start, end })))
 
-/** The API's window for the same dates; undefined if it rejects them. */
-function resolvedByApi({ start, end }: { readonly start: string; readonly end: string }) {
-  try {
-    return resolveQuery(readParameters(PARAMETERS, `start_date=${start}&end_date=${end}`), LAST_DAY)
-  } catch (error) {
-    if (error instanceof ApiError) return undefined
-    throw error
+it('the macros clamp and reject each pair of dates as the API does', async () => {
+  await using api = await startApi(dataDir)
+  for (const { start, end } of WINDOWS) {
+    const reply = await api.getAsNewAccount(`/datasets/app-rankings?start_date=${start}&end_date=${end}`)
+    const resolved = reply.status === 400 ? undefined : rankingsSchema.parse(await reply.json()).meta
+    for (const ranking of RANKINGS) {
+      const rows = await ask(`FROM ${ranking}('${start}', '${end}')`)
+      if (resolved === undefined) expect(rows).toMatch(/(start|end)_date 20.* is (after|before) .*; give/)
+      else
+        expect(rows).toEqual(await ask(`FROM ${ranking}('${resolved.start_date}', '${resolved.end_date}')`))
+    }
   }
-}
+})
 
 describe.each(RANKINGS)('%s', (ranking) => {
-  it('clamps and rejects each pair of dates as the API does', async () => {
-    for (const window of WINDOWS) {
-      const rows = await ask(`FROM ${ranking}('${window.start}', '${window.end}')`)
-      const resolved = resolvedByApi(window)
-      if (resolved === undefined) expect(rows).toMatch(/(start|end)_date 20.* is (after|before) .*; give/)
-      else expect(rows).toEqual(await ask(`FROM ${ranking}('${resolved.start}', '${resolved.end}')`))
-    }
-  })
-
   it('accepts dates as DATE or text, and rejects other values', async () => {
     const rows = await ask(`FROM ${ranking}('2025-01-20', '2025-01-31')`)
     expect(rows).toHaveLength(3)
