@@ -41,7 +41,7 @@ export async function readList(options: ListOptions): Promise<Walk> {
     last = await walkGroups(options, options.offer.sort ? { sortBy: 'id' } : {})
     refuseIncomplete(first, last)
   }
-  last.isCapped = !(await honoursCount(last, options))
+  last.isCapped = await mayBeCapped(last, options)
   if (last.groups.size > 0 || last.unusable === 0) return last
   throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
 }
@@ -55,12 +55,13 @@ function refuseIncomplete(first: Walk, { total = 0, rows, groups, unusable }: Wa
   throw new SyncFailure('directory_incomplete', detail)
 }
 
-/** Whether the directory obeys `count`: otherwise its only page may be capped, whatever total it states. */
-async function honoursCount({ query, pages, rows, isEndStated }: Walk, { client, limits }: ListOptions) {
-  if (isEndStated || pages > 1 || rows <= 1) return true
-  if (query['count'] === undefined) return false
+/** Whether the list has only one page though the directory may have more groups, whatever total it states. */
+async function mayBeCapped(walk: Walk, { client, limits }: ListOptions): Promise<boolean> {
+  const { query, pages, rows } = walk
+  if (walk.isEndStated || pages > 1 || rows <= 1) return false
+  if (walk.isRepeating || query['count'] === undefined) return true
   const page = await orFailure(requestPage(client, { ...query, startIndex: '1', count: '1' }, limits))
-  return !(page instanceof SyncFailure) && page.rows <= 1
+  return page instanceof SyncFailure || page.rows > 1
 }
 
 /** Walks over all groups by the first way that works. `more` is added to each query. */
@@ -167,7 +168,7 @@ export class Walk {
   isUnsteady = false
   /** Whether the second page repeats the first, so that the directory may lack paging. */
   isRepeating = false
-  /** Whether its only page may be capped, since the directory ignores `count`. */
+  /** Whether its only page may be capped, since the directory ignores paging. */
   isCapped = false
   /** Whether a page failed after the total was reached, which may be that of the pages before. */
   isCut = false
@@ -182,7 +183,12 @@ export class Walk {
     return 'cursor' in this.query
   }
 
-  /** Whether the list proves that a group is absent, unless it is capped. */
+  /** Whether only the answer to a group's own request proves that the group is gone. */
+  get mayLack(): boolean {
+    return this.isCapped || this.isCut
+  }
+
+  /** Whether the list proves that a group is absent, unless it may lack groups. */
   get isProof(): boolean {
     return (this.total !== undefined || this.isEndStated) && this.unusable === 0
   }

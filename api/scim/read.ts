@@ -12,8 +12,8 @@ import { exceedsGate, PER_TURN, type RemoteGroup } from './plan.ts'
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
 const WARNINGS = {
   capped:
-    'The directory ignores count, so its list may be capped: a group that is not listed is only deleted if a request ' +
-    'for it is answered with 404 or 410',
+    'The directory ignores count or startIndex, so its list may be capped: a group that is not listed is only deleted ' +
+    'if a request for it is answered with 404 or 410',
   not_in_list:
     'The list of groups has no members, but a group by its id does: the sync requested each group, as with ' +
     '--members per_group',
@@ -183,13 +183,12 @@ export class Directory {
     // A 404 proves nothing if the directory answers for no single group.
     const [listed = ''] = this.groups.keys()
     const answersById = !((await readById(this.#options.client, listed)) instanceof SyncFailure)
-    const mayLack = walk.isCapped || walk.isCut
-    const isAsked = answersById && (mayLack || scimIds.length <= LOOK_UPS)
+    const isAsked = answersById && (walk.mayLack || scimIds.length <= LOOK_UPS)
     const others = isAsked ? await this.#notGone(scimIds) : scimIds
-    if (mayLack || others.length === 0) return others
+    if (walk.mayLack || others.length === 0) return others
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    const { isProof, isCut } = await this.read()
-    return isProof && !isCut ? [] : scimIds
+    const { isProof, mayLack } = await this.read()
+    return isProof && !mayLack ? [] : scimIds
   }
 
   /** The groups that are answered by their id, with anything but 404 or 410. */

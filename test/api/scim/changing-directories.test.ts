@@ -197,10 +197,14 @@ describe('a group that leaves the list', () => {
   })
 })
 
-describe('a list that ignores count', () => {
-  /** The newest 50 groups, whatever is requested, as if there were no more. */
+describe.each([true, false])('a list that ignores startIndex, and count: %s', (ignoresCount) => {
+  /** The newest 50 groups at most, whatever is requested, as if there were no more. */
   const capped = (groups: readonly DirectoryGroup[]): Quirk =>
-    ofList(() => ({ body: { totalResults: Math.min(50, groups.length), Resources: groups.slice(-50) } }))
+    ofList(({ query }) => {
+      const newest = groups.slice(-50)
+      const count = ignoresCount ? 50 : Number(query.get('count') ?? 50)
+      return { body: { totalResults: newest.length, Resources: newest.slice(0, count) } }
+    })
   const noSingleGroups: Quirk = ({ path }) => (path.startsWith('/Groups/') ? status(404) : undefined)
   const more = groupsNamed('51', '52', '53', '54', '55')
 

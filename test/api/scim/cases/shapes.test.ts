@@ -4,6 +4,7 @@ import {
   listOf,
   manyGroups,
   ofList,
+  startIndexOf,
   status,
   usualReply,
   type Asked,
@@ -13,9 +14,11 @@ import {
 import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
 
 const rowsOf = (...rows: readonly unknown[]): Quirk =>
-  ofList(({ query }) => ({
-    body: { totalResults: rows.length, Resources: rows.slice(0, Number(query.get('count'))) },
-  }))
+  ofList((asked) => {
+    const first = startIndexOf(asked) - 1
+    const Resources = rows.slice(first, first + Number(asked.query.get('count')))
+    return { body: { totalResults: rows.length, Resources } }
+  })
 
 /** One odd group between two others with members. */
 const oddGroup = (group: unknown): Quirk => {
