@@ -27,8 +27,7 @@ export const POLICIES = [
 ] as const
 
 /** What a request counts against: a policy, and the key or account that it is counted for. */
-interface Claim {
-  readonly policy: Policy
+interface Claim extends Policy {
   readonly subject: string
 }
 
@@ -36,27 +35,24 @@ interface Claim {
 function datasetClaims({ keyId, accountId }: Caller): readonly Claim[] {
   const [perMinute, perDay] = POLICIES
   return [
-    { policy: perMinute, subject: keyId },
-    { policy: perDay, subject: accountId },
+    { ...perMinute, subject: keyId },
+    { ...perDay, subject: accountId },
   ]
 }
 
 /** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
 function keyClaims({ keyId: subject, limits }: Caller) {
   const claims = (limit: number | null, policy: Omit<Policy, 'limit'>): readonly Claim[] =>
-    limit === null ? [] : [{ policy: { ...policy, limit }, subject }]
+    limit === null ? [] : [{ ...policy, limit, subject }]
   return {
     requests: claims(limits.requests_per_minute, { ...MINUTE, name: 'key-requests-per-minute' }),
     tokens: claims(limits.tokens_per_day, { ...DAY, name: 'key-tokens-per-day', unit: 'tokens' }),
   }
 }
 
-/** The rest of one policy. */
-interface Quota {
-  readonly policy: Policy
-  readonly remaining: number
-  /** Whole seconds until the window ends, at least 1. */
-  readonly resetSeconds: number
+/** A policy, and what of it is used in the present window. */
+interface Quota extends Policy {
+  readonly used: number
 }
 
 /** The end of the window that contains `now`. */
@@ -65,37 +61,35 @@ function windowEnd({ windowSeconds }: Policy, now: number): number {
   return (Math.floor(now / windowMs) + 1) * windowMs
 }
 
-/** The rest of a policy of which `used` is used. */
-function quotaOf(policy: Policy, used: number, now: number): Quota {
-  const resetSeconds = Math.ceil((windowEnd(policy, now) - now) / 1000)
-  return { policy, remaining: Math.max(0, policy.limit - used), resetSeconds }
+/** Whole seconds until the window ends, at least 1. */
+function resetSeconds(policy: Policy, now: number): number {
+  return Math.ceil((windowEnd(policy, now) - now) / 1000)
 }
 
 /** The fields of draft-ietf-httpapi-ratelimit-headers: policies and their remaining quotas. */
-function quotaHeaders(quotas: readonly Quota[]): Headers {
-  const policies = quotas.map(({ policy: { name, limit, windowSeconds } }) => {
-    return `"${name}";q=${limit};w=${windowSeconds}`
-  })
-  const rests = quotas.map(({ policy, remaining, resetSeconds }) => {
-    return `"${policy.name}";r=${remaining};t=${resetSeconds}`
+function quotaHeaders(quotas: readonly Quota[], now: number): Headers {
+  const policies = quotas.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`)
+  const rests = quotas.map((quota) => {
+    const remaining = Math.max(0, quota.limit - quota.used)
+    return `"${quota.name}";r=${remaining};t=${resetSeconds(quota, now)}`
   })
   return { 'RateLimit-Policy': policies.join(', '), RateLimit: rests.join(', ') }
 }
 
 /** The headers of a reply that ends before its request is counted, such as a 401: the full quota. */
 export function fullQuota(now: Date): Headers {
-  return quotaHeaders(POLICIES.map((policy) => quotaOf(policy, 0, now.getTime())))
+  const unused = POLICIES.map((policy) => ({ ...policy, used: 0 }))
+  return quotaHeaders(unused, now.getTime())
 }
 
 /** The 429 for `quotas`, of which `exhausted` is used up; names the limit and the wait. */
-function tooManyRequests(quotas: readonly Quota[], { policy, resetSeconds }: Quota): ApiError {
-  const { name, limit, unit, windowSeconds } = policy
-  const message =
-    `Rate limit "${name}" is used up: ${limit} ${unit} in ${windowSeconds} seconds; ` +
-    `retry in ${resetSeconds} seconds`
-  return new ApiError(429, message, {
-    headers: { ...quotaHeaders(quotas), 'Retry-After': String(resetSeconds) },
-    metadata: { policy: name, limit, window_seconds: windowSeconds, retry_after: resetSeconds },
+function tooManyRequests(quotas: readonly Quota[], exhausted: Quota, now: number): ApiError {
+  const { name, limit, unit, windowSeconds } = exhausted
+  const wait = resetSeconds(exhausted, now)
+  const rule = `${limit} ${unit} in ${windowSeconds} seconds`
+  return new ApiError(429, `Rate limit "${name}" is used up: ${rule}; retry in ${wait} seconds`, {
+    headers: { ...quotaHeaders(quotas, now), 'Retry-After': String(wait) },
+    metadata: { policy: name, limit, window_seconds: windowSeconds, retry_after: wait },
   })
 }
 
@@ -110,25 +104,21 @@ export type KeyLimits = Pick<RateLimiter, 'begin' | 'spend'>
 export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
   const { usedIn, count, deletePast } = createCounts(store)
 
-  /** What is left of the claims, without counting. */
+  /** What is used of the claims, without counting. */
   async function peek(claims: readonly Claim[], now: number): Promise<readonly Quota[]> {
     const used = await Promise.all(claims.map((claim) => usedIn(windowOf(claim, now))))
-    return claims.map(({ policy }, index) => quotaOf(policy, used[index] ?? 0, now))
+    return claims.map((claim, index) => ({ ...claim, used: used[index] ?? 0 }))
   }
 
-  /** Like `peek`, but throws a 429 if a limit is used up. */
+  /** Throws a 429 if a claim is used up. Minutes come before days: of two, the one with the longer wait is named. */
   async function check(claims: readonly Claim[], now: number): Promise<void> {
     const quotas = await peek(claims, now)
-    // If several limits are used up, waiting for the nearest end would only give another 429.
-    const [exhausted] = quotas
-      .filter(({ remaining }) => remaining === 0)
-      .toSorted((one, other) => other.resetSeconds - one.resetSeconds)
-    if (exhausted !== undefined) throw tooManyRequests(quotas, exhausted)
+    const exhausted = quotas.findLast(({ limit, used }) => used >= limit)
+    if (exhausted !== undefined) throw tooManyRequests(quotas, exhausted, now)
   }
 
   /** Counts one request against all `claims`, unless a limit of them or of `others` is used up. */
-  async function consume(claims: readonly Claim[], others: readonly Claim[] = []): Promise<readonly Quota[]> {
-    const now = clock().getTime()
+  async function consume(claims: readonly Claim[], others: readonly Claim[], now: number) {
     deletePast(now)
     // A rejected request counts against no limit.
     await check([...claims, ...others], now)
@@ -137,8 +127,8 @@ export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
       const used = await count({ window: windowOf(claim, now), amount: 1 })
       // Others have taken the last place since the check. The count beyond the limit changes nothing: this window is used
       // up, and an earlier, shorter one ends no later.
-      if (used > claim.policy.limit) await check(claims, now)
-      quotas.push(quotaOf(claim.policy, used, now))
+      if (used > claim.limit) await check(claims, now)
+      quotas.push({ ...claim, used })
     }
     return quotas
   }
@@ -152,9 +142,9 @@ export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
     async applyLimits(reply: Reply, cost: 'counted' | 'free'): Promise<void> {
       const { caller } = reply.locals
       if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
-      const claims = datasetClaims(caller)
-      const quotas = cost === 'counted' ? await consume(claims) : await peek(claims, clock().getTime())
-      reply.set(quotaHeaders(quotas))
+      const [claims, now] = [datasetClaims(caller), clock().getTime()]
+      const quotas = cost === 'counted' ? await consume(claims, [], now) : await peek(claims, now)
+      reply.set(quotaHeaders(quotas, now))
     },
     /**
      * Counts a chat request that begins.
@@ -162,7 +152,7 @@ export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
      */
     async begin(caller: Caller): Promise<void> {
       const { requests, tokens } = keyClaims(caller)
-      if (requests.length + tokens.length > 0) await consume(requests, tokens)
+      if (requests.length + tokens.length > 0) await consume(requests, tokens, clock().getTime())
     },
     /** Counts the tokens of a chat request that has ended. Never rejects: a failure is logged. */
     async spend(caller: Caller, tokens: number): Promise<void> {
@@ -181,8 +171,8 @@ export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
 const SEPARATOR = '\n'
 
 /** The window of a claim, named by the key of its row. */
-function windowOf({ policy, subject }: Claim, now: number): string {
-  return [policy.name, subject, new Date(windowEnd(policy, now)).toISOString()].join(SEPARATOR)
+function windowOf(claim: Claim, now: number): string {
+  return [claim.name, claim.subject, new Date(windowEnd(claim, now)).toISOString()].join(SEPARATOR)
 }
 
 const USED = (rows: number) => `
