@@ -1,14 +1,16 @@
-/** CONTRACT 9: what a service that starts or ends has open. */
+/** CONTRACT 4.6 and 9: what a service that starts or ends has open, and what /readyz says meanwhile. */
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
-import { startApi } from '../support/api.ts'
+import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { TemporaryFolders } from '../support/pipeline/nightly.ts'
-import { publishSnapshot } from '../support/pipeline/snapshot.ts'
+import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
 afterEach(() => void vi.useRealTimers())
+
+const HOUR_MS = 3_600_000
 
 /** Whether the store under `dataDir` is open: SQLite removes the file with its last connection. */
 const isStoreOpen = (dataDir: string) => existsSync(join(dataDir, 'service.sqlite-wal'))
@@ -25,25 +27,36 @@ function openSnapshots(dataDir: string): number {
   return files.filter((file) => file.startsWith(dataDir) && file.endsWith('.duckdb')).length
 }
 
+/** What /readyz says: its state, or why not. */
+async function readiness(api: Api): Promise<unknown> {
+  const reply = await fetch(`${api.origin}/readyz`)
+  if (reply.status === 200) return await reply.json()
+  expect(reply.status).toBe(503)
+  expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0)
+  return envelopeSchema.parse(await reply.json()).error.metadata
+}
+
+it('a service is ready once a snapshot is open, and otherwise names the reason', async () => {
+  const dataDir = folders.make()
+  await using api = await startApi(dataDir)
+  expect(await readiness(api)).toEqual({ reasons: ['no snapshot is open'] })
+  await publishSnapshot(dataDir, oneApp())
+  await until(async () => (await fetch(`${api.origin}/readyz`)).status === 200)
+  expect(await readiness(api)).toEqual({ status: 'ready' })
+})
+
 describe('a service that stops', () => {
   it('closes its store and every open snapshot, and reports its end last', async () => {
     const dataDir = folders.make()
-    for (const day of ['19', '20']) {
-      await publishSnapshot(dataDir, {
-        asOf: new Date(`2026-11-${day}T02:00:00Z`),
-        dataThrough: '2026-11-18',
-        apps: [],
-        daily: [],
-      })
-    }
+    for (const day of ['19', '20'])
+      await publishSnapshot(dataDir, { ...oneApp(), asOf: new Date(`2026-11-${day}T02:00:00Z`) })
     const api = await startApi(dataDir)
     const earlier = '/datasets/app-rankings?as_of=2026-11-19T02:00:00Z'
     expect((await api.get(earlier, await api.makeKey())).status).toBe(200)
     expect([isStoreOpen(dataDir), openSnapshots(dataDir)]).toEqual([true, 2])
     await api.close()
     expect([isStoreOpen(dataDir), openSnapshots(dataDir)]).toEqual([false, 0])
-    const messages = api.messages()
-    expect(messages.at(-1)?.['msg']).toBe('stopped')
+    expect(api.messages().at(-1)?.['msg']).toBe('stopped')
   })
 
   it('leaves no timer behind', async () => {
@@ -52,9 +65,27 @@ describe('a service that stops', () => {
     await api.close()
     expect(vi.getTimerCount()).toBe(0)
   })
+
+  it('reports that to clients that poll readiness before its port closes, and answers others until then', async () => {
+    const dataDir = folders.make()
+    await publishSnapshot(dataDir, oneApp())
+    const api = await startApi(dataDir, { limits: { unreadyMs: HOUR_MS } })
+    expect(await readiness(api)).toEqual({ status: 'ready' })
+    const closed = api.close()
+    expect((await fetch(`${api.origin}/healthz`)).status).toBe(200)
+    expect(await readiness(api)).toEqual({ reasons: ['the service is stopping'] })
+    await closed
+    await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
+  })
+
+  it('closes its port at once if no client polled readiness', async () => {
+    const api = await startApi(folders.make(), { limits: { unreadyMs: HOUR_MS } })
+    await api.close()
+    await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
+  })
 })
 
-it('closes its resources if it cannot listen', async () => {
+it('a service that cannot listen closes its resources', async () => {
   await using first = await startApi(folders.make())
   const dataDir = folders.make()
   const second = startApi(dataDir, { environment: { PORT: new URL(first.origin).port } })

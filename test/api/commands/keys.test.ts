@@ -52,51 +52,40 @@ describe('npm run keys', () => {
   })
 
   it.each([
-    { args: [], remedy: 'create --account' },
-    { args: ['make'], remedy: 'expected create, list, limit, revoke' },
+    ['', 'create --account'],
+    ['make', 'expected create, list, limit, revoke'],
     // Every object has a property of this name.
-    { args: ['constructor'], remedy: 'expected create, list, limit, revoke' },
-    { args: ['create', '--kind', 'inference'], remedy: '--account NAME' },
-    { args: ['create', '--account', ' ', '--kind', 'inference'], remedy: '--account NAME' },
-    { args: ['create', '--account', 'a\tb', '--kind', 'inference'], remedy: '--account NAME' },
-    { args: ['create', '--account', 'a'], remedy: 'The kind is missing: use --kind inference' },
-    { args: ['create', '--account', 'a', '--kind', 'admin'], remedy: '--kind management' },
-    { args: ['create', '--acount', 'a'], remedy: 'create --help' },
-    { args: ['create', '--account', 'a', '--kind', 'inference', 'x'], remedy: 'create --help' },
-    {
-      args: ['create', '--account', 'a', '--kind', 'inference', '--expires', 'soon'],
-      remedy: 'use a UTC day',
-    },
-    { args: ['limit'], remedy: 'limit takes one id, which list shows' },
-    {
-      args: ['limit', 'x', '--tokens-per-day', '0'],
-      remedy: 'use a whole number from 1 to 1000000000000, or off',
-    },
-    {
-      args: ['limit', 'x', '--requests-per-minute', '1.5'],
-      remedy: 'use a whole number from 1 to 1000000, or off',
-    },
-    { args: ['limit', 'x', '--kind', 'management'], remedy: 'limit --help' },
-    { args: ['limit', 'nobody', '--tokens-per-day', '5'], remedy: 'list shows the ids' },
-    { args: ['list', 'all'], remedy: 'list takes no arguments' },
-    { args: ['revoke'], remedy: 'revoke takes one id, which list shows' },
-    { args: ['revoke', 'nobody'], remedy: 'list shows the ids' },
-  ])('exits with 2 and the remedy for $args', async ({ args, remedy }) => {
-    const run = await keys(folders.make(), ...args)
-    expect(run.code).toBe(2)
-    expect(run.stdout).toBe('')
-    expect(run.stderr).toContain(remedy)
+    ['constructor', 'expected create, list, limit, revoke'],
+    ['create --kind inference', '--account NAME'],
+    ['create --account= --kind inference', '--account NAME'],
+    ['create --account=a\tb --kind inference', '--account NAME'],
+    ['create --account a', 'The kind is missing: use --kind inference'],
+    ['create --account a --kind admin', '--kind management'],
+    ['create --acount a', 'create --help'],
+    ['create --account a --kind inference x', 'create --help'],
+    ['create --account a --kind inference --expires soon', 'use a UTC day'],
+    ['limit', 'limit takes one id, which list shows'],
+    ['limit x --tokens-per-day 0', 'use a whole number from 1 to 1000000000000, or off'],
+    ['limit x --requests-per-minute 1.5', 'use a whole number from 1 to 1000000, or off'],
+    ['limit x --kind management', 'limit --help'],
+    ['limit nobody --tokens-per-day 5', 'list shows the ids'],
+    ['list all', 'list takes no arguments'],
+    ['revoke', 'revoke takes one id, which list shows'],
+    ['revoke nobody', 'list shows the ids'],
+  ])('exits with 2 and the remedy for %j', async (line, remedy) => {
+    const run = await keys(folders.make(), ...line.split(' ').filter(Boolean))
+    expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(remedy) as unknown })
     expect(run.stderr).not.toContain('    at ')
   })
 
   it.each([
-    { args: ['--help'], texts: ['create', 'list', 'revoke'] },
-    { args: ['create', '-h'], texts: ['create', '--account NAME', '--kind inference|management'] },
-    { args: ['create', '--account', 'a', '--help'], texts: ['--account NAME'] },
-  ])('$args prints the help on stdout', async ({ args, texts }) => {
-    const run = await keys(folders.make(), ...args)
+    ['--help', 'create list revoke'],
+    ['create -h', 'create --account NAME --kind inference|management'],
+    ['create --account a --help', '--account NAME'],
+  ])('%s prints the help on stdout', async (line, words) => {
+    const run = await keys(folders.make(), ...line.split(' '))
     expect(run).toMatchObject({ code: 0, stderr: '' })
-    for (const text of texts) expect(run.stdout).toContain(text)
+    for (const word of words.split(' ')) expect(run.stdout).toContain(word)
   })
 
   it('works while other processes create keys in the same new folder', async () => {

@@ -1,76 +1,47 @@
 /** CONTRACT 4.6: conditional requests, and waits in Retry-After. */
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { isMismatch, isNotModified, isRangeOf, retryAfterMs } from '../../../api/http/headers.ts'
 
-const validators = { etag: '"a.1"', lastModified: new Date('2026-11-20T02:00:00Z') }
+const TIME = 'Fri, 20 Nov 2026 02:00:00 GMT'
+const validators = { etag: '"a.1"', lastModified: new Date(TIME) }
 
-describe('isNotModified', () => {
-  it.each([
-    [{}, false],
-    [{ 'if-none-match': '"a.1"' }, true],
-    [{ 'if-none-match': 'W/"a.1"' }, true],
-    [{ 'if-none-match': '"b", "a.1" , "c"' }, true],
-    [{ 'if-none-match': '*' }, true],
-    [{ 'if-none-match': '"b"' }, false],
-    [{ 'if-none-match': 'a.1' }, false],
-    [{ 'if-none-match': '' }, false],
-    [{ 'if-modified-since': 'Fri, 20 Nov 2026 02:00:00 GMT' }, true],
-    [{ 'if-modified-since': 'Fri, 20 Nov 2026 01:59:59 GMT' }, false],
-    [{ 'if-modified-since': 'Friday, 20-Nov-26 02:00:00 GMT' }, false],
-    [{ 'if-modified-since': 'Fri Nov 20 02:00:00 2026' }, false],
-    [{ 'if-modified-since': 'Fri, 20 Nov 2026 02:00:01 GMT' }, false],
-    [{ 'if-modified-since': 'yesterday' }, false],
-    [{ 'if-modified-since': '2027' }, false],
-    [{ 'if-modified-since': '2026-11-20T02:00:00Z' }, false],
-    [{ 'if-modified-since': 'Fri, 20 Nov 2026 04:00:00 +0200' }, false],
-    [{ 'if-modified-since': 'Fri, 20 Abc 2026 04:00:00 GMT' }, false],
-    [{ 'if-none-match': '"b"', 'if-modified-since': 'Fri, 20 Nov 2026 02:00:00 GMT' }, false],
-  ])('of %j is %j', (headers, unchanged) => {
-    expect(isNotModified(headers, validators)).toBe(unchanged)
-  })
+/** Whether the representation is sent (200), has not changed (304), is another one (412), or may be sent in part (206). */
+function outcome(field: string, value: string): number {
+  const headers = { [field]: value }
+  if (field === 'if-range') return isRangeOf(value, validators) ? 206 : 200
+  if (isMismatch(headers, validators)) return 412
+  return isNotModified(headers, validators) ? 304 : 200
+}
+
+it.each([
+  ['if-none-match', 304, ['"a.1"', 'W/"a.1"', '"b", "a.1" , "c"', '*']],
+  ['if-none-match', 200, ['"b"', 'a.1', '']],
+  ['if-modified-since', 304, [TIME]],
+  // Times are compared for equality, and have one form.
+  ['if-modified-since', 200, ['Fri, 20 Nov 2026 01:59:59 GMT', 'Fri, 20 Nov 2026 02:00:01 GMT']],
+  ['if-modified-since', 200, ['Friday, 20-Nov-26 02:00:00 GMT', 'Fri Nov 20 02:00:00 2026', 'yesterday']],
+  ['if-modified-since', 200, ['2027', '2026-11-20T02:00:00Z', 'Fri, 20 Nov 2026 04:00:00 +0200']],
+  ['if-modified-since', 200, ['Fri, 20 Abc 2026 04:00:00 GMT']],
+  ['if-match', 200, ['*', '"a.1"', '"b", "a.1"']],
+  ['if-match', 412, ['W/"a.1"', 'W/"a.1", "b"', '"b"', '']],
+  ['if-range', 206, ['"a.1"', TIME]],
+  ['if-range', 200, ['W/"a.1"', '"b"', 'Fri, 20 Nov 2026 02:00:01 GMT', 'tomorrow']],
+  ['if-range', 200, ['Fri, 20 Nov 2026 01:59:59 GMT']],
+])('%s leads to %i: %j', (field, status, values) => {
+  for (const value of values) expect(outcome(field, value), value).toBe(status)
 })
 
-describe('isMismatch', () => {
-  it.each([
-    [undefined, false],
-    ['*', false],
-    ['"a.1"', false],
-    ['"b", "a.1"', false],
-    ['W/"a.1"', true],
-    ['W/"a.1", "b"', true],
-    ['"b"', true],
-    ['', true],
-  ])('of If-Match %j is %j', (field, mismatch) => {
-    expect(isMismatch(field === undefined ? {} : { 'if-match': field }, validators)).toBe(mismatch)
-  })
+it('If-None-Match outweighs If-Modified-Since, and without a field everything is sent', () => {
+  expect(isNotModified({ 'if-none-match': '"b"', 'if-modified-since': TIME }, validators)).toBe(false)
+  expect([isNotModified({}, validators), isMismatch({}, validators)]).toEqual([false, false])
+  expect(isRangeOf(undefined, validators)).toBe(true)
 })
 
-describe('isRangeOf', () => {
-  it.each([
-    [undefined, true],
-    ['"a.1"', true],
-    ['W/"a.1"', false],
-    ['"b"', false],
-    ['Fri, 20 Nov 2026 02:00:00 GMT', true],
-    ['Fri, 20 Nov 2026 02:00:01 GMT', false],
-    ['Fri, 20 Nov 2026 01:59:59 GMT', false],
-    ['tomorrow', false],
-  ])('of If-Range %j is %j', (field, isOf) => {
-    expect(isRangeOf(field, validators)).toBe(isOf)
-  })
-})
-
-describe('retryAfterMs', () => {
-  it.each(['soon 5', '60s', '5, 5', '-1', '+5', 'May 2026', ''])('ignores %j', (header) => {
-    expect(retryAfterMs(header)).toBeUndefined()
-  })
-
-  it('reads seconds and dates; a past date is no wait', () => {
-    expect(retryAfterMs('2')).toBe(2000)
-    expect(retryAfterMs('1.5')).toBe(1500)
-    expect(retryAfterMs(String(Math.ceil(Date.now() / 1000) + 60))).toBeLessThanOrEqual(61_000)
-    expect(retryAfterMs(['2', '3'])).toBe(2000)
-    expect(retryAfterMs('Wed, 21 Oct 2099 07:28:00 GMT')).toBeGreaterThan(0)
-    expect(retryAfterMs('Wed, 21 Oct 2015 07:28:00 GMT')).toBe(0)
-  })
+it('Retry-After has seconds, a date or seconds since 1970, of which a past one is no wait; other texts are ignored', () => {
+  for (const text of ['soon 5', '60s', '5, 5', '-1', '+5', 'May 2026', ''])
+    expect(retryAfterMs(text), text).toBeUndefined()
+  expect(['2', ['2', '3'], '1.5'].map(retryAfterMs)).toEqual([2000, 2000, 1500])
+  expect(retryAfterMs(String(Math.ceil(Date.now() / 1000) + 60))).toBeLessThanOrEqual(61_000)
+  expect(retryAfterMs('Wed, 21 Oct 2099 07:28:00 GMT')).toBeGreaterThan(0)
+  expect(retryAfterMs('Wed, 21 Oct 2015 07:28:00 GMT')).toBe(0)
 })

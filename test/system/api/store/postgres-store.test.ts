@@ -2,7 +2,7 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
-import { envelopeSchema, makeKey, startAll, startProgram, startServer, until } from '../../../support/api.ts'
+import { envelopeSchema, makeKey, startProgram, startServer, until } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
@@ -108,18 +108,6 @@ async function publishOne(dataDir: string): Promise<void> {
 }
 
 describe.skipIf(bin === undefined)('several API processes on one database', () => {
-  it('create one first key when they start together', async () => {
-    const { url } = await database()
-    const start = async () => {
-      const { welcome, ...program } = await startAll({ DATA_DIR: folders.make(), DATABASE_URL: url })
-      program.child.kill('SIGTERM')
-      return { welcome, ending: await program.ended }
-    }
-    const started = await Promise.all([start(), start()])
-    expect(started.filter(({ welcome }) => welcome.includes('sk-inference-'))).toHaveLength(1)
-    for (const { ending } of started) expect(ending).toMatchObject({ code: 0 })
-  })
-
   it('answer 503 while the server is stopped, and go on once it continues', async () => {
     const settings = await database()
     await publishOne(settings.DATA_DIR)
