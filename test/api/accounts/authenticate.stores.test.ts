@@ -1,11 +1,13 @@
 /** CONTRACT 2: which credentials each operation takes, how keys are stored, and that they are never logged, on both stores. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createFirstKey, KEY_KINDS, makeKey } from '../../../api/accounts/keys.ts'
+import { createFirstKey } from '../../../api/accounts/keys.ts'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { envelopeSchema, startApi, until, type Api } from '../../support/api.ts'
+import { envelopeSchema, startApi, UNKNOWN_KEY, until, type Api } from '../../support/api.ts'
 import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
+
+const KINDS = ['inference', 'management'] as const
 
 const stores = new TestStores()
 afterAll(() => stores.removeAll())
@@ -69,13 +71,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
       expect((await api.get('/scim/groups', key)).status).toBe(200)
     const [, [id = ''] = []] = await command('list')
     await command('revoke', id)
-    const wrong = [
-      undefined,
-      'Bearer not-a-key',
-      `Bearer ${makeKey('inference')}`,
-      `Bearer ${key}`,
-      'Basic x',
-    ]
+    const wrong = [undefined, 'Bearer not-a-key', `Bearer ${UNKNOWN_KEY}`, `Bearer ${key}`, 'Basic x']
     const refusals = await Promise.all(wrong.map((each) => refusal(each)))
     expect(refusals[3]?.message).toBe('This key was revoked')
     expect(new Set(refusals.map(({ message }) => message)).size).toBe(wrong.length)
@@ -87,7 +83,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
 
   it('a hash and four characters of a key are stored, never the key; an account is found again by its name', async () => {
     const made: string[] = []
-    for (const kind of KEY_KINDS) made.push(await api.makeKey(kind, 'acme'))
+    for (const kind of KINDS) made.push(await api.makeKey(kind, 'acme'))
     const dump = JSON.stringify(await api.store.query('SELECT * FROM api_keys'))
     for (const key of made) {
       expect(dump).not.toContain(key.slice(-5))
@@ -95,7 +91,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     }
     const [, ...rows] = await command('list')
     expect(rows.map(([, account, kind]) => `${account} ${kind}`).toSorted()).toEqual(
-      KEY_KINDS.map((kind) => `acme ${kind}`),
+      KINDS.map((kind) => `acme ${kind}`),
     )
     expect(new Set(rows.map((row) => row[5])).size).toBe(1)
   })
@@ -121,7 +117,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   it('the log never holds a key, wherever a client puts it and however it encodes it', async () => {
     const key = await api.makeKey()
     await api.get(`/datasets/app-rankings?limit=${key}&${key}=1`, key)
-    await api.get(`/a/${key}/${makeKey('management')} sk-other`, key)
+    await api.get(`/a/${key}/${await api.makeKey('management')} sk-other`, key)
     await api.get(`/${key.replaceAll('-', '%2D').replace('s', '%73')}`, key)
     await api.get('/status', undefined, { headers: { Authorization: key, 'X-Key': key } })
     const lines = await until(() => {
