@@ -371,11 +371,7 @@ const MEMBERS: Cases = {
     besideDelta({ content: 'lo' }, 'Hello'),
     { ...besideDelta({ content: '' }, 'Hello', 'stop'), usage: USAGE },
   ),
-  'all of the message with the finish, as MiniMax does': inStream(
-    part({ content: 'Hel' }),
-    part({ content: 'lo' }),
-    whole(HELLO),
-  ),
+  'all of the message with the finish, as MiniMax does': inStream(part(HELLO), whole(HELLO)),
   'an empty part beside the message': sends(
     { ...whole(HELLO), choices: [{ index: 0, delta: { role: '', content: '' }, message: HELLO }] },
     [part(HELLO), ...STOP],

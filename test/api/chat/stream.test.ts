@@ -29,11 +29,11 @@ const lateChoice = (delta: unknown, finish: string | null) => ({
 
 /** Comments, one every 50 milliseconds, for so long. */
 const comments =
-  (milliseconds: number): Behaviour =>
+  (milliseconds: number, comment = ': still here\n\n'): Behaviour =>
   async (response) => {
     const end = performance.now() + milliseconds
     while (!response.destroyed && performance.now() < end) {
-      response.write(': still here\n\n')
+      response.write(comment)
       await sleep(50)
     }
   }
@@ -83,15 +83,7 @@ const PAUSES: Readonly<Record<string, PauseCase>> = {
     expected: whole('Hello'),
   },
   'with blank lines before its first event has more time': {
-    behaviour: inTurn(
-      writes('\n'),
-      1000,
-      writes('\n'),
-      1000,
-      writes('\n'),
-      1000,
-      ends(sse([...over, usage])),
-    ),
+    behaviour: inTurn(writes(''), comments(3000, '\n'), ends(sse([...over, usage]))),
     timeouts: { first_token_ms: 2000, keep_alive_ms: UNHURRIED.total_ms },
     expected: whole('Hello'),
   },
