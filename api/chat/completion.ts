@@ -178,7 +178,7 @@ function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
 }
 
 /** Members that mark data without choices and usage as an error. */
-const MARKING = 'message Message msg detail code errors error_code error_msg error_message statusCode'.split(
+const MARKS = 'message Message msg detail code errors error_code error_msg error_message statusCode'.split(
   ' ',
 )
 
@@ -187,7 +187,7 @@ function isError(value: JsonObject): boolean {
   const { error, base_resp: minimax, choices, usage } = value
   if (isErrorValue(error) || (isObject(minimax) && isErrorValue(minimax['status_code']))) return true
   if (objectsIn(choices).length > 0 || isObject(usage)) return false
-  return MARKING.some((key) => isErrorValue(value[key]))
+  return MARKS.some((key) => isErrorValue(value[key]))
 }
 
 /** Some providers send every error member with every reply, empty or 0 without an error. */

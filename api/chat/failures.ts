@@ -117,24 +117,20 @@ const MEANINGS = [
     safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
     responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\b)
   `,
-  // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow.
+  // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow. Then a key:
+  // OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek. Then a model name: OpenAI, DeepSeek,
+  // OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
   meaning('operator')`
     balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\b|freetieronly
     (?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)
     (?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\b|credit limit|included credits
     (?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing
     \btop(?:ping)?[ -]up\b|\barrear|overdue|in good standing|budget.{0,10}exceeded
-  `,
-  // A key: OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek.
-  meaning('operator')`
     (?:api|access|subscription|auth\w*)[ -]?(?:key|token).{0,40}(?:invalid|not valid|incorrect|expired|revoked|disabled|missing|not found)
     (?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\w+ )?(?:api|access|auth\w*)[ -]?(?:key|token)
     authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country
     (?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)
     accessdenied|unrecognizedclient|expiredtoken
-  `,
-  // A model name: OpenAI, DeepSeek, OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
-  meaning('operator')`
     \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
     (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\b
     not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for

@@ -190,7 +190,6 @@ export interface NamedApp {
   readonly columns: Pick<UsageRecord, 'app_id' | 'app' | 'app_title' | 'app_categories'>
 }
 
-const ADDRESS_HEADER = /^http-referer$/
 const IS_ADDRESS = /^\s*https?:\/\//i
 // With or without a service prefix in the middle.
 const TITLE_HEADER = /^x-(?:.+-)?title$/
@@ -198,7 +197,7 @@ const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
 
 /** The app that the headers name. An address that many apps share, such as localhost, counts by the title. */
 export function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
-  const [address = ''] = linesOf(headers, ADDRESS_HEADER)
+  const address = decode(headers['http-referer']?.[0] ?? '')
   const title = linesOf(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
   const identity = identityOfAddress(address, title && cleanName(title))
   if (identity === undefined || !IS_ADDRESS.test(address)) {

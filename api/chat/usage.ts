@@ -25,7 +25,7 @@ export const NO_USAGE = {
   completion_tokens: null,
   reasoning_tokens: null,
   cached_tokens: null,
-} as const
+}
 
 /**
  * The usage in a reply or chunk; undefined if there is none.
