@@ -197,7 +197,7 @@ const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
 
 /** The app that the headers name. An address that many apps share, such as localhost, counts by the title. */
 export function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
-  const address = decode(headers['http-referer']?.[0] ?? '')
+  const address = decode(headers['http-referer']?.[0])
   const title = linesOf(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
   const identity = identityOfAddress(address, title && cleanName(title))
   if (identity === undefined || !IS_ADDRESS.test(address)) {
@@ -223,7 +223,7 @@ function linesOf(headers: NodeJS.Dict<string[]>, name: RegExp): readonly string[
 }
 
 /** Reads bytes as UTF-8 if they are valid, otherwise as Latin-1, the encoding of HTTP. */
-function decode(text: string): string {
+function decode(text = ''): string {
   const bytes = Buffer.from(text, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : text
 }
