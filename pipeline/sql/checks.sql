@@ -55,12 +55,9 @@ ANTI JOIN snapshot.categories AS c ON c.subcategory = a.tag
 UNION ALL
 SELECT DISTINCT NULL, r.category, r.subcategory
 FROM snapshot.rankings AS r
-WHERE r.category NOT IN (SELECT c.category FROM snapshot.categories AS c)
-  OR (
-    r.subcategory IS NOT NULL
-    AND NOT EXISTS (
-      SELECT 1 FROM snapshot.categories AS c WHERE c.subcategory = r.subcategory AND c.category = r.category
-    )
+WHERE coalesce(r.category, r.subcategory) IS NOT NULL
+  AND NOT EXISTS (
+    FROM snapshot.categories AS c WHERE c.category = r.category AND coalesce(c.subcategory = r.subcategory, true)
   )
 ORDER BY ALL;
 

@@ -25,7 +25,7 @@ SELECT p.day FROM previous.coverage AS p WHERE p.status <> 'missing';
 -- Each new day, and each published day with changed figures, beside the same weekday in the eight weeks before, if at least
 -- four of them have usage. Days before the published history are not compared; of a first snapshot only the last day is.
 WITH judged AS (
-  SELECT c.day, c.total_tokens, c.total_requests
+  SELECT c.day
   FROM snapshot.coverage AS c, snapshot.meta AS m
   WHERE c.status <> 'missing'
     AND (
@@ -45,23 +45,15 @@ measures AS (
     WHERE c.status <> 'missing'
   ) ON tokens, requests INTO NAME measure VALUE amount
 ),
-earlier AS (
-  SELECT j.day, e.measure, list_sort(list(e.amount)) AS amounts
-  FROM judged AS j
-  JOIN measures AS e ON e.day BETWEEN j.day - 56 AND j.day - 7 AND (j.day - e.day) % 7 = 0
-  GROUP BY j.day, e.measure
-  HAVING count(*) >= 4
-),
 -- Twice the median is a whole number.
 compared AS (
   SELECT
-    m.day,
-    m.measure,
-    m.amount,
-    len(e.amounts) AS weeks,
-    list_extract(e.amounts, (len(e.amounts) + 1) // 2) + list_extract(e.amounts, len(e.amounts) // 2 + 1) AS doubled
-  FROM earlier AS e
-  JOIN measures AS m ON m.day = e.day AND m.measure = e.measure
+    m.*, count(*) AS weeks, list_sort(list(e.amount)) AS amounts, amounts[(weeks + 1) // 2] + amounts[weeks // 2 + 1] AS doubled
+  FROM judged AS j
+  JOIN measures AS m ON m.day = j.day
+  JOIN measures AS e ON e.measure = m.measure AND e.day BETWEEN j.day - 56 AND j.day - 7 AND (j.day - e.day) % 7 = 0
+  GROUP BY ALL
+  HAVING count(*) >= 4
 )
 SELECT
   format(

@@ -98,9 +98,8 @@ INSERT INTO snapshot.restatements BY NAME SELECT * FROM previous.restatements;
 CREATE OR REPLACE TEMP TABLE earlier_apps AS
 SELECT p.app_id, p.canonical_id, p.published
 FROM warehouse.published_apps AS p
-WHERE p.snapshot = getvariable('previous');
-
-INSERT INTO earlier_apps
+WHERE p.snapshot = getvariable('previous')
+UNION ALL
 SELECT
   coalesce(r.app_id, p.app_id),
   coalesce(p.app_id, r.canonical_id),
