@@ -27,9 +27,6 @@ import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS } from './usage-map.ts'
 import type { UsageMap } from './usage-map.ts'
 
-/** Digits of a file's SHA-256 in the names of its parts, so that the same file is stored once. */
-const HASH_DIGITS = 16
-
 const unplacedRow = z.object({ rows: countSchema, file: z.string(), row: countSchema, reason: z.string() })
 const dayRow = z.object({
   day: z.string(),
@@ -125,15 +122,12 @@ async function stageFile(connection: DuckDBConnection, file: RawFile, map?: Usag
     // A mapped file may have any columns.
     for await (const document of readDocuments(connection, file, { required: [], optional: [] })) {
       for (const usage of mapDocument(file.name, document, map)) {
-        if (usage === undefined) {
-          skipped += 1
-          continue
-        }
         const values = USAGE_FIELDS.map((field) => {
-          const text = usage[field] ?? null
+          const text = usage?.[field] ?? null
           return isText ? knownText(text, field) : text
         })
-        appendRow(appender, { file: file.name, row: document.row }, values)
+        if (usage === undefined) skipped += 1
+        else appendRow(appender, { file: file.name, row: document.row }, values)
       }
     }
   })
@@ -174,12 +168,12 @@ async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
   )
 }
 
-/** Name of a day's file: with a source one file per day, otherwise by the content of the imported file. */
+/** Name of a day's file: with a source one file per day, otherwise by the content, so that the same file is stored once. */
 async function nameOfParts(files: readonly RawFile[], source: string | undefined): Promise<string> {
   if (source !== undefined) return `source-${source}.parquet`
   const hash = createHash('sha256')
   for (const { path } of files) await pipeline(createReadStream(path), hash, { end: false })
-  return `import-${hash.digest('hex').slice(0, HASH_DIGITS)}.parquet`
+  return `import-${hash.digest('hex').slice(0, 16)}.parquet`
 }
 
 async function importDay(

@@ -23,7 +23,6 @@ export function filesNamed(paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path]
     const files = globSync('**', { cwd: path, withFileTypes: true, exclude: ({ name }) => isSkipped(name) })
-      .filter(({ name }) => !isSkipped(name))
       .map(({ parentPath, name }) => join(parentPath, name))
       // Follows links, and keeps one that leads nowhere, which is an error.
       .filter((file) => statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true)

@@ -12,9 +12,6 @@ const DIGITS: Record<TimeUnit, number> = { s: 9, ms: 6, us: 3, ns: 0 }
 
 const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
 
-/** Nanoseconds from 1970 to the end of the year 9999. */
-const LATEST_TIME = 253_402_300_800_000_000_000n
-
 /** The usage of an exported row; undefined if the row is not a generation. */
 export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
   const read: Read = (path) => readPath(row, path)
@@ -70,13 +67,12 @@ function holds(condition: Condition, read: Read): boolean {
   return 'is' in condition ? condition.is.includes(value) : !condition.not.includes(value)
 }
 
-/** A number of units since 1970 as ISO 8601; any other text unchanged. */
+/** A number of units since 1970 as ISO 8601, up to 10^21 nanoseconds; any other text unchanged. */
 function timeOf(text: string | null | undefined, unit: TimeUnit): string | null {
   const [, whole, fraction = ''] = WHOLE_OR_DECIMAL.exec(text ?? '') ?? []
-  if (whole === undefined) return text ?? null
   const digits = DIGITS[unit]
-  const nanoseconds = BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'))
-  return nanoseconds < LATEST_TIME ? new Temporal.Instant(nanoseconds).toString() : (text ?? null)
+  if (whole === undefined || whole.length + digits > 21) return text ?? null
+  return new Temporal.Instant(BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'))).toString()
 }
 
 /** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */

@@ -109,10 +109,7 @@ function readMapFile(path: string): UsageMap {
   return map.data
 }
 
-/**
- * The elements of the list, or the one object, at a path of plain keys; a document without it is one row, such as a line of the
- * same export.
- */
+/** The elements of the list, or the one object, at a path of plain keys; a document without it is one row. */
 export function rowsAt(path: string): (document: unknown) => Iterable<unknown> {
   return (document) => {
     const found = path
