@@ -311,13 +311,6 @@ describe('wrong use', () => {
     const message = expect.stringContaining('Another decision about the apps is under way')
     expect(error).toMatchObject({ exitCode: 75, message })
   })
-
-  it('--help goes to stdout and names every command and exit code', async () => {
-    const { code, stdout } = await apps(folders.make(), '--help')
-    expect(code).toBe(0)
-    for (const name of ['list', 'history', 'rename', 'hide', 'show', 'tag', 'alias', '75 another decision'])
-      expect(stdout).toContain(name)
-  })
 })
 
 describe('unattributed', () => {
