@@ -152,13 +152,11 @@ function note({ list, data, context: { snapshot } }: Page): string {
   const before = isTrending ? baselineOf(list) : windowBefore(list)
   const lacking = daysWithout(snapshot, before)
   const lacks = `the data lacks ${lacking} of the ${pluralize(grouped(daysOf(before)), 'day')} before`
-  if (isTrending) {
-    const gaps = lacking === 0 ? '' : `; ${lacks}, which count as zero`
-    return `Growth: the tokens of the window minus the average of the three windows of equal length before it${gaps}.`
-  }
-  return lacking === 0
-    ? ''
-    : `The change of rank ${data.isCompared ? 'is uncertain' : 'is not shown'}: ${lacks}.`
+  const growth =
+    'Growth: the tokens of the window minus the average of the three windows of equal length before it'
+  if (lacking === 0) return isTrending ? `${growth}.` : ''
+  if (isTrending) return `${growth}; ${lacks}, which count as zero.`
+  return `The change of rank is ${data.isCompared ? 'uncertain' : 'not shown'}: ${lacks}.`
 }
 
 function ranking({ list, data, parameters: { as_of } }: Page): Html {

@@ -6,7 +6,8 @@ const REST = '#6c717a'
 const GRID = '#88888840'
 
 const find = (selector) => document.querySelector(selector)
-const [figure, canvas, category, search] = ['figure', 'canvas', 'select', '[type=search]'].map(find)
+const [figure, canvas, search] = ['figure', 'canvas', '[type=search]'].map(find)
+const category = find('select[name=category]')
 const subject = figure?.dataset.subject
 const boxes = [...document.querySelectorAll('td input')]
 const dark = matchMedia('(prefers-color-scheme: dark)')
