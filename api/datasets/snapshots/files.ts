@@ -162,16 +162,16 @@ function modificationTime({ id, as_of }: SnapshotEntry, snapshots: Snapshots): D
 }
 
 /**
- * Leaves the range alone to Express. It would send the whole file to a request with no-cache (as every fetch() with a tag
- * does), take weak tags as strong and times as growing, and cut the headers of a HEAD (RFC 9110, 14.2). A suffix longer
- * than the file is the whole file (14.1.2).
+ * Leaves the range alone to Express, of a HEAD too (DuckDB in browsers probes so for ranges). It would send the whole file to
+ * a request with no-cache (as every fetch() with a tag does), take weak tags as strong and times as growing. A suffix longer
+ * than the file is the whole file (RFC 9110, 14.1.2).
  */
 function leaveToExpress(request: Request, validators: Validators, { bytes }: SnapshotFile): void {
   const { range } = request.headers
   const last = /^bytes=-(\d+)$/i.exec(range ?? '')?.[1]
   const whole = last !== undefined && Number(last) > bytes ? 'bytes=0-' : range
-  const counts = request.method === 'GET' && isRangeOf(request.get('If-Range'), validators)
-  request.headers = whole !== undefined && counts ? { range: whole } : {}
+  const counts = whole !== undefined && isRangeOf(request.get('If-Range'), validators)
+  request.headers = counts ? { range: whole } : {}
 }
 
 /** Express handles ranges and HEAD; the headers are set before. */

@@ -208,11 +208,11 @@ describe('a file', () => {
 
   it('is readable in pieces, as DuckDB reads a remote file: HEAD, then ranges', async () => {
     const size = onDisk().length
-    // A range is for GET alone (RFC 9110, 14.2).
-    for (const headers of [{}, { Range: 'bytes=0-9' }, { Range: `bytes=${size}-` }]) {
-      const head = await get(PATH, headers, { method: 'HEAD' })
-      expect([head.status, head.headers.get('Content-Length')]).toEqual([200, String(size)])
-    }
+    const head = await get(PATH, {}, { method: 'HEAD' })
+    expect(head.headers.get('Content-Length')).toBe(String(size))
+    // DuckDB in a browser takes a file for one without ranges if this is no 206.
+    const probe = await get(PATH, { Range: 'bytes=0-' }, { method: 'HEAD' })
+    expect([probe.status, probe.headers.get('Content-Length')]).toEqual([206, String(size)])
     const pieces: Uint8Array[] = []
     const step = Math.ceil(size / 7)
     for (let start = 0; start < size; start += step) {
