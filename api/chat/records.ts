@@ -81,10 +81,10 @@ const APPEND = constants.O_WRONLY | constants.O_APPEND
 export class UsageRecords {
   readonly #folder: string
   readonly #log: Log
-  /** In the names of files: differs for each process, and after a file was replaced or could not be written. */
+  /** In the names of files: differs for each process, and after a file was moved away or could not be written. */
   #suffix = makeSuffix()
-  /** The file of the last write. */
-  #last: { readonly path: string; readonly inode: number } | undefined
+  /** Path of the file of the last write. */
+  #last: string | undefined
   /** Files with lines that a power cut would lose. */
   readonly #unsynced = new Set<string>()
   /** Records of the next write: those that arrive during a write share it. */
@@ -207,23 +207,19 @@ export class UsageRecords {
     }
   }
 
-  /** Opens the file of an hour for appending: a new one if that of the last write was moved away or replaced. */
+  /** Opens the file of an hour for appending: one of another name if that of the last write was moved away. */
   #openFile(hour: string): { readonly path: string; readonly file: number; readonly size: number } {
     const folder = join(this.#folder, `date=${hour.slice(0, 10)}`)
     const path = join(folder, `chat-${hour.replaceAll('-', '')}Z-${this.#suffix}.ndjson`)
-    const isNew = this.#last?.path !== path
+    const isNew = this.#last !== path
     if (isNew) mkdirSync(folder, { recursive: true })
     const file = unlessAbsent(() => openSync(path, isNew ? 'a' : APPEND))
-    if (file !== undefined) {
-      const { ino: inode, size } = fstatSync(file)
-      if (isNew || inode === this.#last?.inode) {
-        this.#last = { path, inode }
-        return { path, file, size }
-      }
-      closeSync(file)
+    if (file === undefined) {
+      this.#suffix = makeSuffix()
+      return this.#openFile(hour)
     }
-    this.#suffix = makeSuffix()
-    return this.#openFile(hour)
+    this.#last = path
+    return { path, file, size: fstatSync(file).size }
   }
 }
 
