@@ -86,6 +86,14 @@ describe('the warehouse', () => {
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
   })
 
+  it('has a model whose token parts are all unknown, from a Parquet file of few groups', async () => {
+    const dataDir = withRegistry()
+    const columns = COLUMNS.map(([name, cells]): RawColumn => [name, cells.slice(3, 4)])
+    writeRaw(dataDir, `usage/date=${DAY}/rows.parquet`, rawFile('parquet', columns))
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([COUNTED[2]])
+  })
+
   it('counts models that are not UTF-8 as unknown, without an effect on other days', async () => {
     const dataDir = withRegistry()
     writeDay(dataDir, [`${DAY},1,10,5,acme/large`])

@@ -90,6 +90,15 @@ describe('the sample', () => {
     expect(isComplete(dataDir)).toBe(true)
   })
 
+  it('is not completed beside usage that arrived while its copy was interrupted', () => {
+    const dataDir = folders.make()
+    placeSample(dataDir)
+    interruptAfter(join(dataDir, 'raw'), ['ATTRIBUTION', 'apps'], 0)
+    writeRaw(dataDir, 'usage/date=2026-01-05/own.csv', 'ts')
+    placeSample(dataDir)
+    expect(listUsageDays(join(dataDir, 'raw')).map(({ day }) => day)).toEqual(['2026-01-05'])
+  })
+
   it('is not copied if a cluster counts the usage', async () => {
     const dataDir = folders.make()
     const source = 'clickhouse://127.0.0.1:1/default?table=usage'
