@@ -159,12 +159,12 @@ describe('a group that leaves the list', () => {
         if (asked.path.startsWith('/Groups/')) return status(404)
         if (asked.path === '/Groups' && asked.query.get('startIndex') === '1') lists += 1
         // The second sync sees another group in place of the last one, as if it had moved between two pages.
-        return lists === 3 ? usualReply([...ten.slice(0, 9), ...groupsNamed('new')], asked) : undefined
+        return lists === 2 ? usualReply([...ten.slice(0, 9), ...groupsNamed('new')], asked) : undefined
       },
     })
     const account = await connect(directory.url)
     await account.sync()
-    expect(lists).toBe(2)
+    expect(lists).toBe(1)
     expect(await account.sync()).toMatchObject({ status: 'succeeded', deleted_groups: 0 })
     expect(Object.keys(await account.all())).toContain('Group 10')
   })

@@ -141,7 +141,7 @@ describeDirectories(useAccounts(), {
     'directory_incomplete',
   ),
   'repeats rows, and counts them': list((asked) => page([...hundred, ...hundreds.slice(90)], asked), 250),
-  'repeats a group on one page': list((asked) => page([...some, ...some.slice(0, 1)], asked), 3),
+  'repeats a group on one page': list((asked) => page([...some, ...some.slice(1, 2)], asked), 3),
   'gives a single group without brackets': list(() => ({ body: { totalResults: 1, Resources: some[0] } }), 1),
   'counts its groups from 0, so that none is the first': list(
     (asked) => pageFrom(startIndexOf(asked) + 1, 20),
