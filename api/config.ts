@@ -7,8 +7,8 @@ import {
   scheduleSchema,
   webAddressSchema,
 } from '../pipeline/program/settings.ts'
+import { UsageError } from '../pipeline/program/program.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/open-store.ts'
-import { OperatorError } from './http/errors.ts'
 
 /** From most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -76,7 +76,7 @@ export type Settings = z.infer<typeof settingsSchema>
 
 /**
  * Reads all settings. An empty variable counts as not set.
- * @throws {OperatorError} that lists every fault.
+ * @throws {UsageError} that lists every fault.
  */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const given = Object.fromEntries(
@@ -84,5 +84,5 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   )
   const parsed = settingsSchema.safeParse(given)
   if (parsed.success) return parsed.data
-  throw new OperatorError(`Invalid settings in the environment:\n${z.prettifyError(parsed.error)}`)
+  throw new UsageError(`Invalid settings in the environment:\n${z.prettifyError(parsed.error)}`)
 }

@@ -15,7 +15,6 @@ import { note, print } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
 import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
-import { OperatorError } from './http/errors.ts'
 import { addressFaults } from './http/server.ts'
 import { createLog, type Log } from './process/log.ts'
 import { onReloadSignal, onStopSignal } from './process/signals.ts'
@@ -45,7 +44,7 @@ export async function runEntry(usage: string, steps: Steps = {}): Promise<void> 
       throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
     const faults = await Promise.all([apiFaults(process.env), steps.check?.(process.env) ?? []])
     const sentences = new Set(faults.flat())
-    if (sentences.size > 0) throw new OperatorError([...sentences].join('\n'))
+    if (sentences.size > 0) throw new UsageError([...sentences].join('\n'))
     await serveUntilStopped(readSettings(process.env), steps)
   })
   // What was opened before a failure would keep the process.

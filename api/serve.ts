@@ -50,7 +50,7 @@ export interface ServeDependencies {
 
 /**
  * Opens all parts of the API and listens.
- * @throws {OperatorError} if the data folder, the database, the routing configuration or the address is unusable.
+ * @throws {UsageError} if the data folder, the database, the routing configuration or the address is unusable.
  */
 export async function serve(settings: Settings, given: ServeDependencies) {
   const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment } = given

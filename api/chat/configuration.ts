@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import { OperatorError } from '../http/errors.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 import type { Log } from '../process/log.ts'
 
 /**
@@ -127,7 +127,7 @@ export type Models = Awaited<ReturnType<typeof openModels>>
 
 /**
  * Opens the configuration at `path`.
- * @throws {OperatorError} if it is invalid.
+ * @throws {UsageError} if it is invalid.
  */
 export async function openModels(path: string | undefined, environment: NodeJS.ProcessEnv, log: Log) {
   async function read(): Promise<Configuration | undefined> {
@@ -146,7 +146,7 @@ export async function openModels(path: string | undefined, environment: NodeJS.P
       try {
         models.current = await read()
       } catch (error) {
-        if (!(error instanceof OperatorError)) throw error
+        if (!(error instanceof UsageError)) throw error
         log.error({ err: error }, 'models not reloaded; the current configuration stays')
       }
     },
@@ -156,7 +156,7 @@ export async function openModels(path: string | undefined, environment: NodeJS.P
 
 /**
  * Reads the configuration; keys and secret headers come from `environment`.
- * @throws {OperatorError} that lists every fault of the file.
+ * @throws {UsageError} that lists every fault of the file.
  */
 export async function readConfiguration(path: string, environment: NodeJS.ProcessEnv) {
   const { json, writtenAt } = await readJsonFile(path)
@@ -208,8 +208,8 @@ function describe(error: z.ZodError): string {
   return z.prettifyError({ issues })
 }
 
-function faulty(path: string, reason: string, cause?: unknown): OperatorError {
-  return new OperatorError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
+function faulty(path: string, reason: string, cause?: unknown): UsageError {
+  return new UsageError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
 }
 
 /** The provider as it is called; `secret` notes what is missing, and files begin at `folder`. */

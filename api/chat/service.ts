@@ -48,7 +48,7 @@ const MEBIBYTE = 1024 * 1024
 
 /**
  * Opens the chat service.
- * @throws {OperatorError} if the routing configuration is invalid.
+ * @throws {UsageError} if the routing configuration is invalid.
  */
 export async function openChat(options: ChatOptions) {
   const { settings, keyLimits, clock, log, environment, limits } = options

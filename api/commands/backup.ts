@@ -17,12 +17,12 @@ import {
   exitCodeOf,
   parseCommandLine,
   runAsProcess,
+  UsageError,
   wantsHelp,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
 import { pluralize } from '../../pipeline/program/terminal.ts'
 import { readSettings } from '../config.ts'
-import { OperatorError } from '../http/errors.ts'
 import { unlessAbsent } from '../process/system-errors.ts'
 
 /** The checksums of a backup, in the form of sha256sum; written last, so a backup without it is incomplete. */
@@ -44,7 +44,7 @@ export function backup({ args, environment, print, note }: CommandLine): Promise
   return exitCodeOf({ note }, async () => {
     if (wantsHelp(args)) return print(HELP)
     const [to, ...rest] = parseCommandLine({ args: [...args], allowPositionals: true }).positionals
-    if (to === undefined || rest.length > 0) throw new OperatorError('Name one folder: npm run backup -- TO')
+    if (to === undefined || rest.length > 0) throw new UsageError('Name one folder: npm run backup -- TO')
     const { DATA_DIR: from, DATABASE_URL: database } = readSettings(environment)
     copyAll(from, resolve(to), database === undefined)
     const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
@@ -61,9 +61,9 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   const [snapshots, raw] = [resolve(from, SNAPSHOTS_FOLDER), resolve(from, RAW_FOLDER)]
   const store = withStore ? join(from, STORE_FILE) : ''
   if (![snapshots, raw, store].some((path) => fs.existsSync(path)))
-    throw new OperatorError(`DATA_DIR ${from} holds nothing to back up`)
+    throw new UsageError(`DATA_DIR ${from} holds nothing to back up`)
   if (fs.existsSync(to) || [snapshots, raw].some((copied) => to.startsWith(`${copied}/`)))
-    throw new OperatorError(`${to} exists already or is inside of what is copied: name a new folder`)
+    throw new UsageError(`${to} exists already or is inside of what is copied: name a new folder`)
   makeDataFolder(dirname(to))
   fs.mkdirSync(to, { mode: 0o700 })
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))

@@ -4,9 +4,14 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { STORE_FILE } from '../../pipeline/contract/files.ts'
-import { exitCodeOf, runAsProcess, wantsHelp, type CommandLine } from '../../pipeline/program/program.ts'
+import {
+  exitCodeOf,
+  runAsProcess,
+  UsageError,
+  wantsHelp,
+  type CommandLine,
+} from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
-import { OperatorError } from '../http/errors.ts'
 import { openStore } from '../store/open-store.ts'
 import { insertRows, type Queries } from '../store/store.ts'
 
@@ -26,12 +31,12 @@ const rowsSchema = z.array(z.record(z.string(), z.union([z.string(), z.number(),
 export function copyStore({ args, environment, print, note }: CommandLine): Promise<number> {
   return exitCodeOf({ note }, async () => {
     if (wantsHelp(args)) return print(HELP)
-    if (args.length > 0) throw new OperatorError(`Unexpected argument "${args[0]}". See --help`)
+    if (args.length > 0) throw new UsageError(`Unexpected argument "${args[0]}". See --help`)
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
-      throw new OperatorError('DATABASE_URL is not set: set it to an empty database')
+      throw new UsageError('DATABASE_URL is not set: set it to an empty database')
     if (!existsSync(join(DATA_DIR, STORE_FILE)))
-      throw new OperatorError(
+      throw new UsageError(
         `DATA_DIR "${DATA_DIR}" has no ${STORE_FILE} to copy: set it to the folder with one`,
       )
     await using opened = new AsyncDisposableStack()
@@ -51,7 +56,7 @@ export function copyStore({ args, environment, print, note }: CommandLine): Prom
 /** Copies all rows of a table; resolves to their number. */
 async function copyTable(from: Queries, to: Queries, table: string): Promise<number> {
   if ((await to.query(`SELECT 1 AS found FROM ${table} LIMIT 1`)).length > 0)
-    throw new OperatorError(`The database of DATABASE_URL already holds ${table}: name an empty one`)
+    throw new UsageError(`The database of DATABASE_URL already holds ${table}: name an empty one`)
   const rows = rowsSchema.parse(await from.query(`SELECT * FROM ${table}`))
   const columns = Object.keys(rows[0] ?? {})
   const values = rows.map((row) => columns.map((column) => row[column] ?? null))

@@ -5,11 +5,11 @@ import {
   ProgramError,
   runAsProcess,
   runCommandLine,
+  UsageError,
   type CommandLine,
   type Work,
 } from '../../pipeline/program/program.ts'
 import { readSettings, type Settings } from '../config.ts'
-import { OperatorError } from '../http/errors.ts'
 import { onStopSignal } from '../process/signals.ts'
 import { createLog } from '../process/log.ts'
 import { SYNC_LIMITS } from '../scim/client.ts'
@@ -49,7 +49,7 @@ function forAccount(
   work: (account: string, dependencies: Dependencies) => Promise<void>,
 ): Work<Dependencies> {
   if (account) return (dependencies) => work(account, dependencies)
-  throw new OperatorError(`The account is missing: ${name} --account NAME`)
+  throw new UsageError(`The account is missing: ${name} --account NAME`)
 }
 
 const set = command({
@@ -177,7 +177,7 @@ async function connect(account: string, given: Partial<ConnectionSettings>, { st
   const former = await findConnectionByName(store, account)
   const connection = combineSettings(given, former)
   if (!(await putConnection(store, account, connection, new Date())))
-    throw new OperatorError(
+    throw new UsageError(
       `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
     )
   const { url, members, schedule, gate_groups, gate_members, gate_percent } = connection
@@ -232,9 +232,7 @@ function jobDependencies({ store, settings, environment }: Dependencies): JobDep
 async function connectionOf(store: Store, account: string) {
   const connection = await findConnectionByName(store, account)
   if (connection !== undefined) return connection
-  throw new OperatorError(
-    `Account "${account}" has no directory: list shows the connections, set creates one`,
-  )
+  throw new UsageError(`Account "${account}" has no directory: list shows the connections, set creates one`)
 }
 
 if (import.meta.main) await runAsProcess((line) => directories(line))

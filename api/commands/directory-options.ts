@@ -1,7 +1,7 @@
 /** The options of `npm run directories set`: read before anything is opened, then combined with the connection. */
 import { resolve } from 'node:path'
 import { validate } from 'node-cron'
-import { OperatorError } from '../http/errors.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
 
@@ -33,7 +33,7 @@ type Given = Readonly<Record<string, string | boolean | undefined>>
 
 /**
  * The settings in the options of `set`.
- * @throws {OperatorError} that names the option and its allowed values.
+ * @throws {UsageError} that names the option and its allowed values.
  */
 export function readSettings(given: Given): Settings {
   const settings = readToken(given)
@@ -70,7 +70,7 @@ function readToken(given: Given): Settings {
   const names = Object.keys(SET_OPTIONS).filter((name) => TOKEN.test(name) && given[name] !== undefined)
   if (names.length === 0) return {}
   if (!TOGETHER.includes(names.join(' ')))
-    throw new OperatorError(
+    throw new UsageError(
       'Use either --token-env VARIABLE, or --token-file PATH, or --token-url URL with --client-id ID and either ' +
         '--client-secret-env VARIABLE or --client-secret-file PATH',
     )
@@ -88,13 +88,13 @@ function readToken(given: Given): Settings {
 
 /**
  * The connection with these settings; what is not given stays as it is.
- * @throws {OperatorError} if something is missing.
+ * @throws {UsageError} if something is missing.
  */
 export function combineSettings(given: Settings, former: ConnectionSettings | undefined): ConnectionSettings {
   const { url, token_kind, token_source, ...rest } = { ...NEW_CONNECTION, ...former, ...given }
-  if (url === undefined) throw new OperatorError('The address is missing: use --url https://HOST/PATH')
+  if (url === undefined) throw new UsageError('The address is missing: use --url https://HOST/PATH')
   if (token_kind === undefined || token_source === undefined)
-    throw new OperatorError(
+    throw new UsageError(
       'The token is missing: use --token-env VARIABLE, --token-file PATH or --token-url URL',
     )
   return { ...rest, url, token_kind, token_source }
@@ -103,7 +103,7 @@ export function combineSettings(given: Settings, former: ConnectionSettings | un
 function readUrl(address: string, option: string): string {
   const use = `use --${option} https://HOST/PATH`
   const url = URL.parse(address)
-  if (url === null) throw new OperatorError(`The address is "${address}": ${use}`)
+  if (url === null) throw new UsageError(`The address is "${address}": ${use}`)
   const { username, password, search, hash, protocol, pathname } = url
   const faults = {
     'holds a user or a password: put them into the token instead': username + password !== '',
@@ -112,7 +112,7 @@ function readUrl(address: string, option: string): string {
     [`ends with /Groups, which a sync adds itself: ${use}`]: /\/Groups\/?$/i.test(pathname),
   }
   for (const [fault, isFault] of Object.entries(faults)) {
-    if (isFault) throw new OperatorError(`The address ${fault}`)
+    if (isFault) throw new UsageError(`The address ${fault}`)
   }
   return url.href
 }
@@ -123,7 +123,7 @@ const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i
 // Never quoted: an invalid name may be the token itself.
 function readVariable(name: string, option: string): string {
   if (VARIABLE.test(name)) return name
-  throw new OperatorError(
+  throw new UsageError(
     `--${option} takes the name of an environment variable, such as ACME_SCIM_TOKEN, but the value is none or looks like ` +
       'a token: put it into a variable, and pass the name of that',
   )
@@ -132,19 +132,19 @@ function readVariable(name: string, option: string): string {
 function readMembers(mode: string) {
   const members = MEMBER_MODES.find((known) => known === mode)
   if (members !== undefined) return members
-  throw new OperatorError(`The members are "${mode}": use --members ${MEMBER_MODES.join(' or --members ')}`)
+  throw new UsageError(`The members are "${mode}": use --members ${MEMBER_MODES.join(' or --members ')}`)
 }
 
 function readNumber(number: string, option: string, most: number): number {
   if (/^\d{1,9}$/.test(number) && Number(number) <= most) return Number(number)
-  throw new OperatorError(`--${option} is "${number}": use a whole number from 0 to ${most}`)
+  throw new UsageError(`--${option} is "${number}": use a whole number from 0 to ${most}`)
 }
 
 function readSchedule(expression: string): Settings {
   if (expression === 'off') return { schedule: null, next_sync_at: null }
   const first = validate(expression) ? cronSchedule(expression).next(new Date()) : undefined
   if (first !== undefined) return { schedule: expression, next_sync_at: first.toISOString() }
-  throw new OperatorError(
+  throw new UsageError(
     `The schedule is "${expression}": use a cron expression in UTC, such as --schedule "0 * * * *", or off`,
   )
 }

@@ -1,9 +1,5 @@
-/**
- * The two kinds of expected errors: a rejected request, and a fault that the operator must fix. Any other error is a
- * bug.
- */
+/** The error of a rejected request, and the body in which it is sent (CONTRACT 3). */
 import { z } from 'zod'
-import { UsageError } from '../../pipeline/program/program.ts'
 
 /** The body of every error reply (CONTRACT 3). */
 export const errorEnvelopeSchema = z.object({
@@ -37,11 +33,6 @@ export class ApiError extends Error {
     this.metadata = metadata
     this.headers = headers
   }
-}
-
-/** The operator can fix this: programs print the message alone and exit with 2. */
-export class OperatorError extends UsageError {
-  override readonly name = 'OperatorError'
 }
 
 /** The envelope of an error, with what is known of its request. */

@@ -6,9 +6,10 @@ import { createServer, type AddressInfo, type Server as SocketServer } from 'nod
 import type { Duplex } from 'node:stream'
 import type { Express } from 'express'
 import { z } from 'zod'
+import { UsageError } from '../../pipeline/program/program.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf } from '../process/system-errors.ts'
-import { ApiError, errorEnvelope, OperatorError } from './errors.ts'
+import { ApiError, errorEnvelope } from './errors.ts'
 import { CORS_HEADERS } from './call.ts'
 
 /** Limits for one client; all but the first in milliseconds. */
@@ -49,7 +50,7 @@ const LINGER_MS = 1000
  * Serves `app`; resolves to the address for clients, `http://host:port`, and to a function that stops accepting, lets
  * requests in flight finish and closes idle connections.
  * @param address.beforeCut called when a stopping service waits no longer; open replies have a second to send an error.
- * @throws {OperatorError} if the address is not available.
+ * @throws {UsageError} if the address is not available.
  */
 export async function listen(
   app: Express,
@@ -72,7 +73,7 @@ export async function listen(
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
   limitConnections(server, log)
   const fault = await bindFault(server, host, port)
-  if (fault !== undefined) throw new OperatorError(fault)
+  if (fault !== undefined) throw new UsageError(fault)
   return {
     origin: originOf(host, server.address()),
     close: () => closeGracefully(server, limits.stopMs, beforeCut),

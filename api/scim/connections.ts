@@ -1,6 +1,6 @@
 /** The directory connections of accounts, at most one each, as rows of the store. Tokens are not stored. */
 import { z } from 'zod'
-import { OperatorError } from '../http/errors.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 import type { Queries, Store, Value } from '../store/store.ts'
 import { eraseGroups, sweepMembers } from './groups.ts'
 
@@ -124,18 +124,18 @@ export async function removeConnection(queries: Queries, account: string): Promi
 /**
  * Removes the connection of an account and all its groups, deleted ones included.
  * @returns the number of erased groups and memberships.
- * @throws {OperatorError} if there is no such account, or a sync of it is in progress.
+ * @throws {UsageError} if there is no such account, or a sync of it is in progress.
  */
 export async function eraseDirectory(store: Store, account: string) {
   const [row] = await store.query('SELECT id FROM accounts WHERE name = $1', [account])
   if (row === undefined)
-    throw new OperatorError(`There is no account "${account}": npm run -s keys -- list shows them`)
+    throw new UsageError(`There is no account "${account}": npm run -s keys -- list shows them`)
   const { id } = z.object({ id: z.string() }).parse(row)
   const erased = await store.transaction(async (queries) => {
     // First, since a sync ends by locking the connection.
     await removeConnection(queries, account)
     if (!(await hasRows(queries, OPEN_JOB, [id]))) return await eraseGroups(queries, id)
-    throw new OperatorError(`A sync of account "${account}" is in progress: erase again once it has ended`)
+    throw new UsageError(`A sync of account "${account}" is in progress: erase again once it has ended`)
   })
   await sweepMembers(store, id)
   return erased

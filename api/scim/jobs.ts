@@ -3,7 +3,7 @@
  * processes share the work and a restart loses nothing.
  */
 import { Counter, type Registry } from 'prom-client'
-import { OperatorError } from '../http/errors.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import type { Notify } from '../process/webhook.ts'
@@ -103,7 +103,7 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
 
 /**
  * Runs a sync of the account in this process; resolves to its finished job.
- * @throws {OperatorError} if another process is syncing the account.
+ * @throws {UsageError} if another process is syncing the account.
  */
 export async function syncNow(accountId: string, options: SyncOptions, dependencies: JobDependencies) {
   const { store, clock, leaseMs } = dependencies
@@ -113,7 +113,7 @@ export async function syncNow(accountId: string, options: SyncOptions, dependenc
     return open && (await takeJob(queries, open, clock(), leaseMs))
   })
   if (job === undefined)
-    throw new OperatorError('Another process is syncing the account: sync again once that has ended')
+    throw new UsageError('Another process is syncing the account: sync again once that has ended')
   await runJob(job, options, dependencies)
   return (await findJob(store, accountId, job.id)) ?? job
 }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
-import { OperatorError } from '../http/errors.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 import { messageOf, missingRights } from '../process/system-errors.ts'
 import { openSqlite } from './sqlite-store.ts'
 import type { Store } from './store.ts'
@@ -35,7 +35,7 @@ function describeDatabase(url: string): string {
 
 /**
  * Opens the store, creates the file if it is missing, and applies pending migrations.
- * @throws {OperatorError} if the database is unusable or the folder is not writable.
+ * @throws {UsageError} if the database is unusable or the folder is not writable.
  */
 export async function openStore(settings: StoreSettings, now: Date): Promise<Store> {
   let store: Store | undefined
@@ -50,7 +50,7 @@ export async function openStore(settings: StoreSettings, now: Date): Promise<Sto
     const [missing] = fileFaults(settings)
     const reason =
       settings.DATABASE_URL === undefined ? `${STORE_FILE}: ${messageOf(error)}` : messageOf(error)
-    throw new OperatorError(missing ?? unusable(settings, reason), { cause: error })
+    throw new UsageError(missing ?? unusable(settings, reason), { cause: error })
   }
 }
 

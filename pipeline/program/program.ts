@@ -7,9 +7,9 @@ export abstract class ProgramError extends Error {
   abstract readonly exitCode: number
 }
 
-/** A command, an option or a setting is wrong; the message names the remedy. */
+/** An option, a setting, or what they name is wrong or unavailable: the message names the remedy, and the code is 2. */
 export class UsageError extends ProgramError {
-  override readonly name: string = 'UsageError'
+  override readonly name = 'UsageError'
   readonly exitCode = EXIT_USAGE
 }
 
