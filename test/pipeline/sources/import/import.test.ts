@@ -118,16 +118,22 @@ describe('import', () => {
     const { stdout } = await runCommand(dataDir, 'import', inbox)
     expect(stdout).toContain(`${path}: 3 rows of 2 days imported`)
     expect(stdout).toContain(`${join(inbox, 'b.csv')}: 1 row of 1 day imported`)
+    symlinkSync('nowhere', join(inbox, 'c.csv'))
+    expect((await runCommand(dataDir, 'import', inbox)).stderr).toContain('c.csv does not exist')
   })
 
   it('leaves validation to the run: a broken value reaches the quarantine unchanged', async () => {
     const good = Array.from({ length: 200 }, () => '2026-01-05T01:00:00Z,1,1,1,a')
-    const broken = '2026-01-05T01:00:00Z,one,minus two,1,a'
-    await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${[...good, broken].join('\n')}\n`))
+    // A row without an id is broken too, since the file has no names.
+    const broken = ['2026-01-05T01:00:00Z,one,minus two,1,a', '2026-01-05T01:00:00Z,,1,1,a']
+    await runCommand(dataDir, 'import', put('a.csv', `${HEADER}\n${[...good, ...broken].join('\n')}\n`))
     await runAt(dataDir, '2026-01-07T02:00:00Z')
-    const [row] = await queryWarehouse(dataDir, 'SELECT reason, payload FROM quarantine')
-    expect(row?.['reason']).toBe('app_id is not an integer, 0 or more')
-    expect(row?.['payload']).toContain('"prompt_tokens":"minus two"')
+    const rows = await queryWarehouse(dataDir, 'SELECT reason, payload FROM quarantine ORDER BY row')
+    const reason = 'app_id is not an integer, 0 or more'
+    expect(rows).toMatchObject([
+      { reason, payload: expect.stringContaining('"prompt_tokens":"minus two"') },
+      { reason },
+    ])
   })
 
   it('reports the days that a run will skip', async () => {

@@ -509,6 +509,7 @@ describe('--map', () => {
       PAIRS.replace(':ms', ''),
       'say what it counts, such as --map ts=PATH:ms',
     ],
+    ['a time of another unit', PAIRS.replace(':ms', ':s'), 'ts "1763350561789" is not a UTC timestamp'],
     [
       'a path that no row of a day has',
       PAIRS.replace('in', 'tokens.in'),
@@ -564,6 +565,12 @@ describe('a warning', () => {
     expect(second.stdout).toContain(
       'WARNING 2026-11-17: other files have usage of this day, and 1 row here have no request_id',
     )
+  })
+
+  it('names tokens without an app', async () => {
+    const csv = 'ts,app,prompt_tokens,completion_tokens\n2026-11-17,,5,5\n2026-11-17,One,9,0\n'
+    const { stdout } = await runCommand(folders.make(), 'import', put('a.csv', csv))
+    expect(stdout).toContain('WARNING 2026-11-17: 10 of 19 tokens name no app')
   })
 
   it('names cached tokens above the prompt, in the import and in the run', async () => {
