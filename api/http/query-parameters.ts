@@ -93,7 +93,8 @@ function readParameter(table: ParameterTable, name: string, texts: string[]): { 
   const sent = shorten(texts.join(', '))
   const found = Object.hasOwn(table, name) ? table[name] : undefined
   if (found === undefined) {
-    const allowed = `the parameters ${Object.keys(table).join(', ')}`
+    const names = Object.keys(table)
+    const allowed = names.length === 0 ? 'no parameters' : `the parameters ${names.join(', ')}`
     return { parameter: shorten(name), problem: 'unknown', sent, allowed }
   }
   const { schema, allowed, most } = found

@@ -232,8 +232,11 @@ function shareOf(part: bigint, whole: bigint, most: number): Html {
 
 function growthOf({ tokens, excess }: Item): Html {
   const more = excess ?? 0n
+  const before = tokens - more
+  // A percentage of next to nothing has many digits and no meaning.
+  const growth = 100n * more > 999n * before ? '>999%' : `+${percent(more, before)}`
   return markup`+${figure(more, 'tokens more than the average of the three windows before')}
-    <span class="up">${more < tokens ? `+${percent(more, tokens - more)}` : 'new'}</span>`
+    <span class="up">${before > 0n ? growth : 'new'}</span>`
 }
 
 /** The usage of the days as a line, which breaks where days are missing. */
