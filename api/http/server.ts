@@ -94,6 +94,8 @@ const REFUSALS: Readonly<Record<string, ApiError>> = {
 function answerRequests(server: http.Server, app: Express, log: Log): void {
   /** The reply to the latest request of each connection. */
   const replies = new WeakMap<Duplex, http.ServerResponse>()
+  /** Connections that are about to close: the parser reports each further packet of theirs too. */
+  const refused = new WeakSet<Duplex>()
 
   function answer(request: http.IncomingMessage, response: http.ServerResponse): void {
     const earlier = replies.get(request.socket)
@@ -106,6 +108,8 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
   }
 
   function refuse(socket: Duplex, fault: ApiError, code?: string): void {
+    if (refused.has(socket)) return
+    refused.add(socket)
     const reply = replies.get(socket)
     // A client that has left needs no reply, nor does one whose request is already being answered.
     if (!socket.writable || (reply?.headersSent === true && !reply.req.complete)) return void socket.destroy()
