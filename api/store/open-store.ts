@@ -6,7 +6,7 @@ import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
 import { UsageError } from '../../pipeline/program/program.ts'
 import { messageOf, missingRights } from '../process/system-errors.ts'
 import { openSqlite } from './sqlite-store.ts'
-import type { Store } from './store.ts'
+import type { Queries, Store } from './store.ts'
 
 /** The settings that locate the store. */
 export interface StoreSettings {
@@ -98,20 +98,27 @@ const RECORD = 'INSERT INTO migrations (name, applied_at) VALUES ($1, $2)'
 
 /**
  * Applies the files of `migrations/` after the last applied one, in order. One transaction, so that processes that start
- * together take turns.
+ * together take turns; none if all are applied, since it would wait for other writers.
  */
 async function updateSchema(store: Store, now: Date): Promise<void> {
-  const files = readdirSync(MIGRATIONS).filter((file) => file.endsWith('.sql'))
+  // A new database has no ledger.
+  const pending = await pendingMigrations(store).catch(() => undefined)
+  if (pending?.length === 0) return
   await store.transaction(async (queries) => {
     await queries.script(CREATE_LEDGER)
-    const [row] = await queries.query(LAST_APPLIED)
-    const last = numberOf(z.object({ name: z.string() }).parse(row).name)
-    // The first file makes the tables of version 1.0.0, whose own migrations had the numbers up to it.
-    for (const name of files.filter((file) => numberOf(file) > last).toSorted()) {
+    for (const name of await pendingMigrations(queries)) {
       await queries.script(readFileSync(new URL(name, MIGRATIONS), 'utf8'))
       await queries.query(RECORD, [name, now.toISOString()])
     }
   })
+}
+
+async function pendingMigrations(queries: Queries): Promise<string[]> {
+  const [row] = await queries.query(LAST_APPLIED)
+  const last = numberOf(z.object({ name: z.string() }).parse(row).name)
+  // The first file makes the tables of version 1.0.0, whose own migrations had the numbers up to it.
+  const names = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql') && numberOf(name) > last)
+  return names.toSorted()
 }
 
 function numberOf(name: string): number {

@@ -1,9 +1,11 @@
 /** CONTRACT 2 and 4.5: a key is looked up, and a request counted, whoever writes into the store meanwhile, and whoever dies. */
 import { afterAll, describe, expect, it } from 'vitest'
+import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { UNKNOWN_KEY, makeKey, startApi, startServer } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, TestStores } from '../../support/stores.ts'
 
 const stores = new TestStores()
@@ -16,7 +18,7 @@ afterAll(async () => {
 const RANKINGS = '/datasets/app-rankings'
 
 describe.each(stores.kinds)('while another process holds the write lock on $name', ({ name, fresh }) => {
-  it('requests that only read are answered, and counted ones get 503 until it lets go', async () => {
+  it('requests and commands that only read are answered, and counted requests get 503 until it lets go', async () => {
     const settings = await fresh()
     await publishSnapshot(settings.DATA_DIR, oneApp())
     await using api = await startApi(settings.DATA_DIR, { environment: asEnvironment(settings) })
@@ -38,6 +40,8 @@ describe.each(stores.kinds)('while another process holds the write lock on $name
     const refused = await counted
     expect(refused.status).toBe(503)
     expect(refused.headers.get('Retry-After')).toBe('2')
+    const listed = await runCommandLine(keys, ['list'], asEnvironment(settings))
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(key.slice(-4)) as unknown })
 
     end()
     await writing
