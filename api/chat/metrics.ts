@@ -20,7 +20,7 @@ export function createChatMetrics(registry: Registry, models: Models, records: U
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name, help, labelNames, registers })
   const histogram = (name: string, help: string) =>
-    new Histogram({ name, help, labelNames: CANDIDATE, buckets: SECONDS, registers })
+    new Histogram({ name, help, labelNames: ['provider'], buckets: SECONDS, registers })
   const ended = [...CANDIDATE, 'outcome'] as const
   const requests = counter(
     'chat_requests_total',
@@ -50,13 +50,13 @@ export function createChatMetrics(registry: Registry, models: Models, records: U
       tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
       tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
       if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
-      request.observe(candidate, record.duration_ms / 1000)
-      if (first_token_ms !== null) firstToken.observe(candidate, first_token_ms / 1000)
+      request.observe({ provider: candidate.provider }, record.duration_ms / 1000)
+      if (first_token_ms !== null) firstToken.observe({ provider: candidate.provider }, first_token_ms / 1000)
     },
     /** An attempt is over. */
     attemptFinished({ model, provider, error_type, duration_ms }: AttemptRecord): void {
       attempts.inc({ model, provider, outcome: error_type ?? 'served' })
-      attempt.observe({ model, provider }, duration_ms / 1000)
+      attempt.observe({ provider }, duration_ms / 1000)
     },
     /** A request moved on from this candidate to the next one. */
     fellBack({ model, provider }: AttemptRecord): void {

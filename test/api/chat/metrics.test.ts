@@ -35,9 +35,9 @@ it.each([
   'chat_attempts_total{model="a/one",provider="alpha",outcome="provider_unavailable"} 1',
   'chat_fallbacks_total{model="a/one",provider="alpha"} 1',
   'chat_breaker_open{model="a/one",provider="alpha"} 0',
-  'chat_first_token_seconds_count{model="a/one",provider="alpha"} 1',
-  'chat_request_duration_seconds_count{model="a/one",provider="beta"} 1',
-  'chat_attempt_duration_seconds_bucket{le="600",model="a/one",provider="alpha"} 2',
+  'chat_first_token_seconds_count{provider="alpha"} 1',
+  'chat_request_duration_seconds_count{provider="beta"} 1',
+  'chat_attempt_duration_seconds_bucket{le="600",provider="alpha"} 2',
   'usage_records_waiting 0',
 ])('%s', async (line) => {
   const text = await (await fetch(`${chat.api.origin}/metrics`)).text()
