@@ -1,6 +1,5 @@
 /** The settings of the service, read once at start from the environment (CONTRACT 9). */
 import { z } from 'zod'
-import { NEW_APP_VISIBILITIES } from '../pipeline/contract/app-identity.ts'
 import {
   DEFAULT_PORT,
   publicUrlSchema,
@@ -30,7 +29,7 @@ export const SETTINGS = {
     .string()
     .refine(isDatabaseUrl, `must be ${DATABASE_URL_FORM}`)
     .optional()
-    .describe('PostgreSQL database of accounts, keys, limits, apps and groups, instead of service.sqlite.'),
+    .describe('PostgreSQL database of accounts, keys, limits, jobs and groups, instead of service.sqlite.'),
   PORT: wholeNumber(0, 65_535, DEFAULT_PORT).describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z
     .string()
@@ -65,10 +64,6 @@ export const SETTINGS = {
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
   CHAT_BODY_MIB: wholeNumber(1, 9999, 32).describe('Maximum size of a chat request, in MiB.'),
-  NEW_APPS: z
-    .enum(NEW_APP_VISIBILITIES)
-    .default('public')
-    .describe('Visibility of new apps of chat requests: public or hidden.'),
 } as const
 
 const settingsSchema = z.object(SETTINGS)

@@ -91,7 +91,8 @@ function isLast({ health: { openUntil } }: Provider, now: number): boolean {
 }
 
 /** An attempt begins: if it probes an open breaker, other requests try the provider last meanwhile. */
-export function noteBegin({ health }: Provider, now = performance.now()): void {
+export function noteBegin({ health }: Provider): void {
+  const now = performance.now()
   if (health.openUntil !== undefined && now >= health.openUntil) health.openUntil = now + OPEN_MS
 }
 
@@ -102,14 +103,14 @@ export function noteSuccess({ health }: Provider): void {
 }
 
 /** An attempt failed; `retryAfterSeconds` is the provider's own value. */
-export function noteFailure({ health }: Provider, retryAfterSeconds?: number, now = performance.now()): void {
+export function noteFailure({ health }: Provider, retryAfterSeconds?: number): void {
   const failures = [...health.failures, true].slice(-REMEMBERED)
   const hasFailedInARow = failures.length >= IN_A_ROW && !failures.slice(-IN_A_ROW).includes(false)
   const isFailing = hasFailedInARow || failures.filter(Boolean).length >= REMEMBERED / 2
   health.failures = failures
   if (!isFailing && health.openUntil === undefined && retryAfterSeconds === undefined) return
   const ms = Math.min((retryAfterSeconds ?? 0) * 1000, OPEN_MS_AT_MOST) || OPEN_MS
-  health.openUntil = Math.max(health.openUntil ?? 0, now + ms)
+  health.openUntil = Math.max(health.openUntil ?? 0, performance.now() + ms)
   health.failures = []
 }
 

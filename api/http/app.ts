@@ -163,7 +163,7 @@ function answerPath(
       throw new ApiError(405, `Method ${method} is not allowed here; allowed: ${allow}`, { headers })
     }
     const { access, slow, typedErrors, handle } = route
-    if (typedErrors === true) reply.locals.typesErrors = true
+    if (typedErrors === true) reply.locals.typedErrors = true
     if (access !== 'open') await authenticate(access, request, reply)
     if (slow === true) request.socket.setTimeout(0)
     await handle(request, reply)

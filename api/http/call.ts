@@ -31,7 +31,7 @@ export type CallLocals = {
   route?: string
   caller?: Caller
   /** Whether errors state their type. */
-  typesErrors?: boolean
+  typedErrors?: boolean
   /** The metadata about routing that the caller requested. */
   routerMetadata?: () => Readonly<Record<string, unknown>>
 }
@@ -100,9 +100,9 @@ export function beginError(reply: Reply, fault: ApiError): void {
 /** Ends the reply with the error envelope (CONTRACT 3). */
 export function sendError(reply: Reply, fault: ApiError): void {
   beginError(reply, fault)
-  const { caller, typesErrors, routerMetadata } = reply.locals
+  const { caller, typedErrors, routerMetadata } = reply.locals
   const { status, message } = fault
-  const metadata = typesErrors === true ? typedMetadata(fault) : fault.metadata
+  const metadata = typedErrors === true ? typedMetadata(fault) : fault.metadata
   const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }
   sendJson(reply, status, errorEnvelope({ status, message, metadata }, facts))
 }

@@ -41,7 +41,6 @@ it('every setting has a description and most a default, which the help shows', a
     'SCIM_SYNC_MINUTES=30',
     'MODELS_FILE=',
     'CHAT_BODY_MIB=32',
-    'NEW_APPS=public',
   ])
 })
 
@@ -62,7 +61,6 @@ it.each([
   ['SCIM_SYNC_MINUTES', '1.5'],
   ['NIGHTLY_SCHEDULE', 'at night'],
   ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
-  ['NEW_APPS', 'private'],
 ])('%s=%s is refused, in a message that names it and every other fault', async (name, value) => {
   const { code, stderr } = await list({ API_MEMORY: 'much', [name]: value })
   expect([code, stderr]).toEqual([2, expect.stringMatching(/^Invalid settings/)])

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { answerWith, startApi, until, type Api } from '../../support/api.ts'
@@ -80,7 +80,7 @@ describe('requests of one connection', () => {
     const asked = Promise.withResolvers<Reply>()
     await using api = await start({}, (_request, reply) => asked.resolve(reply))
     const client = stubbornClient(api, get(PATH))
-    const all = text(client)
+    const all = textOf(client)
     const reply = await asked.promise
     const { socket } = reply.req
     for (const packet of ['hello\r\n\r\n', 'once more\r\n\r\n']) {
