@@ -32,9 +32,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The first line of the text; DuckDB's further lines are hints for the author of the SQL. */
+/**
+ * The first line of the text, without its full stop: a sentence goes on behind it. DuckDB's further lines are hints for the
+ * author of the SQL.
+ */
 export function firstLineOf(error: unknown): string {
-  return messageOf(error).split('\n', 1).join('')
+  return messageOf(error).split('\n', 1).join('').replace(/[.!]$/, '')
 }
 
 /** DuckDB has no error code for a held lock, only this message; it names the process if the system does. */

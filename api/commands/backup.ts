@@ -51,6 +51,8 @@ export function backup({ args, environment, print, note }: CommandLine): Promise
     const lines: string[] = []
     for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
     fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
+    // Copied back, the folder is a DATA_DIR: its published files are for the same users as before.
+    fs.chmodSync(to, fs.statSync(from).mode)
     note(`The backup in ${to} is complete: ${pluralize(paths.length, 'file')}`)
     if (database !== undefined) note(DUMP)
   })
@@ -68,7 +70,7 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   fs.mkdirSync(to, { mode: 0o700 })
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
   linkSnapshots(snapshots, join(to, SNAPSHOTS_FOLDER))
-  copyFiles(raw, join(to, RAW_FOLDER), (source, target) => fs.copyFileSync(source, target))
+  copyFiles(raw, join(to, RAW_FOLDER), makePrivateFolder, fs.copyFileSync)
   if (!fs.existsSync(store)) return
   // For a missing permission SQLite only reports that it cannot open the file.
   fs.accessSync(store, fs.constants.R_OK)
@@ -82,7 +84,7 @@ function copyAll(from: string, to: string, withStore: boolean): void {
  */
 function linkSnapshots(from: string, to: string): void {
   const copies = new Map<number, string>()
-  copyFiles(from, to, (source, target) => {
+  copyFiles(from, to, makeDataFolder, (source, target) => {
     const { ino } = fs.statSync(source)
     try {
       fs.linkSync(copies.get(ino) ?? source, target)
@@ -96,11 +98,20 @@ function linkSnapshots(from: string, to: string): void {
 }
 
 /** Copies the finished files below a folder; one that is removed meanwhile is left out. */
-function copyFiles(from: string, to: string, copy: (source: string, target: string) => void): void {
+function copyFiles(
+  from: string,
+  to: string,
+  makeFolder: (path: string) => void,
+  copy: (source: string, target: string) => void,
+): void {
   for (const path of filesIn(from)) {
-    fs.mkdirSync(dirname(join(to, path)), { recursive: true })
+    makeFolder(dirname(join(to, path)))
     unlessAbsent(() => copy(join(from, path), join(to, path)))
   }
+}
+
+function makePrivateFolder(path: string): void {
+  fs.mkdirSync(path, { recursive: true, mode: 0o700 })
 }
 
 /** The finished files below a folder, relative to it, in order. */

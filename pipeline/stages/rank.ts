@@ -1,5 +1,5 @@
 /** The stage rank: builds the new snapshot: public tables, macros and rankings. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -107,10 +107,16 @@ async function readExtent(run: Run, fits = true): Promise<Extent> {
   return { days: { from: first_day, to: data_through }, totals, daysAtOnce: days_at_once }
 }
 
-/** Credit lines of the data's sources, raw/ATTRIBUTION; republishers must state them. */
+/**
+ * Credit lines of the data's sources, raw/ATTRIBUTION; republishers must state them.
+ * @throws DataError if it is a folder.
+ */
 function readSources(run: Run): string | null {
   const path = join(run.rawFolder, 'ATTRIBUTION')
-  const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found?.isDirectory() === true)
+    throw new DataError(`${path} is not a file: it has the credit lines as text`)
+  const text = found === undefined ? '' : readFileSync(path, 'utf8').trim()
   return text === '' ? null : text
 }
 

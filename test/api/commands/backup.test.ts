@@ -1,7 +1,16 @@
 /** CONTRACT 9: a backup copies everything while it runs, and restoring is copying back. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -54,7 +63,6 @@ describe('a backup of a running service', () => {
       stdout: '',
       stderr: expect.stringMatching(/^The backup in .*whole is complete: \d+ files\n$/) as unknown,
     })
-    expect(statSync(whole).mode & 0o777).toBe(0o700)
     execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: whole })
 
     const restored = copyBack()
@@ -66,6 +74,24 @@ describe('a backup of a running service', () => {
     expect(rankingsSchema.parse(JSON.parse(text)).data).toHaveLength(1)
     expect(text).toBe(await before.text())
     expect((await api.get(`${query}&as_of=20260211T020000Z`, key)).status).toBe(200)
+  })
+
+  it('lets the users read the snapshots who may read the original ones, and nobody else the rest', async () => {
+    const to = join(folders.make(), 'to')
+    const from = folders.copy(dataDir)
+    for (const mode of [0o755, 0o750]) {
+      chmodSync(from, mode)
+      const made = await startProgram('commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
+      expect(made.code, made.stderr).toBe(0)
+      const modeOf = (path: string) => statSync(join(`${to}-${mode}`, path)).mode & 0o777
+      expect(['', 'current/', 'current/app_daily', 'snapshots'].map(modeOf)).toEqual([
+        mode,
+        0o755,
+        0o755,
+        0o755,
+      ])
+      expect(['raw', 'raw/usage', 'SHA256SUMS'].map(modeOf)).toEqual([0o700, 0o700, 0o600])
+    }
   })
 
   it('links snapshots on the same file system, and months that snapshots share', () => {

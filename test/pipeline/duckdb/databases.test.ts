@@ -45,7 +45,7 @@ it.each([
 ])('a warehouse that is %s is rejected with the remedy, for reading and writing', async (_kind, make) => {
   const dataDir = folders.make()
   make(join(dataDir, 'warehouse.duckdb'))
-  const remedy = /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/
+  const remedy = /^Cannot open the warehouse .*warehouse\.duckdb: .*\w\. If .* npm run nightly -- rebuild/
   await expect(openWarehouse(dataDir, '1GB')).rejects.toThrow(remedy)
   const reading = readWarehouse({ dataDir, memory: '1GB' }, async () => undefined)
   await expect(reading).rejects.toThrow(remedy)
