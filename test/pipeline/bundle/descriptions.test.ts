@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import {
   ADDRESS,
   AS_OF,
@@ -17,7 +16,14 @@ import {
   publishBundle,
   sha256,
 } from '../../support/pipeline/bundle.ts'
-import { query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { runAt } from '../../support/pipeline/in-process.ts'
+import {
+  currentSnapshot,
+  deliver,
+  query,
+  register,
+  TemporaryFolders,
+} from '../../support/pipeline/nightly.ts'
 
 const folders = new TemporaryFolders()
 afterAll(() => folders.removeAll())
@@ -113,38 +119,28 @@ describe('the texts', () => {
   })
 
   it('do not mention sources if the data has none', async () => {
-    const without = await publishBundle(folders.make(), '')
-    const texts = ['README.md', 'LICENSE', 'croissant.json']
-    const mentions = (at: string) =>
-      texts.map((name) => /\bsources|isBasedOn/i.test(readFileSync(join(at, name), 'utf8')))
-    expect([mentions(folder), mentions(without)]).toEqual([texts.map(() => true), texts.map(() => false)])
+    const without = folders.make()
+    register(without, ['1,One,public,,,2025-01-01'])
+    deliver(without, LAST_DAY, ['1,1,1'])
+    await runAt(without, AS_OF)
+    const mentions = (at: string, name: string) =>
+      /\bsources|isBasedOn/i.test(readFileSync(join(at, name), 'utf8'))
+    for (const name of ['README.md', 'LICENSE', 'croissant.json'])
+      expect([mentions(folder, name), mentions(currentSnapshot(without), name)]).toEqual([true, false])
   })
 })
 
-const croissantSchema = z.looseObject({
-  distribution: z.array(z.looseObject({ '@id': z.string() })),
-  recordSet: z.array(
-    z.looseObject({
-      '@id': z.string(),
-      description: z.string(),
-      field: z.array(
-        z.looseObject({
-          '@id': z.string(),
-          description: z.string(),
-          dataType: z.string(),
-          source: z.strictObject({
-            fileObject: z.strictObject({ '@id': z.string() }),
-            extract: z.strictObject({ column: z.string() }),
-          }),
-        }),
-      ),
-    }),
-  ),
-})
+/** Types of columns in Croissant; all others are integers. */
+const TYPES: Readonly<Record<string, string>> = {
+  DATE: 'sc:Date',
+  'TIMESTAMP WITH TIME ZONE': 'sc:DateTime',
+  VARCHAR: 'sc:Text',
+  'VARCHAR[]': 'sc:Text',
+}
 
 // That mlcroissant loads every table is proved by test/system/.
 describe('croissant.json', () => {
-  const document = () => croissantSchema.parse(JSON.parse(read('croissant.json')))
+  const document = (): unknown => JSON.parse(read('croissant.json'))
 
   it('has the required properties of Croissant 1.1, with publisher and days', () => {
     const publisher = { '@type': 'Organization', name: PUBLISHER, url: 'https://data.example/' }
@@ -165,7 +161,8 @@ describe('croissant.json', () => {
 
   it('names the DuckDB file and every Parquet file by its path in the folder, with size and checksum', () => {
     const files = DATA_FILES.filter((name) => !name.endsWith('.csv'))
-    expect(document().distribution).toEqual(
+    expect(document()).toHaveProperty(
+      'distribution',
       files.map((name) => ({
         '@type': 'cr:FileObject',
         '@id': name,
@@ -179,35 +176,26 @@ describe('croissant.json', () => {
   })
 
   it('has each table, and each month of a table by day, as records, in the words of the DuckDB file', async () => {
-    const { recordSet } = document()
     const months = (table: string) => ['2025-12', '2026-01'].map((month) => `${table}/${month}`)
-    expect(recordSet.map(({ '@id': id }) => id)).toEqual([
+    const records = [
       'rankings',
       ...months('app_daily'),
       ...months('model_daily'),
       'apps',
       'coverage',
       'restatements',
-    ])
-    for (const { '@id': id, description, field } of recordSet) {
+    ].map(async (id) => {
       const [table = '', month] = id.split('/')
-      const { comment, comments, columns } = await explained(folder, table)
-      expect(description).toBe(comment)
-      expect(field.map((each) => each.description)).toEqual(comments)
       const file = month === undefined ? `${table}.parquet` : `${table}/month=${month}.parquet`
-      expect(field.map(({ '@id': name, source }) => [name, source])).toEqual(
-        columns.map(({ name }) => [
-          `${id}/${name}`,
-          { fileObject: { '@id': file }, extract: { column: name } },
-        ]),
-      )
-    }
-    const types = new Map(
-      recordSet.flatMap(({ field }) => field.map((each) => [each['@id'], each.dataType] as const)),
-    )
-    expect(types.get('restatements/as_of')).toBe('sc:DateTime')
-    expect(types.get('restatements/day')).toBe('sc:Date')
-    expect(types.get('rankings/total_tokens')).toBe('sc:Integer')
-    expect(types.get('apps/subcategories')).toBe('sc:Text')
+      const { comment, columns } = await explained(folder, table)
+      const field = columns.map((column) => ({
+        '@id': `${id}/${column['name']}`,
+        description: column['comment'],
+        dataType: TYPES[String(column['type'])] ?? 'sc:Integer',
+        source: { fileObject: { '@id': file }, extract: { column: column['name'] } },
+      }))
+      return { '@id': id, description: comment, field }
+    })
+    expect(document()).toMatchObject({ recordSet: await Promise.all(records) })
   })
 })

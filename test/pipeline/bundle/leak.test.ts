@@ -7,22 +7,19 @@ import {
   currentSnapshot,
   publish,
   query,
+  register,
   TemporaryFolders,
   withDatabase,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 
+const HIDDEN = '5801733204918273001'
 const APPS = [
   { id: 5_801_733_204_918_273_001n, name: 'Zzyzx-verborgen-Ü', visibility: 'hidden', alias_of: '' },
   { id: 5_801_733_204_918_273_002n, name: 'Qwfpg-privat-漢', visibility: 'private', alias_of: '' },
   { id: 5_801_733_204_918_273_003n, name: 'Xylem-alias-of-public', visibility: 'public', alias_of: '77001' },
   { id: 5_801_733_204_918_273_004n, name: 'Xylem-hidden-alias', visibility: 'hidden', alias_of: '77001' },
-  {
-    id: 5_801_733_204_918_273_005n,
-    name: 'Xylem-alias-of-hidden',
-    visibility: 'public',
-    alias_of: '5801733204918273001',
-  },
+  { id: 5_801_733_204_918_273_005n, name: 'Xylem-alias-of-hidden', visibility: 'public', alias_of: HIDDEN },
   { id: 5_801_733_204_918_273_006n, name: 'Public-before-Jvkzq', visibility: 'hidden', alias_of: '' },
 ] as const
 
@@ -47,24 +44,15 @@ let texts = new Map<string, string>()
 
 beforeAll(async () => {
   const registry = APPS.map(
-    ({ id, name, visibility, alias_of }) =>
-      `${id},${name},${visibility},cli-agent,${alias_of},2026-01-01T00:00:00Z`,
+    ({ id, name, visibility, alias_of }) => `${id},${name},${visibility},cli-agent,${alias_of},2026-01-01`,
   )
-  writeRaw(
-    dataDir,
-    'apps/Kwyjibo-file-name.csv',
-    [
-      'app_id,app_name,visibility,subcategories,alias_of,updated_at',
-      '77001,Seen by everyone,public,cli-agent,,2026-01-01T00:00:00Z',
-      // The last app of the list had this id as a public app until the newer row below.
-      `${APPS[5].id},${APPS[5].name},public,game,,2025-12-01T00:00:00Z`,
-      ...registry,
-      '',
-    ].join('\n'),
-  )
+  const seen = '77001,Seen by everyone,public,cli-agent,,2026-01-01'
+  // The last app of the list was published by the first night; the second hides it, and restates the day.
+  const before = `${APPS[5].id},${APPS[5].name},public,game,,2025-12-01`
+  register(dataDir, [seen, ...registry.slice(0, -1), before], 'Kwyjibo-file-name.csv')
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, usageOf(DAY))
   await publish(dataDir, '2026-01-03T02:00:00Z')
-  // A second snapshot with a restated day, so that restatements are searched too.
+  register(dataDir, registry.slice(-1), 'Kwyjibo-later.csv')
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, `${usageOf(DAY)}\n`)
   await publish(dataDir, '2026-01-03T03:00:00Z')
   texts = await publishedTexts(currentSnapshot(dataDir))
@@ -94,7 +82,7 @@ describe.each(SECRETS)('%s', (secret) => {
 
   it('is not in the bytes of any published file', () => {
     const needles = [Buffer.from(secret), ...(/^\d+$/.test(secret) ? [littleEndian(BigInt(secret))] : [])]
-    const found = filesBelow(join(dataDir, 'snapshots')).filter((file) => {
+    const found = filesBelow(currentSnapshot(dataDir)).filter((file) => {
       const bytes = readFileSync(file)
       return needles.some((needle) => bytes.includes(needle))
     })
