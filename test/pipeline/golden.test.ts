@@ -16,7 +16,7 @@ import {
 } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/pipeline/nightly.ts'
-import { appDaily, appsTable, FILTERS, ranking, readDataset } from '../support/pipeline/oracle.ts'
+import { appDaily, appsTable, ranking, readDataset } from '../support/pipeline/oracle.ts'
 import type { Dataset, Question } from '../support/pipeline/oracle.ts'
 
 const RULES = join(REPOSITORY, 'test', 'golden', 'rules')
@@ -110,19 +110,6 @@ describe.each(['first', 'later'] as const)('state %s', (name) => {
     await expect(toCsv(expected)).toMatchFileSnapshot(expectedFile('rankings'))
     const lists = await Promise.all(QUESTIONS.map((question) => ask(state, rankingSql(question))))
     expect(lists.flat()).toEqual(expected)
-  })
-
-  it('the table rankings holds the top 200 of every usual list', async () => {
-    const published = await ask(state, 'SELECT * FROM rankings')
-    const expected = usualQuestions(state.dataset.dataThrough).flatMap(([window_days, question]) =>
-      ranking(state.dataset, question)
-        .slice(0, 200)
-        .map(({ excess_tokens: _excess, ...row }) => {
-          const { start: start_date, end: end_date, ...list } = question
-          return { window_days, start_date, end_date, ...list, ...row }
-        }),
-    )
-    expect(published.map(asLine).toSorted()).toEqual(expected.map(asLine).toSorted())
   })
 
   it('meta names the time of the run and the last day', async () => {
@@ -260,17 +247,6 @@ function rankingSql({ sort, start, end, category, subcategory }: Question): stri
 
 function literal(text: string | null): string {
   return text === null ? 'NULL' : `'${text}'`
-}
-
-/** The lists of the table rankings: four windows that end on the last day, clamped to the floor. */
-function usualQuestions(end: string): [string, Question][] {
-  return [1, 7, 30, 90].flatMap((days) => {
-    const first = new Date(Date.parse(end) - (days - 1) * 86_400_000).toISOString().slice(0, 10)
-    const start = first < '2025-01-01' ? '2025-01-01' : first
-    return (['popular', 'trending'] as const).flatMap((sort) =>
-      FILTERS.map((filter): [string, Question] => [String(days), { sort, start, end, ...filter }]),
-    )
-  })
 }
 
 /** A row as one line of `column=value`, by column name. */
