@@ -2,7 +2,7 @@
  * CONTRACT 8: what a change between two nights does to the published history: each changed day has its cause, and only
  * months with other rows get new files. They equal those of a first run: test/system/pipeline/oracle.test.ts.
  */
-import fs, { appendFileSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
