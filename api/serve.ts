@@ -7,7 +7,7 @@ import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
 import { RANKINGS } from './datasets/rankings.ts'
-import { Bodies } from './datasets/reply.ts'
+import { createBodies, warmRows } from './datasets/reply.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { openSnapshots } from './datasets/snapshots/current.ts'
 import { measureDataset } from './datasets/status.ts'
@@ -118,12 +118,14 @@ async function openDataset(
 ) {
   const snapshots = await openSnapshots(dataDir, memory, log)
   opened.defer(() => snapshots.close())
-  const bodies = new Bodies()
+  const bodies = createBodies()
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
   const views = createViews({ snapshots, schedule, clock, origin: PUBLIC_URL ?? localUrl(String(PORT)) })
   await snapshots.follow(async (snapshot) => {
-    await bodies.warm(snapshot, RANKINGS, USUAL)
-    for (const query of USUAL) await views.warm(listView('apps'), snapshot, PAGES.apps, query)
+    for (const query of USUAL) {
+      await warmRows(bodies, snapshot, RANKINGS, query)
+      await views.warm(listView('apps'), snapshot, PAGES.apps, query)
+    }
   })
   return { bodies, schedule, views, snapshots }
 }

@@ -14,15 +14,13 @@ import {
 } from '../http/encodings.ts'
 import { ApiError } from '../http/errors.ts'
 import { isNotModified } from '../http/headers.ts'
-import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
+import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
 import { DATASETS_PATH } from '../paths.ts'
 import { chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
 import { linkField, pagesAround } from './links.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
-
-/** Values of parameters by name, as sent. */
-type Given = Readonly<Record<string, unknown>>
+import { LATEST_PATH } from './snapshots/files.ts'
 
 /** An operation that returns rows. */
 export interface RowsOperation {
@@ -77,23 +75,23 @@ const CACHE_BYTES = 64 * 1024 * 1024
 // A pinned reply never changes, but its snapshot may be retracted: caches must revalidate.
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
-/** The cached bodies of this process, each made once for concurrent requests. */
-export class Bodies {
-  readonly #keep = createBodyCache<Made>(CACHE_BYTES)
+/** The cached bodies of this process: each is made once for concurrent requests, while its snapshot is open. */
+export function createBodies() {
+  const keep = createBodyCache<Made>(CACHE_BYTES)
+  return (wanted: Representation) => keep(wanted.name, wanted.encoding, () => makeBody(wanted))
+}
+type Bodies = ReturnType<typeof createBodies>
 
-  /** The body of a representation; its snapshot must stay open meanwhile. */
-  get(representation: Representation): Promise<Made> {
-    return this.#keep(representation.name, representation.encoding, () => makeBody(representation))
-  }
-
-  /** Makes the bodies of frequent requests in advance. */
-  async warm(snapshot: Snapshot, operation: RowsOperation, frequent: readonly Given[]): Promise<void> {
-    for (const given of frequent) {
-      const rows = operation.resolve(given, snapshot)
-      for (const encoding of ENCODINGS) {
-        await this.get(represent({ snapshot, operation, rows, format: 'json', encoding }))
-      }
-    }
+/** Makes the bodies of a frequent request in advance. */
+export async function warmRows(
+  bodies: Bodies,
+  snapshot: Snapshot,
+  operation: RowsOperation,
+  given: Given,
+): Promise<void> {
+  const rows = operation.resolve(given, snapshot)
+  for (const encoding of ENCODINGS) {
+    await bodies(represent({ snapshot, operation, rows, format: 'json', encoding }))
   }
 }
 
@@ -136,7 +134,7 @@ export function replyRows(
     const { contentType } = FORMATS[found.format]
     // A HEAD is free, so it must not cost a query: it has no Content-Length, and no links to pages.
     if (isHead) return void reply.set({ 'Content-Type': contentType, Link: linksOf(found) }).end()
-    const { headers: ofRows, body } = await bodies.get(found)
+    const { headers: ofRows, body } = await bodies(found)
     sendBody(reply.set(ofRows), 200, contentType, body)
   }
 }
@@ -169,11 +167,16 @@ function headersOf({ etag, lastModified, name, format, encoding }: Representatio
   }
 }
 
+/** The description of rows in every reply (CONTRACT 4.3). */
+export function metaOf({ asOf }: SnapshotFacts, start_date: string, end_date: string) {
+  return { as_of: asOf, start_date, end_date, version: DATASET_VERSION }
+}
+
 async function makeBody(representation: Representation): Promise<Made> {
   const { snapshot, operation, rows: requested, format } = representation
   const { rows, total } = await requested.read(snapshot)
   const { start_date, end_date } = requested.parameters
-  const meta = { as_of: snapshot.asOf, start_date, end_date, version: DATASET_VERSION }
+  const meta = metaOf(snapshot, start_date, end_date)
   const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
   const metadata = { ...meta, ...requested.parameters, ...licence }
   return {
@@ -198,6 +201,6 @@ function linksOf({ snapshot, operation, rows, format }: Representation, total = 
     license: LICENCE.url,
     describedby: `${folder}/${CROISSANT_FILE}`,
     'cite-as': folder,
-    'latest-version': `${SNAPSHOTS_PATH}/latest`,
+    'latest-version': LATEST_PATH,
   })
 }

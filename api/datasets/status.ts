@@ -9,9 +9,7 @@ import { sendJson, type Clock, type Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { UNREADABLE } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/current.ts'
-import type { SnapshotFacts } from './snapshots/facts.ts'
-
-const days = z.int().nonnegative()
+import { coverageSchema, type SnapshotFacts } from './snapshots/facts.ts'
 
 export const statusSchema = z.strictObject({
   data: z.strictObject({
@@ -25,8 +23,7 @@ export const statusSchema = z.strictObject({
         'Whether the dataset lacks days that the last run, due at least an hour ago, should have published.',
       ),
     first_day: daySchema.nullable(),
-    coverage: z
-      .strictObject({ complete: days, partial: days, restated: days, missing: days })
+    coverage: coverageSchema
       .nullable()
       .describe('Number of complete, partial, restated and missing days from first_day to data_through.'),
     days_missing: z

@@ -25,6 +25,9 @@ export type Values<Table extends ParameterTable> = {
   readonly [Name in keyof Table]?: z.infer<Table[Name]['schema']>
 }
 
+/** The sent parameters by name, without defaults: `Values` of a table. */
+export type Given = Readonly<Record<string, unknown>>
+
 /** One fault of one parameter, for the metadata of the 400. */
 interface Fault {
   readonly parameter: string
@@ -67,10 +70,9 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
 
 /**
  * Reads the query string (the part after `?`, still encoded).
- * @returns the sent parameters, without defaults: `Values` of the table.
  * @throws {ApiError} 400 that lists every fault.
  */
-export function readParameters(table: ParameterTable, query: string): Readonly<Record<string, unknown>> {
+export function readParameters(table: ParameterTable, query: string): Given {
   // URLSearchParams drops one leading question mark: this one.
   const sent = Map.groupBy(new URLSearchParams(`?${query}`), ([name]) => name)
   const faults: Fault[] = []

@@ -1,8 +1,9 @@
 /** Reads a list with its series by day in one statement; serves it as /rankings.json, /rankings.csv and for models. */
 import { z } from 'zod'
 import { addDays, daysBetween, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
-import { COVERAGE_STATUSES, DATASET_VERSION, RANKING_COLUMNS } from '../../pipeline/contract/dataset.ts'
+import { COVERAGE_STATUSES, RANKING_COLUMNS } from '../../pipeline/contract/dataset.ts'
 import { MAX_OFFSET } from '../datasets/rankings.ts'
+import { metaOf } from '../datasets/reply.ts'
 import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
@@ -77,7 +78,7 @@ interface Parts {
   readonly items: string
   /** id, day, used of `shown`. */
   readonly usage: string
-  /** day, used of all that the filter lets through. */
+  /** day, used of all that the filter lets through; may read `usage`. */
   readonly totals: string
 }
 
@@ -121,7 +122,7 @@ const MODELS: Parts = {
     FROM model_daily AS m`,
   usage: `
     SELECT d.model_permaslug AS id, d.day, ${USED} AS used FROM model_daily AS d WHERE ${BETWEEN('first', 'end')}`,
-  totals: `SELECT d.day, sum(${USED}) AS used FROM model_daily AS d WHERE ${BETWEEN('first', 'end')} GROUP BY d.day`,
+  totals: 'SELECT u.day, sum(u.used) AS used FROM usage AS u GROUP BY u.day',
 }
 
 const statement = ({ ranking, items, usage, totals }: Parts, isCompared: boolean) => `
@@ -146,9 +147,10 @@ days AS MATERIALIZED (
   FROM generate_series(CAST($first AS TIMESTAMP), CAST($end AS TIMESTAMP), INTERVAL 1 DAY) AS g(day)
   LEFT JOIN coverage AS c ON c.day = CAST(g.day AS DATE)
 ),
+usage AS (${usage}),
 daily AS (
   SELECT s.id, list(CASE WHEN d.coverage <> 'missing' THEN coalesce(u.used, 0) END ORDER BY d.day) AS values
-  FROM shown AS s CROSS JOIN days AS d LEFT JOIN (${usage}) AS u ON u.id = s.id AND u.day = d.day GROUP BY s.id
+  FROM shown AS s CROSS JOIN days AS d LEFT JOIN usage AS u ON u.id = s.id AND u.day = d.day GROUP BY s.id
 )
 SELECT
   (SELECT count(*) FROM found) AS ranks,
@@ -229,8 +231,7 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
         return in_page ? [row] : []
       })
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
-      const { start: start_date, end: end_date } = list
-      const meta = { as_of: snapshot.asOf, start_date, end_date, version: DATASET_VERSION }
+      const meta = metaOf(snapshot, list.start, list.end)
       const series = parameters.series === undefined ? undefined : seriesOf(list.measure, data)
       return jsonText({ data: rows, meta, series })
     },

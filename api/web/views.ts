@@ -15,12 +15,9 @@ import {
   preferredEncoding,
 } from '../http/encodings.ts'
 import { isNotModified } from '../http/headers.ts'
-import { readParameters, type ParameterTable } from '../http/query-parameters.ts'
+import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { DOCUMENT_HEADERS, HTML } from './html.ts'
-
-/** Values of parameters by name, without defaults. */
-type Given = Readonly<Record<string, unknown>>
 
 /** The inputs of a view beside its parameters. */
 export interface ViewContext {

@@ -69,8 +69,6 @@ interface Contents {
 /** A folder that changed this recently may change again without another time. */
 const RECENT_MS = 1000
 
-const PART_OF_A_SECOND = /\.\d*[1-9]/
-
 /** The catalogue of the snapshots under `dataDir`. */
 export class Catalogue {
   readonly #folder: string
@@ -102,10 +100,10 @@ export class Catalogue {
    * @throws {ApiError} 400 for an unknown one, 410 for a retracted or pruned one.
    */
   retainedAt(asOf: string): string {
+    const time = asOfFromId(asOf) ?? new Date(asOf)
+    const id = snapshotId(time)
     // All snapshots were computed at whole seconds.
-    const isTime = asOfFromId(asOf) === undefined && !PART_OF_A_SECOND.test(asOf)
-    const id = isTime ? snapshotId(new Date(asOf)) : asOf
-    if (this.#isRetained(id)) return id
+    if (time.getMilliseconds() === 0 && this.#isRetained(id)) return id
     throw invalidParameter('as_of', asOf, `the as_of of a retained snapshot; ${SNAPSHOTS_PATH} lists them`)
   }
 

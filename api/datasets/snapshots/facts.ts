@@ -4,6 +4,8 @@ import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import type { Query } from './database.ts'
 
 const days = z.int().nonnegative()
+/** Number of days per status of the table coverage. */
+export const coverageSchema = z.strictObject({ complete: days, partial: days, restated: days, missing: days })
 
 /** Days are UTC, `YYYY-MM-DD`. */
 const factsSchema = z.object({
@@ -15,8 +17,8 @@ const factsSchema = z.object({
   dataThrough: daySchema,
   /** First day in the data. */
   firstDay: daySchema,
-  /** Number of days per status of the table coverage, from the first to the last day. */
-  coverage: z.object({ complete: days, partial: days, restated: days, missing: days }),
+  /** From the first to the last day. */
+  coverage: coverageSchema,
   /** Days without delivered usage. */
   daysMissing: z.array(daySchema),
   /** Days with rejected rows. */

@@ -19,14 +19,14 @@ import {
 } from '../../http/query-parameters.ts'
 import { codeOf } from '../../process/system-errors.ts'
 import { shorten } from '../../untrusted/json.ts'
+import { FORMATS } from '../formats.ts'
 import { linkField, pagesAround } from '../links.ts'
 import { CROISSANT_TYPE, isMonth, type SnapshotEntry, type SnapshotFile } from './catalogue.ts'
 import { refuseDamaged, type Snapshots } from './current.ts'
 
-/** The alias of the newest snapshot in addresses, for scripts that download it each night. */
-const LATEST = 'latest'
+/** The address of the newest snapshot, for scripts that download it each night. */
+export const LATEST_PATH = `${SNAPSHOTS_PATH}/latest`
 
-const JSON_TYPE = 'application/json; charset=utf-8'
 /** The caching of open replies that the next run may change. */
 export const SOON_STALE = 'public, max-age=60, must-revalidate'
 // A proxy that changed the bytes would break their digest and their ranges.
@@ -63,13 +63,13 @@ export function listSnapshots(snapshots: Snapshots): Handler {
     const parameters = { state: asked.state ?? LIST_PARAMETERS.state.default, limit, offset }
     const links = {
       ...pagesAround(SNAPSHOTS_PATH, parameters, chosen.length),
-      'latest-version': `${SNAPSHOTS_PATH}/${LATEST}`,
+      'latest-version': LATEST_PATH,
       license: LICENCE.url,
     }
     const page = chosen.slice(offset, offset + limit)
     const data = page.map((entry) => ({ ...entry, current: entry.id === snapshots.current()?.id }))
     const body = { data, total_count: chosen.length, retracted: retractions }
-    await sendOpen(request, reply.set('Link', linkField(links)), JSON_TYPE, jsonText(body))
+    await sendOpen(request, reply.set('Link', linkField(links)), FORMATS.json.contentType, jsonText(body))
   }
 }
 
@@ -89,7 +89,7 @@ export function showSnapshot(snapshots: Snapshots): Handler {
   return ofSnapshot(snapshots, async (entry, request, reply) => {
     reply.set('Link', linkField({ license: LICENCE.url, 'version-history': SNAPSHOTS_PATH }))
     const body = { data: { ...entry, current: entry.id === snapshots.current()?.id } }
-    await sendOpen(request, reply, JSON_TYPE, jsonText(body))
+    await sendOpen(request, reply, FORMATS.json.contentType, jsonText(body))
   })
 }
 
@@ -139,9 +139,9 @@ function ofSnapshot(
 ): Handler {
   return async (request, reply) => {
     const id = String(request.params['id'])
-    if (id === LATEST) {
+    if (`${SNAPSHOTS_PATH}/${id}` === LATEST_PATH) {
       // The rest of the path stays encoded. Without Express's text body, which would depend on Accept.
-      const rest = request.path.slice(`${SNAPSHOTS_PATH}/${LATEST}`.length)
+      const rest = request.path.slice(LATEST_PATH.length)
       const Location = `${SNAPSHOTS_PATH}/${snapshots.currentId()}${rest}`
       return void reply.status(302).set({ 'Cache-Control': SOON_STALE, Location }).end()
     }
