@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
-import { BASE_PATH } from '../../../api/paths.ts'
 import { sendRaw } from '../../support/api.ts'
-import { ONE, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import {
   answers,
   chunksOf,
@@ -128,16 +127,11 @@ describe('the record', () => {
   it('has the categories as sent, also of repeated headers', async () => {
     const { record } = await ask({ ...NAMED, 'X-Categories': 'game, cli-agent' })
     expect(record).toMatchObject({ app_categories: 'game, cli-agent' })
-    const body = JSON.stringify(ONE)
-    const { host } = new URL(chat.api.origin)
-    await sendRaw(
-      chat.api.origin,
-      `POST ${BASE_PATH}/chat/completions HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n` +
-        `Authorization: Bearer ${chat.api.key}\r\nContent-Type: application/json\r\n` +
-        'HTTP-Referer: https://first.example\r\nHTTP-Referer: https://second.example\r\n' +
-        'X-App-Categories: game\r\nX-App-Categories: legal\r\n' +
-        `Content-Length: ${body.length}\r\n\r\n${body}`,
+    const repeated = ['https://first.example', 'https://second.example'].map(
+      (address) => `HTTP-Referer: ${address}`,
     )
+    const lines = [...repeated, 'X-App-Categories: game', 'X-App-Categories: legal', 'Connection: close']
+    await sendRaw(chat.api.origin, chat.rawRequest(lines))
     const both = { app: 'https://first.example', app_categories: 'game,legal' }
     expect(chat.records().at(-1)).toMatchObject(both)
   })

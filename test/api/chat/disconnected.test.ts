@@ -1,11 +1,10 @@
 /** CONTRACT 6: clients that disconnect or do not read, and a service that stops: each request has its record. */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { BASE_PATH } from '../../../api/paths.ts'
 import { until } from '../../support/api.ts'
-import { ONE, readText, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { sendOver } from '../../support/connections.ts'
+import { readText, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import {
   answers,
   chunk,
@@ -194,17 +193,8 @@ const flood: Behaviour = async (response, received) => {
 }
 
 /** Requests a stream on a connection that is never read. */
-function askWithoutReading(chat: ScriptedChat): Socket {
-  const { hostname, port, host } = new URL(chat.api.origin)
-  const body = JSON.stringify({ ...ONE, stream: true })
-  const socket = connect({ host: hostname, port: Number(port) }).pause()
-  socket.on('error', () => undefined)
-  socket.write(
-    `POST ${BASE_PATH}/chat/completions HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${chat.api.key}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  )
-  return socket
-}
+const askWithoutReading = (chat: ScriptedChat) =>
+  sendOver(chat.api.origin, chat.rawRequest([], { stream: true })).pause()
 
 describe('a client that does not read', () => {
   it('is cut off when the time is over, without blame for the provider', async () => {

@@ -149,7 +149,6 @@ malformed | 422 | Mistral: an extra field | {"detail":[{"type":"extra_forbidden"
 malformed | 400 | vLLM: roles of a template | {"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError","param":null,"code":400}
 malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpoints found that support tool use.","code":404}}
 malformed | 400 | OpenAI: malformed messages | {"error":{"message":"Invalid type for 'messages[0].content'","type":"invalid_request_error","param":null,"code":null}}
-malformed | 422 | a 422 without a word | ""
 failed | 400 | Groq: a tool call of the model that does not parse | {"error":{"message":"Failed to call a function.","type":"invalid_request_error","param":null,"code":"tool_use_failed"}}
 overloaded | 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
 overloaded | 429 | Moonshot: overloaded | {"error":{"type":"engine_overloaded_error","message":"x"}}
@@ -319,6 +318,11 @@ const CUT: Cases = {
   'a break amid a stream with an empty finish in each chunk': goesOn(breaks, isCut, {
     begin: sse([chunk({ content: 'Hel' }, '')], false),
   }),
+  'a break amid an event': goesOn(
+    (response) =>
+      void response.write(sse([chunk({ content: 'lo' })], false).slice(0, -30), () => response.destroy()),
+    isCut,
+  ),
   'an end without a finish': goesOn(ends(''), isCut),
   'an event above the size limit': goesOn(ends(sse([chunk({ content: 'x'.repeat(17 * 2 ** 20) })])), isCut),
   'words, and an error in the same read': goesOn(
@@ -344,6 +348,15 @@ const LATE: Cases = {
     stream(': still here\n\n: still here\n\n', { ending: 'stall' }),
     MEANINGS.timeout,
     hurried,
+  ),
+  'a stream of signs of life, which have so much time and no more': ofStream(
+    (response) => {
+      response.writeHead(200).flushHeaders()
+      const signs = setInterval(() => response.write(': still here\n\n'), 50)
+      response.once('close', () => clearInterval(signs))
+    },
+    MEANINGS.timeout,
+    { timeouts: { ...UNHURRIED, first_token_ms: 300, keep_alive_ms: 600 } },
   ),
   'silence amid a stream': ofStream(
     stream(WORD, { ending: 'stall' }),

@@ -8,7 +8,6 @@ import {
   CHAT_DAY,
   ONE,
   readRecords,
-  startChat,
   startScriptedChat,
   usageFiles,
   writeModels,
@@ -86,9 +85,9 @@ describe('a record', () => {
   })
 
   it('of another process is in a file of its own', async () => {
-    const wiring = { 'a/one': [{ base_url: chat.upstream.url, model: 'scripted' }] }
-    await using other = await startChat(folders, wiring, { dataDir, clock: () => now })
-    await Promise.all([ask(), other.ask().then((response) => response.text())])
+    await using other = await startScriptedChat({ dataDir, clock: () => now })
+    other.script(answers())
+    await Promise.all([ask(), other.api.ask().then((response) => response.text())])
     expect(usageFiles(dataDir)).toHaveLength(2)
   })
 

@@ -1,4 +1,5 @@
 /** CONTRACT 6: replies of providers, each behaviour whole and streamed, alone and with a backup. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import {
   describeCases,
@@ -6,6 +7,7 @@ import {
   goesOn,
   sends,
   ofStream,
+  UNHURRIED,
   type ProviderCase,
 } from '../../support/chat/provider-case.ts'
 import {
@@ -14,8 +16,10 @@ import {
   completion,
   either,
   ends,
+  inTurn,
   sse,
   stream,
+  writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
@@ -291,6 +295,9 @@ const besideDelta = (delta: unknown, content: string, finish: unknown = null) =>
 const CITATION = [{ type: 'url_citation', url_citation: { url: 'http://a.example' } }]
 const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { hate: {} } }
 
+/** A case of this message, and of these members beside its choice. */
+const says = (message: Members, beside: Members) =>
+  sends(whole(message, 'stop', beside), [part(message, null, beside), ...STOP], HELLO)
 /** A case of these members of a message, in a chunk of their own before the content. */
 const keeps = (members: Members, more: Members = members) =>
   sends(whole({ ...HELLO, ...members }), [part({ content: null, ...members }), part(HELLO), ...STOP], {
@@ -317,16 +324,8 @@ const MEMBERS: Cases = {
     tokens: null,
     more: { role: 'assistant' },
   }),
-  nulls: sends(
-    whole({ role: null, ...HELLO, tool_calls: null, audio: null }, 'stop', { service_tier: null }),
-    [part({ role: null, ...HELLO, tool_calls: null, audio: null }, null, { service_tier: null }), ...STOP],
-    HELLO,
-  ),
-  'a fraction for its time': sends(
-    whole(HELLO, 'stop', { created: 1.5 }),
-    [part(HELLO, null, { created: 1.5, system_fingerprint: null }), ...STOP],
-    HELLO,
-  ),
+  nulls: says({ role: null, ...HELLO, tool_calls: null, audio: null }, { service_tier: null }),
+  'a fraction for its time': says(HELLO, { created: 1.5, system_fingerprint: null }),
   'id and time after a first chunk without them, as Azure does': sends(
     whole(HELLO, 'stop', { created: 1_760_000_000 }),
     [{ id: '', created: 0, model: '', choices: [] }, part(HELLO, null, { created: 1_760_000_000 }), ...STOP],
@@ -361,11 +360,7 @@ const MEMBERS: Cases = {
     ],
     { ...HELLO, more: { service_tier: 'flex', citations: ['http://a.example'] } },
   ),
-  'an error without any word, as Apertis sends with every reply': sends(
-    whole(HELLO, 'stop', { error: NO_ERROR }),
-    [part(HELLO, null, { error: NO_ERROR }), ...STOP],
-    HELLO,
-  ),
+  'an error without any word, as Apertis sends with every reply': says(HELLO, { error: NO_ERROR }),
   'all of the message beside each part, as Perplexity does': inStream(
     besideDelta({ content: 'Hel' }, 'Hel'),
     besideDelta({ content: 'lo' }, 'Hello'),
@@ -497,6 +492,54 @@ const FORMS: Cases = {
   'words that go on after the first was read': goesOn(ends(sse([part({ content: 'lo' }), ...STOP])), HELLO),
 }
 
+const OVER = [part(HELLO), part({}, 'stop')]
+const inEvents = (...chunks: readonly unknown[]) => writes(sse(chunks, false))
+const finished = (content: string) => inEvents(part({ content }, 'stop', { usage: USAGE }))
+const SECOND = { choices: [{ index: 1, delta: { content: 'Other' }, finish_reason: 'length' }] }
+/** Signs of life, one every 50 milliseconds, for so long. */
+const signs =
+  (milliseconds: number, sign = ': still here\n\n'): Behaviour =>
+  async (response) => {
+    const end = performance.now() + milliseconds
+    while (!response.destroyed && performance.now() < end) {
+      response.write(sign)
+      await sleep(50)
+    }
+  }
+/** Each provider has one short deadline at most; the others are beyond any test. */
+const patient = { timeouts: { ...UNHURRIED, first_token_ms: 2000 } }
+
+const PAUSES: Cases = {
+  'a stream with every choice over, but open': ofStream(inEvents(...OVER), { ...HELLO, tokens: null }),
+  'a stream that stays open after its usage': ofStream(inEvents(...OVER, counted), HELLO),
+  'a stream that goes on with comments after its usage': ofStream(
+    inTurn(inEvents(...OVER, counted), signs(UNHURRIED.total_ms)),
+    HELLO,
+  ),
+  'a stream with its usage seconds after its finish': ofStream(
+    inTurn(inEvents(...OVER), 1500, ends(sse([counted]))),
+    HELLO,
+  ),
+  'a stream with finish and usage in every chunk, however slowly it goes on': ofStream(
+    inTurn(finished('one '), 1500, finished('two'), 1500, ends(sse([counted]))),
+    { content: 'one two' },
+  ),
+  'a stream in which one of the requested choices begins late': {
+    ...ofStream(inTurn(inEvents(...OVER, counted), 1500, ends(sse([SECOND]))), { ...HELLO, second: 'Other' }),
+    asked: { n: 2 },
+  },
+  'a stream with blank lines before its first event': ofStream(
+    inTurn(writes(''), signs(3000, '\n'), ends(sse([...OVER, counted]))),
+    HELLO,
+    patient,
+  ),
+  'a stream with signs of life before its first token': ofStream(
+    inTurn(writes(''), signs(3000), ends(sse([...OVER, counted]))),
+    HELLO,
+    patient,
+  ),
+}
+
 describeCases('is served with %s', {
   ...Object.fromEntries(rowsOf(TOOL_CALLS).map(toolCallCase)),
   ...ODD_CALLS,
@@ -506,4 +549,5 @@ describeCases('is served with %s', {
   ...USAGE_IN_STREAMS,
   ...MEMBERS,
   ...FORMS,
+  ...PAUSES,
 })

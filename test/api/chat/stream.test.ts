@@ -1,4 +1,4 @@
-/** CONTRACT 6: the course of a stream: its pauses, its end, and the connections to the client and to the provider. */
+/** CONTRACT 6: the course of a stream: its form, silence, and the connections to the client and to the provider. */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -19,85 +19,7 @@ import {
 } from '../../support/chat/upstream.ts'
 
 const word = (content: string) => sse([chunk({ content })], false)
-const finished = (content: string) => sse([chunk({ content }, 'stop', { usage: USAGE })], false)
-const usage = { ...chunk({}), choices: [], usage: USAGE }
-const over = [chunk({ content: 'Hello' }), chunk({}, 'stop')]
-const lateChoice = (delta: unknown, finish: string | null) => ({
-  ...chunk({}),
-  choices: [{ index: 1, delta, finish_reason: finish }],
-})
-
-/** Comments, one every 50 milliseconds, for so long. */
-const comments =
-  (milliseconds: number, comment = ': still here\n\n'): Behaviour =>
-  async (response) => {
-    const end = performance.now() + milliseconds
-    while (!response.destroyed && performance.now() < end) {
-      response.write(comment)
-      await sleep(50)
-    }
-  }
 const withoutEnd: Behaviour = () => undefined
-
-interface PauseCase {
-  readonly behaviour: Behaviour
-  readonly timeouts?: Readonly<Record<string, number>>
-  readonly asked?: Readonly<Record<string, unknown>>
-  readonly expected: { readonly content: string; readonly record: object }
-}
-
-const whole = (content: string, prompt_tokens: number | null = USAGE.prompt_tokens) => ({
-  content,
-  record: { outcome: 'completed', status: 200, prompt_tokens },
-})
-
-/** Each provider has one short deadline at most; the others are beyond any test. */
-const PAUSES: Readonly<Record<string, PauseCase>> = {
-  'with every choice over, but open, ends after a short grace': {
-    behaviour: inTurn(writes(sse(over, false)), withoutEnd),
-    expected: whole('Hello', null),
-  },
-  'that stays open after its usage ends after a short grace': {
-    behaviour: inTurn(writes(sse([...over, usage], false)), withoutEnd),
-    expected: whole('Hello'),
-  },
-  'that goes on with comments after its usage ends all the same': {
-    behaviour: inTurn(writes(sse([...over, usage], false)), comments(600_000)),
-    expected: whole('Hello'),
-  },
-  'with its usage seconds after its finish has it': {
-    behaviour: inTurn(writes(sse(over, false)), 1500, ends(sse([usage]))),
-    expected: whole('Hello'),
-  },
-  'with finish and usage in every chunk is read to its end, however slowly it goes on': {
-    behaviour: inTurn(writes(finished('one ')), 1500, writes(finished('two')), 1500, ends(sse([usage]))),
-    expected: whole('one two'),
-  },
-  'goes on as long as one of the requested choices has not begun': {
-    behaviour: inTurn(
-      writes(sse([...over, usage], false)),
-      1500,
-      ends(sse([lateChoice({ content: 'second' }, null), lateChoice({}, 'length')])),
-    ),
-    asked: { n: 2 },
-    expected: whole('Hello'),
-  },
-  'with blank lines before its first event has more time': {
-    behaviour: inTurn(writes(''), comments(3000, '\n'), ends(sse([...over, usage]))),
-    timeouts: { first_token_ms: 2000, keep_alive_ms: UNHURRIED.total_ms },
-    expected: whole('Hello'),
-  },
-  'with signs of life before its first token has more time': {
-    behaviour: inTurn(writes(''), comments(3000), ends(sse([...over, usage]))),
-    timeouts: { first_token_ms: 2000, keep_alive_ms: UNHURRIED.total_ms },
-    expected: whole('Hello'),
-  },
-  'with signs of life has so much time and no more': {
-    behaviour: inTurn(writes(''), comments(600_000)),
-    timeouts: { first_token_ms: 300, keep_alive_ms: 600 },
-    expected: { content: '', record: { outcome: 'failed', status: 408 } },
-  },
-}
 
 /** More than all buffers between a provider and a client hold. */
 const MUCH = 400
@@ -108,24 +30,12 @@ const IDLE_MS = 2500
 
 let chat: ScriptedChat
 
-const modelOf = (name: string) => `a/${name.replaceAll(/\W+/g, '-')}`
-
 beforeAll(async () => {
-  const pauses = Object.entries(PAUSES)
   chat = await startScriptedChat({
-    behaviours: {
-      ...Object.fromEntries(pauses.map(([name, { behaviour }]) => [name, behaviour])),
-      talkative: stream(sse(words, false), { ending: 'stall' }),
-    },
+    behaviours: { talkative: stream(sse(words, false), { ending: 'stall' }) },
     wire: (provider) => ({
       'a/one': [{ ...provider, timeouts: UNHURRIED }],
       'a/impatient': [{ ...provider, model: 'talkative', timeouts: { ...UNHURRIED, idle_ms: IDLE_MS } }],
-      ...Object.fromEntries(
-        pauses.map(([name, { timeouts }]) => [
-          modelOf(name),
-          [{ ...provider, model: name, timeouts: { ...UNHURRIED, ...timeouts } }],
-        ]),
-      ),
     }),
     modelLimits: { total_ms: UNHURRIED.total_ms },
   })
@@ -139,14 +49,6 @@ function post(behaviour: Behaviour, more: Readonly<Record<string, unknown>> = {}
 }
 
 describe('a stream', () => {
-  it.concurrent.each(Object.entries(PAUSES))('%s', async (name, { asked, expected }) => {
-    const response = await chat.api.ask({ model: modelOf(name), stream: true, ...asked })
-    const { text } = await readText(response)
-    expect(readChunks(text).content).toBe(expected.content)
-    expect(chat.records(response.headers.get('X-Request-Id') ?? '')).toMatchObject([expected.record])
-    if (asked !== undefined) expect(text).toContain('second')
-  })
-
   it('has its usage in a chunk of its own, after the finish, if the request asks for it as for OpenAI', async () => {
     const response = await post(answers(), { stream_options: { include_usage: true } })
     const { chunks, isWhole } = readChunks(await response.text())
@@ -165,26 +67,6 @@ describe('a stream', () => {
     expect(content).toBe('Hello')
     // 64 of them, the word, and the end.
     expect(chunks).toHaveLength(66)
-  })
-
-  it('is never taken for whole when it is cut, wherever that happens', async () => {
-    const bytes = Buffer.from(sse(chunksOf(['Hel', 'lo'])))
-    const finish = bytes.indexOf('"finish_reason":"stop"')
-    // The seed of a request is passed on.
-    chat.script((response, received) => {
-      const cut = bytes.subarray(0, Number(received.body['seed']))
-      return stream(cut.toString(), { ending: 'cut' })(response, received)
-    })
-    const cuts = Array.from({ length: Math.ceil(bytes.length / 23) }, (_, index) => index * 23)
-    await Promise.all(
-      cuts.map(async (cut) => {
-        const { text } = await readText(await chat.api.ask({ stream: true, seed: cut }))
-        // After the end of the choice the answer is whole; before it no client may believe so.
-        const isWhole = text.endsWith('data: [DONE]\n\n')
-        if (cut < finish) expect(isWhole, `cut at ${cut}`).toBe(false)
-        expect(isWhole || text.includes('"error":{"code":'), `cut at ${cut}`).toBe(true)
-      }),
-    )
   })
 
   it.concurrent(

@@ -11,7 +11,7 @@ type Members = Readonly<Record<string, unknown>>
 type ProviderWanted = Members & { readonly base_url: string }
 
 /** Models by name, with their providers. */
-export type Wiring = Readonly<Record<string, readonly ProviderWanted[]>>
+type Wiring = Readonly<Record<string, readonly ProviderWanted[]>>
 
 /** Writes a routing configuration; returns its path. A provider is `acme` and knows a model by our name by default. */
 export function writeModels(folder: string, wiring: Wiring, limits?: Members): string {
@@ -28,78 +28,65 @@ export function writeModels(folder: string, wiring: Wiring, limits?: Members): s
 }
 
 type ApiOptions = NonNullable<Parameters<typeof startApi>[1]>
+type Scripted = ProviderWanted & { readonly model: 'scripted' }
 
-interface ChatOptions extends ApiOptions {
+interface ScriptedChatOptions extends ApiOptions {
   readonly dataDir?: string
   /** The members of `limits` in the routing configuration. */
   readonly modelLimits?: Members
-}
-
-export const MESSAGES = [{ role: 'user', content: 'Say hello' }] as const
-/** The request that `ask` sends. */
-export const ONE = { model: 'a/one', messages: MESSAGES }
-
-/** A service over `wiring` with a key. */
-export async function startChat(
-  folders: TemporaryFolders,
-  wiring: Wiring,
-  { dataDir = folders.make(), modelLimits, ...options }: ChatOptions = {},
-) {
-  const MODELS_FILE = writeModels(dataDir, wiring, modelLimits)
-  const api = await startApi(dataDir, { ...options, environment: { MODELS_FILE, ...options.environment } })
-  const key = await api.makeKey('inference')
-  /** Posts a chat request. */
-  function post(body: unknown, init: RequestInit = {}): Promise<Response> {
-    const headers = new Headers(init.headers)
-    headers.set('Authorization', `Bearer ${key}`)
-    if (!headers.has('Content-Type')) headers.set('Content-Type', 'application/json')
-    const text = typeof body === 'string' ? body : JSON.stringify(body)
-    const url = `${api.origin}${BASE_PATH}/chat/completions`
-    return fetch(url, { method: 'POST', ...init, headers, body: text })
-  }
-  return {
-    ...api,
-    dataDir,
-    key,
-    post,
-    /** Posts the usual request with these members. */
-    ask: (more: Members = {}, init?: RequestInit) => post({ ...ONE, ...more }, init),
-    metrics: async () => await (await fetch(`${api.origin}/metrics`)).text(),
-    [Symbol.asyncDispose]: () => api.close(),
-  }
-}
-
-type Scripted = ProviderWanted & { readonly model: 'scripted' }
-
-interface ScriptedChatOptions extends ChatOptions {
   /** The models of a single provider; by default `a/one`. */
   readonly wire?: (provider: Scripted) => Wiring
   /** What the provider does for its models; `script` replaces that of the model `scripted`. */
   readonly behaviours?: Readonly<Record<string, Behaviour>>
 }
 
+export const MESSAGES = [{ role: 'user', content: 'Say hello' }] as const
+/** The request that `ask` sends. */
+export const ONE = { model: 'a/one', messages: MESSAGES }
 /** The fixed day of a scripted service: no midnight comes between a request and its record. */
 export const CHAT_DAY = '2026-03-10'
 
-/** A service over one provider with a replaceable script. */
+/** A service over one provider with a replaceable script, and a key. */
 export async function startScriptedChat({
+  dataDir: given,
+  modelLimits,
   wire = (provider) => ({ 'a/one': [provider] }),
   behaviours = {},
   ...options
 }: ScriptedChatOptions = {}) {
-  const clock = () => new Date(`${CHAT_DAY}T12:00:00Z`)
   const folders = new TemporaryFolders()
+  const dataDir = given ?? folders.make()
   const upstream = await startUpstream({ ...behaviours })
-  const wiring = wire({ base_url: upstream.url, model: 'scripted' })
-  const api = await startChat(folders, wiring, { clock, ...options })
-  const records = (id?: string) => readRecords(api.dataDir, CHAT_DAY, id)
+  const MODELS_FILE = writeModels(dataDir, wire({ base_url: upstream.url, model: 'scripted' }), modelLimits)
+  const service = await startApi(dataDir, {
+    clock: () => new Date(`${CHAT_DAY}T12:00:00Z`),
+    ...options,
+    environment: { MODELS_FILE, ...options.environment },
+  })
+  const key = await service.makeKey('inference')
+  /** Posts a chat request. */
+  function post(body: unknown, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers)
+    if (!headers.has('Content-Type')) headers.set('Content-Type', 'application/json')
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    return service.get('/chat/completions', key, { method: 'POST', ...init, headers, body: text })
+  }
+  const records = (id?: string) => readRecords(dataDir, CHAT_DAY, id)
   const stop = async () => {
-    await api.close()
+    await service.close()
     await upstream.close()
     folders.removeAll()
   }
   return {
-    api,
+    api: {
+      ...service,
+      dataDir,
+      key,
+      post,
+      /** Posts the usual request with these members. */
+      ask: (more: Members = {}, init?: RequestInit) => post({ ...ONE, ...more }, init),
+      metrics: async () => await (await fetch(`${service.origin}/metrics`)).text(),
+    },
     upstream,
     /** Replaces the provider's script. */
     script: (behaviour: Behaviour) => void (upstream.behaviours['scripted'] = behaviour),
@@ -107,6 +94,19 @@ export async function startScriptedChat({
     records,
     /** Waits until there are so many records; returns them. */
     untilRecords: (count = 1) => until(() => records().length === count && records()),
+    /** The bytes of the usual request with these header lines and members. */
+    rawRequest(lines: readonly string[], more: Members = {}): string {
+      const body = JSON.stringify({ ...ONE, ...more })
+      const head = [
+        `POST ${BASE_PATH}/chat/completions HTTP/1.1`,
+        `Host: ${new URL(service.origin).host}`,
+        `Authorization: Bearer ${key}`,
+        'Content-Type: application/json',
+        `Content-Length: ${body.length}`,
+        ...lines,
+      ]
+      return `${head.join('\r\n')}\r\n\r\n${body}`
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   }

@@ -3,6 +3,7 @@
  * strict client does.
  */
 import { ChatResult$inboundSchema, ChatStreamChunk$inboundSchema } from '@openrouter/sdk/models'
+import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { MESSAGES, readText, startScriptedChat, type ScriptedChat } from './chat.ts'
@@ -57,6 +58,8 @@ export interface ProviderCase {
   readonly goOn?: () => void
   /** Further keys of the provider in the configuration. */
   readonly provider?: Members
+  /** Further members of the request. */
+  readonly asked?: Members
 }
 
 /** A case in which the provider sends this completion, or these chunks. */
@@ -128,14 +131,14 @@ const modelOf = (name: string, { way }: Way) => `${way}/${name}`.replaceAll(/[^\
 /** Runs a case once: with or without `stream`, alone or with the backup. */
 async function runCase(
   chat: ScriptedChat,
-  [name, { outcome: usual, streamOutcome = usual, goOn }]: readonly [string, ProviderCase],
+  [name, { outcome: usual, streamOutcome = usual, goOn, asked: more }]: readonly [string, ProviderCase],
   way: Way,
 ): Promise<void> {
   const { streams, backed } = way
   const asked = () => chat.upstream.asked().filter((one) => one === name).length
   const before = asked()
   const model = modelOf(name, way)
-  const response = await chat.api.post({ model, messages: MESSAGES, stream: streams })
+  const response = await chat.api.post({ model, messages: MESSAGES, stream: streams, ...more })
   const { text, isBroken } = await readText(
     response,
     goOn && ((read) => void (read.includes('Hel') && goOn())),
@@ -154,7 +157,7 @@ async function runCase(
     expect(response.headers.get('X-Accel-Buffering')).toBe('no')
   }
   if ('cut' in outcome) checkCut(text, record, outcome)
-  else if (!('status' in outcome)) checkServed(text, record, { outcome, streams, model })
+  else if (!('status' in outcome)) await checkServed(text, record, { outcome, streams, model })
   else if (backed) checkReplaced(text, record, outcome)
   else checkFailed(response, text, { record, outcome })
 }
@@ -186,20 +189,23 @@ function checkReplaced(text: string, record: Members, { type, attempt = type }: 
   expect(record).toMatchObject({ outcome: 'completed', provider: 'backup', requests: 1, attempts })
 }
 
-const callSchema = z.looseObject({
-  index: z.int().optional(),
-  id: z.string().optional(),
-  type: z.string().optional(),
-  function: z.looseObject({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
-})
 const partSchema = z.looseObject({
-  content: z.string().nullish(),
-  tool_calls: z.array(callSchema).optional(),
+  id: z.string().optional(),
+  function: z.looseObject({ name: z.string().optional() }).optional(),
+})
+const callSchema = z.looseObject({
+  id: z.string().min(1),
+  type: z.literal('function'),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
 })
 const choiceSchema = z.looseObject({
   index: z.int(),
-  delta: partSchema.optional(),
-  message: partSchema.optional(),
+  delta: z
+    .looseObject({ content: z.string().nullish(), tool_calls: z.array(partSchema).optional() })
+    .optional(),
+  message: z
+    .looseObject({ content: z.string().nullish(), tool_calls: z.array(callSchema).optional() })
+    .optional(),
   finish_reason: z
     .enum(['stop', 'length', 'tool_calls', 'content_filter', 'function_call', 'error'])
     .nullable(),
@@ -218,7 +224,6 @@ const replySchema = z.looseObject({
   error: errorSchema.optional(),
 })
 type Reply = z.infer<typeof replySchema>
-type Call = z.infer<typeof callSchema>
 
 /** The chunks of a stream, all of one reply; `isWhole` if [DONE] follows. */
 export function readChunks(text: string) {
@@ -230,13 +235,8 @@ export function readChunks(text: string) {
     JSON.stringify({ id, created, object, model }),
   )
   expect(new Set(identities).size).toBeLessThan(2)
-  return { chunks, isWhole, content: contentOf(chunks, 0) ?? '' }
-}
-
-/** The text of a choice; undefined if there is no such choice. */
-function contentOf(chunks: readonly Reply[], wanted: number): string | undefined {
-  const parts = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === wanted)
-  return parts.length === 0 ? undefined : parts.map(({ delta }) => delta?.content ?? '').join('')
+  const first = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === 0)
+  return { chunks, isWhole, content: first.map(({ delta }) => delta?.content ?? '').join('') }
 }
 
 function checkCut(text: string, record: Members, { cut, type = 'provider_unavailable' }: Cut): void {
@@ -250,7 +250,7 @@ function checkCut(text: string, record: Members, { cut, type = 'provider_unavail
   expect(record).toMatchObject({ outcome: 'cut', requests: 1, prompt_tokens: null })
 }
 
-function checkServed(
+async function checkServed(
   text: string,
   record: Members,
   {
@@ -258,16 +258,13 @@ function checkServed(
     streams,
     model,
   }: { readonly outcome: Served; readonly streams: boolean; readonly model: string },
-): void {
-  const { content, calls = [], finish = 'stop', native, tokens = [11, 7], more = {}, second } = outcome
-  const got = streams ? streamedReply(text) : wholeReply(text)
-  expect(got).toMatchObject({ model, provider: 'first' })
-  if (content !== undefined) expect(got.content ?? '').toBe(content)
-  expect({ calls: got.calls, finish: got.finish, native: got.native }).toEqual({ calls, finish, native })
-  expect(got.more).toMatchObject(more)
-  expect(got.second).toBe(second)
+): Promise<void> {
+  const reply = streams ? await assembled(text) : wholeReply(text)
+  expect(reply).toMatchObject({ model, provider: 'first' })
+  checkReply(reply, outcome)
+  const { tokens = [11, 7] } = outcome
   const [prompt, completion] = tokens ?? [null, null]
-  expect(got.usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
+  expect(reply.usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
   expect(record).toMatchObject({
     provider: 'first',
     model,
@@ -281,66 +278,51 @@ function checkServed(
   })
 }
 
-function wholeReply(text: string) {
+function checkReply(
+  { choices, ...top }: Reply,
+  { content, calls = [], finish = 'stop', native, more = {}, second }: Served,
+): void {
+  const [{ message = {}, ...choice }, other] = z.tuple([choiceSchema], choiceSchema).parse(choices)
+  if (content !== undefined) expect(message.content ?? '').toBe(content)
+  const { tool_calls: got = [] } = message
+  expect({
+    calls: got.map(({ function: { name, arguments: sent } }) => [name, sent.trim()]),
+    ids: new Set(got.map(({ id }) => id)).size,
+    finish: choice.finish_reason,
+    native: choice.native_finish_reason,
+  }).toEqual({ calls, ids: calls.length, finish, native })
+  expect({ ...top, ...choice, ...message }).toMatchObject(more)
+  expect(other?.message?.content).toBe(second)
+}
+
+function wholeReply(text: string): Reply {
   // The strictest client.
   ChatResult$inboundSchema.parse(JSON.parse(text))
   const { choices, ...top } = replySchema.parse(JSON.parse(text))
-  const [{ message = {}, ...choice }, other] = z.tuple([choiceSchema], choiceSchema).parse(choices)
-  const more = { ...top, ...choice, ...message }
-  const nulls = Object.keys(more).filter((key) => Reflect.get(more, key) === null)
+  const members = [top, ...choices.flatMap(({ message, ...choice }) => [choice, message ?? {}])]
+  const nulls = members.flatMap((one) => Object.keys(one).filter((key) => Reflect.get(one, key) === null))
   // Strict clients accept these alone.
   expect(['content', 'system_fingerprint']).toEqual(expect.arrayContaining(nulls))
-  return {
-    ...top,
-    more,
-    content: message.content,
-    calls: namesAndArguments(message.tool_calls ?? []),
-    finish: choice.finish_reason,
-    native: choice.native_finish_reason,
-    second: other?.message?.content,
-  }
+  return { ...top, choices }
 }
 
-function streamedReply(text: string) {
-  const { chunks, isWhole, content } = readChunks(text)
+/** A stream as the official client assembles it. */
+async function assembled(text: string): Promise<Reply> {
+  const { chunks, isWhole } = readChunks(text)
   expect(isWhole).toBe(true)
   for (const value of chunks) ChatStreamChunk$inboundSchema.parse(value)
   // Usage and finish are in the last chunk alone.
   const isEnd = ({ usage, choices }: Reply) => usage !== undefined || choices.some((one) => one.finish_reason)
   expect(chunks.filter(isEnd)).toEqual(chunks.slice(-1))
-  const choices = chunks.flatMap((one) => one.choices).filter(({ index }) => index === 0)
-  const parts = choices.map(({ delta }) => delta ?? {})
-  const { choices: _last, ...top } = replySchema.parse(chunks.at(-1))
-  return {
-    ...top,
-    provider: chunks[0]?.provider,
-    content,
-    more: Object.assign({}, ...chunks, ...choices, ...parts),
-    calls: namesAndArguments(joinedCalls(parts.flatMap(({ tool_calls: calls }) => calls ?? []))),
-    finish: choices.at(-1)?.finish_reason,
-    native: choices.at(-1)?.native_finish_reason,
-    second: contentOf(chunks, 1),
-  }
-}
-
-/** Assembles a tool call as clients do: the first part has id, type and name, later ones add to its arguments. */
-function joinedCalls(parts: readonly Call[]): readonly Call[] {
-  const calls = Map.groupBy(parts, ({ index }) => z.int().parse(index))
-  const said = (own: readonly Call[], key: 'name' | 'arguments') =>
-    own.map(({ function: inner }) => inner?.[key] ?? '').join('')
-  return [...calls.values()].map((own) => ({
-    ...own[0],
-    function: { name: said(own, 'name'), arguments: said(own, 'arguments') },
-  }))
-}
-
-function namesAndArguments(calls: readonly Call[]): [string, string][] {
-  expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length)
-  return calls.map(({ id, type, function: inner }) => {
-    expect(id).toMatch(/./)
-    expect(type).toBe('function')
-    return [inner?.name ?? '', inner?.arguments?.trim() ?? '']
-  })
+  const lines = new Blob(chunks.map((one) => `${JSON.stringify(one)}\n`)).stream()
+  const whole = await ChatCompletionStream.fromReadableStream(lines).finalChatCompletion()
+  const reply = replySchema.parse(whole)
+  // Other clients join what each part says: id and name are in one part of a call alone.
+  const calls = reply.choices.flatMap(({ message }) => message?.tool_calls ?? [])
+  const parts = chunks.flatMap(({ choices }) => choices).flatMap(({ delta }) => delta?.tool_calls ?? [])
+  const heads = parts.filter(({ id, function: inner }) => id !== undefined || inner?.name !== undefined)
+  expect(heads).toHaveLength(calls.length)
+  return { ...reply, provider: chunks[0]?.provider ?? '' }
 }
 
 /** Makes the tests of cases, each by its name in `title` and in each of the ways. */

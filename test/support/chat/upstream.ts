@@ -21,19 +21,13 @@ interface Received {
 /** The provider's behaviour for one of its models. */
 export type Behaviour = (response: ServerResponse, received: Received) => void | Promise<void>
 
-/**
- * Starts a provider; `behaviours`, by model, may be changed at any time. Clients reuse its connections only if `keepAliveMs` is
- * more than a few seconds: they close idle ones some time before.
- */
-export async function startUpstream(
-  behaviours: Record<string, Behaviour>,
-  { keepAliveMs = 1000 }: { keepAliveMs?: number } = {},
-) {
+/** Starts a provider; `behaviours`, by model, may be changed at any time. */
+export async function startUpstream(behaviours: Record<string, Behaviour>) {
   const received: Received[] = []
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy())
   })
-  server.keepAliveTimeout = keepAliveMs
+  server.keepAliveTimeout = 1000
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const sent = await text(request)

@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startChat } from '../../../../support/chat/chat.ts'
-import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
+import { startScriptedChat, type ScriptedChat } from '../../../../support/chat/chat.ts'
 import { findProgram, hasFolder } from '../../../../support/programs.ts'
 import {
   chunk,
@@ -22,7 +21,6 @@ import {
   sse,
   status,
   stream,
-  startUpstream,
   writes,
   type Behaviour,
 } from '../../../../support/chat/upstream.ts'
@@ -153,32 +151,26 @@ const resultsSchema = z.strictObject({
 })
 
 describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
-  const folders = new TemporaryFolders()
-  let upstream: Awaited<ReturnType<typeof startUpstream>>
-  let chat: Awaited<ReturnType<typeof startChat>>
+  let chat: ScriptedChat
   beforeAll(async () => {
-    upstream = await startUpstream({ ...BEHAVIOURS })
-    const models = Object.keys(BEHAVIOURS).map((name) => [
-      `a/${name}`,
-      [{ base_url: upstream.url, model: name }],
-    ])
-    chat = await startChat(folders, Object.fromEntries(models), { chat: { silenceMs: SILENCE_MS } })
+    chat = await startScriptedChat({
+      behaviours: BEHAVIOURS,
+      wire: ({ base_url }) =>
+        Object.fromEntries(Object.keys(BEHAVIOURS).map((model) => [`a/${model}`, [{ base_url, model }]])),
+      chat: { silenceMs: SILENCE_MS },
+    })
   })
-  afterAll(async () => {
-    await chat.close()
-    await upstream.close()
-    folders.removeAll()
-  })
+  afterAll(() => chat.stop())
 
   async function run(program: string, args: readonly string[]) {
-    const child = spawn(program, [...args, `${chat.origin}/api/v1`, chat.key], {
+    const child = spawn(program, [...args, `${chat.api.origin}/api/v1`, chat.api.key], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     return resultsSchema.parse(JSON.parse(await text(child.stdout)))
   }
 
   async function check(program: string, args: readonly string[]) {
-    const before = upstream.received.length
+    const before = chat.upstream.received.length
     expect(await run(program, args)).toMatchObject({
       plain: 'Hello',
       streamed: 'Hello',
@@ -189,7 +181,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
       broken: { failed: 502, message: expect.stringContaining('No provider served the request') },
     })
     // Each called the provider once: no client resends a rejected request.
-    expect(upstream.received.length - before).toBe(8)
+    expect(chat.upstream.received.length - before).toBe(8)
   }
 
   it.each(PACKAGES)('%s reads answers, streams, tool calls and errors', async (client) => {
@@ -204,7 +196,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
   it('of LangChain for Python passes the standard tests of chat models', async () => {
     const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')])
     if (pytest === undefined) return
-    const env = { ...process.env, BASE: `${chat.origin}/api/v1`, KEY: chat.key }
+    const env = { ...process.env, BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
     const child = spawn(
       pytest,
       [
