@@ -9,9 +9,8 @@ import { CLUSTER_FORM, parseClusterAddress } from './sources/clickhouse.ts'
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
 
-/** No run works with less than the minimum; DuckDB cannot parse more than the maximum. */
+/** No run works with less. */
 const LEAST_MEMORY = '64MB'
-const MOST_MEMORY = '100TB'
 
 /** A size, in thousands or in powers of two. */
 const SIZE = /^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/
@@ -62,10 +61,7 @@ export const pipelineSettings = z.object({
     .transform(Number)
     .describe('Most apps that one account may name for the first time on a UTC day.'),
   PIPELINE_MEMORY: text(SIZE, 'Expected a size such as 2GB or 512MiB')
-    .refine((size) => {
-      const bytes = bytesOf(size)
-      return bytes >= bytesOf(LEAST_MEMORY) && bytes <= bytesOf(MOST_MEMORY)
-    }, `Expected at least ${LEAST_MEMORY} and at most ${MOST_MEMORY}`)
+    .refine((size) => bytesOf(size) >= bytesOf(LEAST_MEMORY), `Expected at least ${LEAST_MEMORY}`)
     .default('2GB')
     .describe('Memory that a run may use; it spills the rest to disk.'),
   PIPELINE_SPILL: text(SIZE, 'Expected a size such as 20GB or 512MiB')

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Config } from './config.ts'
 import { LAST_RUN_FILE, type LastRun } from './contract/last-run.ts'
-import type { Dependencies } from './stages/stage.ts'
 import { firstLineOf } from './errors.ts'
-import { failureReason, sendOverHttp, type Send } from './program/webhook.ts'
+import { failureReason, sendOverHttp } from './program/webhook.ts'
 import { writeInOneStep } from './snapshot/durable-file.ts'
+import type { Progress } from './terminal/progress.ts'
 
 /** What a run did. Durations in milliseconds. */
 export type Report = LastRun & {
@@ -32,7 +32,7 @@ type Notice = {
 }
 
 type Receivers = Pick<Config, 'webhook' | 'successPing' | 'publisher'>
-type Outputs = Pick<Dependencies, 'send'> & { readonly progress: Pick<Dependencies['progress'], 'note'> }
+type Outputs = { readonly progress: Pick<Progress, 'note'> }
 
 /** Records how a run ended, or that it could not begin (`late`), and announces it. */
 export async function recordEnd(
@@ -65,12 +65,12 @@ export async function sendNotice(
 }
 
 async function attempt(
-  { progress, send = sendOverHttp }: Outputs,
+  { progress }: Outputs,
   what: string,
-  ...request: Parameters<Send>
+  ...request: Parameters<typeof sendOverHttp>
 ): Promise<void> {
   try {
-    await send(...request)
+    await sendOverHttp(...request)
   } catch (error) {
     progress.note(`The ${what} could not be sent: ${failureReason(error)}`)
   }

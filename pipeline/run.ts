@@ -24,31 +24,28 @@ import {
   repairPointer,
 } from './snapshot/list.ts'
 import { migrateRetractions, recordPublished, recordedIds, unreadableRecords } from './snapshot/records.ts'
-import { isWhole } from './snapshot/verify.ts'
 import type { Progress } from './terminal/progress.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
-import type { Dependencies, Run, Stage } from './stages/stage.ts'
+import type { Dependencies, Run, StageResult } from './stages/stage.ts'
 import { setVariables } from './duckdb/statements.ts'
 import { openWarehouse } from './duckdb/warehouse.ts'
 
-const STAGES: readonly Stage[] = [
-  { name: 'load', run: load },
-  { name: 'resolve', run: resolve },
-  { name: 'rank', run: rank },
-  { name: 'check', run: check },
-  { name: 'gate', run: gate },
-  { name: 'bundle', run: bundle },
-  { name: 'publish', run: publish },
-]
+/** The stages by name, in their order. */
+const STAGES: Readonly<Record<string, (run: Run) => Promise<StageResult>>> = {
+  load,
+  resolve,
+  rank,
+  check,
+  gate,
+  bundle,
+  publish,
+}
 
 /** The copy of the report beside the snapshot. */
 const REPORT_FILE = 'report.json'
 
 /** How far the clock may stand behind the newest snapshot; runs in quick succession need about a second. */
 const CLOCK_TOLERANCE_MS = 60_000
-
-/** While it is under way, a run fills its report. */
-type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 /**
  * Runs the pipeline once over DATA_DIR, and records and announces how it ended, unless another run is under way.
@@ -77,7 +74,7 @@ export async function runNightly(
 }
 
 /** The report of a run that begins: until its last stage is over, it would publish. */
-function newReport(asOf: Date): Mutable<Report> {
+function newReport(asOf: Date): Report {
   const now = wholeSeconds(new Date())
   return {
     version: VERSION,
@@ -94,7 +91,7 @@ function newReport(asOf: Date): Mutable<Report> {
 }
 
 async function runUnderLock(
-  report: Mutable<Report>,
+  report: Report,
   given: Pick<Run, 'config' | 'dependencies' | 'options'>,
 ): Promise<void> {
   const { config, dependencies } = given
@@ -136,7 +133,7 @@ function reportRepairs(dataDir: string, progress: Progress): void {
   for (const path of unreadableRecords(dataDir)) {
     progress.note(`${path} cannot be read and is left out. Restore it from a backup`)
   }
-  const current = repairPointer(dataDir, (id) => isWhole(dataDir, id))
+  const current = repairPointer(dataDir)
   if (current !== undefined)
     progress.note(`${CURRENT_POINTER} led to no snapshot; it leads to ${current}, the newest whole one`)
 }
@@ -160,15 +157,17 @@ export function chooseAsOf(now: Date, newest: string | undefined, taken: readonl
   return asOf
 }
 
-async function runStages(run: Run, report: Mutable<Report>): Promise<void> {
+async function runStages(run: Run, report: Report): Promise<void> {
   try {
-    for (const { name, run: runStage } of STAGES) {
+    for (const [name, stage] of Object.entries(STAGES)) {
       const start = performance.now()
-      const { summary, facts, privateFacts, finished } = await runStage(run)
+      const { summary, facts, privateFacts, finished } = await stage(run)
       const ms = Math.round(performance.now() - start)
-      report.stages = [...report.stages, { stage: name, ms, ...facts }]
-      report.not_published = { ...report.not_published, ...privateFacts }
-      Object.assign(report, finished, { finished_at: wholeSeconds(new Date()) })
+      Object.assign(report, finished, {
+        stages: [...report.stages, { stage: name, ms, ...facts }],
+        not_published: { ...report.not_published, ...privateFacts },
+        finished_at: wholeSeconds(new Date()),
+      })
       run.dependencies.progress.finished(name, summary, ms)
       writeReport(run, report)
       if (finished) break

@@ -105,7 +105,8 @@ export function readMeta(connection: DuckDBConnection): Promise<Description['met
  */
 export async function describeSnapshot(
   connection: DuckDBConnection,
-  { asOf, publicUrl }: { readonly asOf: Date; readonly publicUrl: string },
+  asOf: Date,
+  publicUrl: string,
 ): Promise<Description> {
   const meta = await readMeta(connection)
   const columns = await readRows(connection, 'bundle.sql#columns', columnRow)

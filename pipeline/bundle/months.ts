@@ -26,7 +26,7 @@ const monthRow = z.object({
 const ABOUT = { license: LICENCE.name, license_url: LICENCE.url, comparability: COMPARABILITY_NOTE }
 
 /** A published snapshot. */
-export type Published = {
+type Published = {
   readonly folder: string
   /** Its files by its record; a month has a fingerprint. */
   readonly files: readonly PublishedFile[]

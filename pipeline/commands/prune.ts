@@ -32,11 +32,7 @@ export async function pruneSnapshots(
   dryRun: boolean,
 ): Promise<readonly string[]> {
   const { dataDir } = config
-  const superfluous = () =>
-    superfluousSnapshots(listSnapshots(dataDir), {
-      oldestKept: addDays(utcDay(now()), -keepDays),
-      current: currentSnapshot(dataDir),
-    })
+  const superfluous = () => superfluousSnapshots(dataDir, addDays(utcDay(now()), -keepDays))
   if (dryRun || superfluous().length === 0) return superfluous()
   return await underLock(config, () => {
     const removed = superfluous()
@@ -49,14 +45,10 @@ export async function pruneSnapshots(
   })
 }
 
-/**
- * The removable snapshots: computed before the day `oldestKept`, not the last of their UTC month, not current.
- * @param ids all identifiers, oldest first.
- */
-function superfluousSnapshots(
-  ids: readonly string[],
-  { oldestKept, current }: { readonly oldestKept: string; readonly current: string | undefined },
-): string[] {
+/** The removable snapshots: computed before the day `oldestKept`, not the last of their UTC month, not current. */
+function superfluousSnapshots(dataDir: string, oldestKept: string): string[] {
+  const ids = listSnapshots(dataDir)
+  const current = currentSnapshot(dataDir)
   const lastOfMonth = new Map(ids.map((id) => [id.slice(0, 6), id]))
   return ids.filter((id) => {
     const asOf = asOfFromId(id)

@@ -1,19 +1,16 @@
 /** Sends notices over HTTP to the addresses of an operator. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Sends one request; rejects if the receiver did not accept it. */
-export type Send = (address: string, body?: unknown) => Promise<void>
-
 const ATTEMPTS = 3
 const TIMEOUT_MS = 10_000
 const FIRST_PAUSE_MS = 1_000
 
 /**
- * POSTs a body as JSON, or sends a GET without a body; tries three times.
+ * POSTs a body as JSON, or sends a GET without a body; tries three times until the receiver accepts it.
  * @param address may hold a user and a password, which are sent as a header: fetch refuses such an address.
  * @throws an error that names the host alone, since an address may hold a secret.
  */
-export const sendOverHttp: Send = async (address, body) => {
+export async function sendOverHttp(address: string, body?: unknown): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await sendOnce(address, body)

@@ -23,8 +23,6 @@ const winnerRow = z.object({
   /** Null if the row's time cannot be read, or does not count. */
   updated_ms: countSchema.nullable(),
 })
-const lineRow = z.object({ line: z.string() })
-
 /** The state of an app, as far as a decision can change it. */
 export type AppState = Omit<z.infer<typeof winnerRow>, 'app_id' | 'updated_ms'>
 
@@ -36,7 +34,8 @@ export type Decision = {
   readonly change: (app: AppState) => AppState
 }
 
-type Proposal = { readonly id: string; readonly state: AppState; readonly updatedAt: string }
+/** A row of the registry that a decision adds. */
+type DecisionRow = AppState & Record<'app_id' | 'updated_at' | 'action' | 'reason', string>
 
 /** How long a decision waits for another one. */
 const LOCK_WAIT_MS = 10_000
@@ -60,18 +59,17 @@ export async function decide(
   if (existsSync(folder)) locks.use(lockDecisions(join(folder, '.decisions.lock'), waitMs))
   const time = dependencies.now().toISOString().replaceAll(/[-:.]/g, '')
   const name = `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
-  const lines = await withRegistry(dependencies.config, async (connection) => {
-    const proposals = await propose(connection, dependencies, decision)
+  const rows = await withRegistry(dependencies.config, async (connection) => {
+    const proposed = await propose(connection, dependencies, decision)
     const faults = new Set(await findFaults(connection))
-    const file = join('apps', name)
-    await stage(connection, file, proposals, decision)
+    await stage(connection, join('apps', name), proposed)
     const added = (await findFaults(connection)).filter((fault) => !faults.has(fault))
     if (added.length > 0) throw new UsageError(`This would break the registry: ${added.join('; ')}`)
-    return await readRows(connection, 'commands.sql#decision-lines', lineRow, { file })
+    return proposed
   })
-  if (lines.length === 0) return
+  if (rows.length === 0) return
   const path = join(folder, name)
-  writeInOneStep(path, lines.map(({ line }) => `${line}\n`).join(''))
+  writeInOneStep(path, rows.map((row) => `${lineOf(row)}\n`).join(''))
   dependencies.note(`Written to ${path}. It takes effect with the next nightly run`)
 }
 
@@ -92,26 +90,26 @@ function lockDecisions(path: string, waitMs: number): Disposable {
 async function propose(
   connection: DuckDBConnection,
   dependencies: RegistryDependencies,
-  { ids, change }: Decision,
-): Promise<Proposal[]> {
+  { ids, change, action, reason }: Decision,
+): Promise<DecisionRow[]> {
   const winners = await readRows(connection, 'commands.sql#winners', winnerRow, { ids: listValue(ids) })
   const known = new Set(winners.map(({ app_id }) => app_id))
   const unknown = ids.filter((id) => !known.has(id))
   if (unknown.length > 0) {
     throw new UsageError(`No app has the id ${unknown.join(', ')}: list shows the ids`)
   }
-  return winners.flatMap(({ app_id: id, updated_ms, ...before }) => {
+  return winners.flatMap(({ app_id, updated_ms, ...before }) => {
     const state = change(before)
     if (JSON.stringify(state) === JSON.stringify(before)) {
-      dependencies.note(`App ${id} is unchanged; nothing is written for it`)
+      dependencies.note(`App ${app_id} is unchanged; nothing is written for it`)
       return []
     }
     if (state.alias_of !== null && state.visibility !== before.visibility) {
       dependencies.note(
-        `App ${id} is an alias: its usage counts for app ${state.alias_of}, whose visibility decides`,
+        `App ${app_id} is an alias: its usage counts for app ${state.alias_of}, whose visibility decides`,
       )
     }
-    return [{ id, state, updatedAt: timeAfter(dependencies, id, updated_ms) }]
+    return [{ app_id, ...state, updated_at: timeAfter(dependencies, app_id, updated_ms), action, reason }]
   })
 }
 
@@ -130,13 +128,17 @@ function timeAfter(dependencies: RegistryDependencies, id: string, updatedMs: nu
 async function stage(
   connection: DuckDBConnection,
   file: string,
-  proposals: readonly Proposal[],
-  { action, reason }: Decision,
+  rows: readonly DecisionRow[],
 ): Promise<void> {
-  for (const [index, { id, state, updatedAt }] of proposals.entries()) {
-    const subcategories = JSON.stringify(state.subcategories)
-    const row = { file, row: index + 1, app_id: id, ...state, subcategories, updated_at: updatedAt }
-    await execute(connection, 'commands.sql#propose', { ...row, action, reason })
+  for (const [index, row] of rows.entries()) {
+    const subcategories = JSON.stringify(row.subcategories)
+    await execute(connection, 'commands.sql#propose', { file, row: index + 1, ...row, subcategories })
   }
   await decodeRegistry(connection)
+}
+
+/** A line of the decision's file. Ids are numbers in it, which may pass 2^53. */
+function lineOf({ app_id, alias_of, ...row }: DecisionRow): string {
+  const ids = { app_id: JSON.rawJSON(app_id), alias_of: alias_of === null ? null : JSON.rawJSON(alias_of) }
+  return JSON.stringify({ ...ids, ...row })
 }

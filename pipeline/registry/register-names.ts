@@ -3,7 +3,6 @@
  * named an app first decides its title and tags; NEW_APPS decides whether it is published, until an operator decides
  * otherwise.
  */
-import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
@@ -12,6 +11,7 @@ import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows } from '../duckdb/statements.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
+import type { Run } from '../stages/stage.ts'
 
 /** The file of these rows, below raw/. */
 export const NAMES_FILE = join('apps', 'by-name.ndjson')
@@ -32,13 +32,6 @@ const newRow = z.object({
 })
 type NewApp = z.infer<typeof newRow>
 
-type Registration = {
-  readonly rawFolder: string
-  readonly visibility: NewAppVisibility
-  /** Most new apps of an account and day. */
-  readonly limit: number
-}
-
 /** New apps of an account and day that are not registered. */
 export type Declined = { readonly account: string; readonly day: string; readonly apps: number }
 
@@ -46,14 +39,17 @@ export type Declined = { readonly account: string; readonly day: string; readonl
  * Appends the apps of the table `app_names` that have usage but no row in the decoded registry.
  * @returns those over their account's limit, and whether there are new rows to read.
  */
-export async function registerNames(
-  connection: DuckDBConnection,
-  { rawFolder, visibility, limit }: Registration,
-): Promise<{ readonly declined: readonly Declined[]; readonly isChanged: boolean }> {
-  const apps = await readRows(connection, 'resolve.sql#new-names', newRow, { limit })
+export async function registerNames({
+  connection,
+  rawFolder,
+  config,
+}: Run): Promise<{ readonly declined: readonly Declined[]; readonly isChanged: boolean }> {
+  const apps = await readRows(connection, 'resolve.sql#new-names', newRow, {
+    limit: config.newAppsPerAccount,
+  })
   const accepted = apps.filter(({ is_over_limit }) => !is_over_limit)
   const declined = apps.filter(({ is_over_limit }) => is_over_limit)
-  if (accepted.length > 0) appendRows(rawFolder, accepted, visibility)
+  if (accepted.length > 0) appendRows(rawFolder, accepted, config.newApps)
   if (declined.length > 0) {
     const ids = listValue(declined.map(({ app_id }) => String(app_id)))
     await execute(connection, 'resolve.sql#decline-names', { ids })

@@ -6,6 +6,7 @@ import { asOfFromId } from '../contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { syncToDisk } from './durable-file.ts'
 import { recordOf } from './records.ts'
+import { isWhole } from './verify.ts'
 
 /** Prefix of a folder in which a snapshot is being built. */
 export const BUILD_PREFIX = '.building-'
@@ -115,12 +116,12 @@ export function currentWithout(dataDir: string, id: string): string | undefined 
 }
 
 /**
- * If the pointer leads to no snapshot (after a backup without links, for instance), points it at the newest one that
- * `isWhole`. Returns that identifier, or undefined if nothing was to be done.
+ * If the pointer leads to no snapshot (after a backup without links, for instance), points it at the newest whole one.
+ * Returns that identifier, or undefined if nothing was to be done.
  */
-export function repairPointer(dataDir: string, isWhole: (id: string) => boolean): string | undefined {
+export function repairPointer(dataDir: string): string | undefined {
   if ('id' in findCurrent(dataDir)) return undefined
-  const newest = listSnapshots(dataDir).findLast(isWhole)
+  const newest = listSnapshots(dataDir).findLast((id) => isWhole(dataDir, id))
   if (newest !== undefined) pointAt(dataDir, newest)
   return newest
 }

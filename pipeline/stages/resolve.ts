@@ -44,13 +44,11 @@ type Report = z.infer<typeof reportRow>
  */
 export async function resolve(run: Run): Promise<StageResult> {
   const { config, connection, rawFolder, dependencies } = run
-  const limit = config.newAppsPerAccount
   const files = await stageRegistry(connection, rawFolder)
   await transaction(connection, async () => {
     await decode(connection)
-    const names = { rawFolder, visibility: config.newApps, limit }
-    const { declined, isChanged } = await registerNames(connection, names)
-    for (const text of describeDeclined(declined, limit)) dependencies.progress.note(text)
+    const { declined, isChanged } = await registerNames(run)
+    for (const text of describeDeclined(declined, config.newAppsPerAccount)) dependencies.progress.note(text)
     if (isChanged) {
       await stageAgain(connection, rawFolder, NAMES_FILE)
       await decode(connection)

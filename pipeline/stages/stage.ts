@@ -1,7 +1,6 @@
 /** Input and output of every stage of a run. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Config } from '../config.ts'
-import type { Send } from '../program/webhook.ts'
 import type { RunOptions } from '../run-options.ts'
 import type { Progress } from '../terminal/progress.ts'
 
@@ -10,8 +9,6 @@ export type Dependencies = {
   /** The present; tests and `--as-of` set it. */
   readonly now: () => Date
   readonly progress: Progress
-  /** Sends a notice; over HTTP if not given. */
-  readonly send?: Send
 }
 
 /** A run in progress. Stages share nothing in memory: each reads what the earlier ones wrote. */
@@ -40,9 +37,4 @@ export type StageResult = {
   readonly privateFacts?: Readonly<Record<string, unknown>>
   /** Set if the run ends with this stage. */
   readonly finished?: { readonly outcome: 'published' | 'unchanged'; readonly snapshot: string }
-}
-
-export type Stage = {
-  readonly name: string
-  readonly run: (run: Run) => Promise<StageResult>
 }

@@ -38,13 +38,12 @@ it.each([
   expect(readConfig(environment)).toMatchObject(expected)
 })
 
-it.each(['64MB', '61.1MiB', '0.064 GB', '90TiB', '100TB'])('PIPELINE_MEMORY %s is accepted', (memory) => {
+it.each(['64MB', '61.1MiB', '0.064 GB', '90TiB'])('PIPELINE_MEMORY %s is accepted', (memory) => {
   expect(() => readConfig({ PIPELINE_MEMORY: memory })).not.toThrow()
 })
 
 const ADDRESS = 'Expected an address that begins with https:// or http://'
 const ORIGIN = 'Expected an origin such as https://example.com, without a path'
-const BOUNDS = 'Expected at least 64MB and at most 100TB'
 const SIZE = 'Expected a size such as 2GB or 512MiB'
 
 it.each([
@@ -56,10 +55,8 @@ it.each([
   ['GATE_VOLUME_LOW', 'half', 'Expected a number such as 0.5'],
   ['PIPELINE_MEMORY', '0.0000001KB', SIZE],
   ['PIPELINE_MEMORY', '2', SIZE],
-  ['PIPELINE_MEMORY', '63.9MB', BOUNDS],
-  ['PIPELINE_MEMORY', '60MiB', BOUNDS],
-  ['PIPELINE_MEMORY', '101TB', BOUNDS],
-  ['PIPELINE_MEMORY', '100TiB', BOUNDS],
+  ['PIPELINE_MEMORY', '63.9MB', 'Expected at least 64MB'],
+  ['PIPELINE_MEMORY', '60MiB', 'Expected at least 64MB'],
   ['PUBLISHER', ' ', 'Expected a name in one line'],
   ['PUBLISHER', 'A\u2028B', 'Expected a name in one line'],
   ['PUBLIC_URL', 'https://example.com/ranks', ORIGIN],

@@ -108,7 +108,6 @@ describe('the sample', () => {
       progress: SILENT,
       now: () => new Date(),
       print: () => undefined,
-      send: async () => undefined,
     }
     await expect(run.prepare(['--with-sample'])(dependencies)).rejects.toThrow('127.0.0.1:1')
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)

@@ -53,6 +53,6 @@ export function pruneAt(dataDir: string, now: string, keepDays: number): Promise
 
 /** What a command is handed; its output is dropped. */
 function at(dataDir: string, now: string): Dependencies {
-  const silent = { print: () => undefined, note: () => undefined, send: async () => undefined }
+  const silent = { print: () => undefined, note: () => undefined }
   return { config: readConfig({ DATA_DIR: dataDir }), progress: SILENT, now: () => new Date(now), ...silent }
 }
