@@ -4,6 +4,7 @@ import {
   DEFAULT_PORT,
   publicUrlSchema,
   scheduleSchema,
+  settingFaults,
   webAddressSchema,
 } from '../pipeline/program/settings.ts'
 import { UsageError } from '../pipeline/program/program.ts'
@@ -74,10 +75,10 @@ export type Settings = z.infer<typeof settingsSchema>
  * @throws {UsageError} that lists every fault.
  */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
-  const given = Object.fromEntries(
-    Object.keys(SETTINGS).flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])),
+  const faults = settingFaults(SETTINGS, environment)
+  if (faults.size > 0)
+    throw new UsageError(`Invalid settings in the environment:\n${[...faults.values()].join('\n')}`)
+  return settingsSchema.parse(
+    Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== '')),
   )
-  const parsed = settingsSchema.safeParse(given)
-  if (parsed.success) return parsed.data
-  throw new UsageError(`Invalid settings in the environment:\n${z.prettifyError(parsed.error)}`)
 }

@@ -6,10 +6,10 @@ import { sendJson, type Handler } from './http/call.ts'
 import { ApiError } from './http/errors.ts'
 import type { Route } from './http/route.ts'
 import { HEALTH_PATH } from './paths.ts'
-import type { RequestStore } from './store/store.ts'
+import type { Queries } from './store/store.ts'
 
 interface ReadinessDependencies {
-  readonly store: RequestStore
+  readonly store: Queries
   readonly snapshots: Pick<Snapshots, 'current' | 'fault'>
   readonly chat: Pick<Chat, 'recordsWaiting'>
   readonly metrics: Registry

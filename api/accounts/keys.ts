@@ -1,7 +1,7 @@
 /** API keys (CONTRACT 2): 32 random bytes behind a readable prefix. The store has their hash, never the key itself. */
 import { hash, randomBytes, randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { collectTurn, places, type Queries, type RequestStore, type Store } from '../store/store.ts'
+import { collectTurn, places, type Queries, type Store } from '../store/store.ts'
 
 export const KEY_KINDS = ['inference', 'management'] as const
 export type KeyKind = (typeof KEY_KINDS)[number]
@@ -103,7 +103,7 @@ async function setLimits(queries: Queries, id: string, changes: Partial<StoredLi
 }
 
 /** A function that finds the key with a secret, revoked or not: the keys of all requests of a turn together. */
-export function createKeyFinder(store: RequestStore) {
+export function createKeyFinder(store: Queries) {
   const find = collectTurn(async (hashes: readonly string[]) => {
     const wanted = [...new Set(hashes)]
     const rows = z.array(storedKeySchema).parse(await store.query(FIND(wanted.length), wanted))

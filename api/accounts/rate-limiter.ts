@@ -6,7 +6,7 @@ import { z } from 'zod'
 import type { Caller, Clock, Headers, Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
-import { collectTurn, places, type RequestStore } from '../store/store.ts'
+import { collectTurn, places, type Queries } from '../store/store.ts'
 
 /** A limit of something in each window of the clock: a minute, or a UTC day. */
 interface Policy {
@@ -101,7 +101,7 @@ export type ApplyLimits = RateLimiter['applyLimits']
 /** The limits of a single key for chat: requests a minute and tokens a UTC day. */
 export type KeyLimits = Pick<RateLimiter, 'begin' | 'spend'>
 
-export function createRateLimiter(store: RequestStore, clock: Clock, log: Log) {
+export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
   const { usedIn, count, deletePast } = createCounts(store)
 
   /** What is used of the claims, without counting. */
@@ -193,7 +193,7 @@ const rowsSchema = z.array(
 )
 
 /** The counts in `store`: one statement reads, and one counts, for all requests of a turn of the event loop. */
-function createCounts(store: RequestStore) {
+function createCounts(store: Queries) {
   let deletedAt = 0
 
   /** What is used by window, after this statement. */

@@ -78,11 +78,6 @@ export class ChatCall {
     return Math.round(performance.now() - this.#began)
   }
 
-  /** Whether the reply of its attempt is read to its end for its usage, though nobody waits for it. */
-  get finishesAlone(): boolean {
-    return this.attempt?.provider.on_leave === 'finish'
-  }
-
   cancel(): void {
     this.#isCancelled = true
     this.attempt?.abort(new AttemptFailure('cancelled'))

@@ -10,7 +10,7 @@ import { ToolCalls } from './tool-calls.ts'
  * OpenAI's other API), a filter (Bedrock, Anthropic, Gemini, Zhipu, Cohere) and an error (SGLang, vLLM, Zhipu, DeepSeek).
  * Other words mean `stop`; tool calls are recognised by their presence.
  */
-const MEANINGS = [
+const FINISHES = [
   [
     'length',
     ' length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
@@ -34,9 +34,9 @@ export function nativeFinish({ finish_reason: snake, finishReason: camel }: Json
 }
 
 /** What the provider's word means, if it is more than `stop`. */
-export function meaningOf(native: string | undefined): (typeof MEANINGS)[number][0] | undefined {
+export function finishMeant(native: string | undefined): (typeof FINISHES)[number][0] | undefined {
   const word = native?.toLowerCase().replaceAll('-', '_')
-  return MEANINGS.find(([, words]) => words.includes(` ${word} `))?.[0]
+  return FINISHES.find(([, words]) => words.includes(` ${word} `))?.[0]
 }
 
 /** A choice as far as it was read: a `message` is the whole of it, a `delta` a part. */
@@ -63,7 +63,7 @@ export class Choice {
   }
 
   get isFiltered(): boolean {
-    return meaningOf(this.#native) === 'content_filter'
+    return finishMeant(this.#native) === 'content_filter'
   }
 
   /** Reads the next part; returns what is sent of it, if anything. */
@@ -104,7 +104,7 @@ export class Choice {
   ending(): JsonObject {
     const answered = this.#native === 'function_call' ? 'function_call' : 'stop'
     const called = this.tools.isEmpty ? answered : 'tool_calls'
-    const known = meaningOf(this.#native)
+    const known = finishMeant(this.#native)
     const finish = known === undefined || known === 'error' ? called : known
     return {
       ...this.#more,

@@ -1,6 +1,6 @@
 /** The reply of one attempt, read chunk by chunk and rewritten for strict clients: as chunks, or as a whole. */
 import { isObject, objectsIn, withoutNulls, type JsonObject } from '../untrusted/json.ts'
-import { Choice, meaningOf, nativeFinish } from './choice.ts'
+import { Choice, finishMeant, nativeFinish } from './choice.ts'
 import { AttemptFailure, failureIn } from './failures.ts'
 import { DONE } from './provider.ts'
 import { indexOf } from './tool-calls.ts'
@@ -169,7 +169,7 @@ function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
   if (!isObject(value)) return failureIn(value)
   for (const choice of objectsIn(value['choices'])) {
     const native = nativeFinish(choice)
-    if (meaningOf(native) === 'error' || isErrorValue(choice['error']))
+    if (finishMeant(native) === 'error' || isErrorValue(choice['error']))
       return failureIn({ code: native, error: value['error'] ?? choice['error'] })
     // The form of another operation: no client reads it.
     if (typeof choice['text'] === 'string' && !choice['message'] && !choice['delta']) return failureIn(choice)

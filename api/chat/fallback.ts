@@ -64,7 +64,7 @@ function preferred(
   const rest = allowed.filter((one) => !first.includes(one))
   if (allowsFallbacks === false) return order?.length ? first : rest.slice(0, 1)
   const now = performance.now()
-  return [...first, ...rest].toSorted((a, b) => Number(isLast(a, now)) - Number(isLast(b, now)))
+  return [...first, ...rest].toSorted((a, b) => Number(isOpen(a, now)) - Number(isOpen(b, now)))
 }
 
 function isIn(names: readonly string[] | null | undefined, { name }: Provider): boolean {
@@ -86,7 +86,7 @@ const OPEN_MS = 30_000
 const OPEN_MS_AT_MOST = 300_000
 
 /** Whether it is tried last; `now` is in milliseconds of a monotonic clock. */
-function isLast({ health: { openUntil } }: Provider, now: number): boolean {
+function isOpen({ health: { openUntil } }: Provider, now: number): boolean {
   return openUntil !== undefined && now < openUntil
 }
 
@@ -130,7 +130,7 @@ const NO_TIME =
  * The error for attempts with these failures (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on.
  */
 export function notServed(attempts: readonly AttemptRecord[], failures: readonly AttemptFailure[]): ApiError {
-  const { status, facts, headers } = meaningOf(failures)
+  const { status, facts, headers } = errorBehind(failures)
   const sentences = attempts.map(
     ({ provider, model }, index) => `${provider} (${model}) ${failures[index]?.message}`,
   )
@@ -149,7 +149,7 @@ export function notServed(attempts: readonly AttemptRecord[], failures: readonly
  * 400 if each provider rejected the request itself, 429 if all were rate-limited, 408 if all timed out or no time was
  * left, otherwise 502. OpenAI's clients read X-Should-Retry to decide whether to resend a request.
  */
-function meaningOf(failures: readonly AttemptFailure[]) {
+function errorBehind(failures: readonly AttemptFailure[]) {
   const are = (type: ErrorType) => failures.every(({ errorType }) => errorType === type)
   if (are('timeout')) return { status: 408, facts: { error_type: 'timeout' }, headers: {} }
   const final = { 'X-Should-Retry': 'false' }

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client'
 import type { KeyLimits } from '../accounts/rate-limiter.ts'
 import type { Settings } from '../config.ts'
 import type { Clock, Handler, Reply } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
 import { jsonReader } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
 import { Answers, type Answered } from './answer.ts'
@@ -86,7 +87,7 @@ export async function openChat(options: ChatOptions) {
       const call = new ChatCall(httpRequest, reply, clock())
       calls.began(call, reply)
       const ending = await answer(call, httpRequest, reply).catch(async (error: unknown) => {
-        await finish(call, { outcome: 'failed', status: statusOf(error) })
+        await finish(call, { outcome: 'failed', status: error instanceof ApiError ? error.status : 500 })
         throw error
       })
       await finish(call, ending)
@@ -105,11 +106,6 @@ export async function openChat(options: ChatOptions) {
   }
 }
 
-function statusOf(error: unknown): number {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined
-  return typeof status === 'number' && status >= 400 && status <= 599 ? status : 500
-}
-
 /** The requests in progress. If a client disconnects, a reply is cancelled or read to its end, within limits. */
 function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
   const calls = new Set<ChatCall>()
@@ -120,7 +116,8 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
   function disconnected(call: ChatCall): void {
     if (!calls.has(call)) return
     call.isDisconnected = true
-    if (!call.finishesAlone || draining.size >= drains) return call.cancel()
+    const isWorthReading = call.attempt?.provider.on_leave === 'finish'
+    if (!isWorthReading || draining.size >= drains) return call.cancel()
     draining.set(
       call,
       setTimeout(() => call.cancel(), drainMs),

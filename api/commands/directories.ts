@@ -28,7 +28,7 @@ import { LEASE_MS, syncNow, type JobDependencies } from '../scim/jobs.ts'
 import { prepareSync } from '../scim/sync.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
-import { combineSettings, readSettings as readOptions, SET_OPTIONS } from './directory-options.ts'
+import { combineSettings, readOptions, SET_OPTIONS } from './directory-options.ts'
 
 /** What a command needs: the open store, the output, and the stop signal. */
 interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment'> {

@@ -35,7 +35,7 @@ type Given = Readonly<Record<string, string | boolean | undefined>>
  * The settings in the options of `set`.
  * @throws {UsageError} that names the option and its allowed values.
  */
-export function readSettings(given: Given): Settings {
+export function readOptions(given: Given): Settings {
   const settings = readToken(given)
   for (const [name, value] of Object.entries(given))
     if (value !== undefined) Object.assign(settings, READERS[name]?.(String(value), name))

@@ -9,7 +9,7 @@ import { createKeyFinder, isKeyForm } from '../accounts/keys.ts'
 import { fullQuota } from '../accounts/rate-limiter.ts'
 import { BASE_PATH, HEALTH_PATH, REFERENCE_PATH } from '../paths.ts'
 import { hideKeys, type Log } from '../process/log.ts'
-import type { RequestStore } from '../store/store.ts'
+import type { Queries } from '../store/store.ts'
 import { shorten } from '../untrusted/json.ts'
 import { sendErrorPage, wantsPage } from '../web/document.ts'
 import {
@@ -27,7 +27,7 @@ import type { Access, Route } from './route.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
-  readonly store: RequestStore
+  readonly store: Queries
   readonly clock: Clock
   readonly log: Log
   /** Milliseconds that a connection may be silent. */

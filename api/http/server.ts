@@ -27,8 +27,8 @@ export const HTTP_LIMITS = {
   /** For a load balancer to poll readiness once more before a stopping service closes its port. */
   unreadyMs: 10_000,
   /**
-   * For requests in flight to finish when the service stops. With the last second, and five more for chat to record its
-   * calls (CHAT_LIMITS), 30 seconds in all.
+   * For requests in flight to finish once the port is closed. With the last second, and five more for chat to record its
+   * calls (CHAT_LIMITS), 30 seconds; with `unreadyMs` 40.
    */
   stopMs: 24_000,
 }

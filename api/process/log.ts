@@ -13,10 +13,7 @@ const STDERR = 2
 const WAITING_BYTES = 1024 * 1024
 
 /** A log of lines from `level` on. */
-export function createLog(
-  level: LevelWithSilent,
-  destination: DestinationStream = openDestination(STDERR),
-): Log {
+export function createLog(level: LevelWithSilent, destination: DestinationStream = openStderr()): Log {
   return pino(
     {
       level,
@@ -30,14 +27,14 @@ export function createLog(
 }
 
 /**
- * A destination for lines on the file descriptor `fd`. Simultaneous lines are written together, asynchronously. A failing
+ * A destination for lines on stderr. Simultaneous lines are written together, asynchronously. A failing
  * target (full disk, closed reader or terminal) neither ends the service nor delays its end: lines wait for the next one,
  * up to a MiB, and a later line counts the ones beyond.
  */
-function openDestination(fd: number): DestinationStream & { flush(done: () => void): void } {
+function openStderr(): DestinationStream & { flush(done: () => void): void } {
   // With a minimum of 1 its `flush` waits for the write. It is never flushed synchronously, which would loop for ever
   // while the target fails.
-  const target = new sonicBoom.SonicBoom({ fd, sync: false, minLength: 1, maxLength: WAITING_BYTES })
+  const target = new sonicBoom.SonicBoom({ fd: STDERR, sync: false, minLength: 1, maxLength: WAITING_BYTES })
   let dropped = 0
   target.on('error', () => undefined)
   target.on('drop', () => (dropped += 1))
@@ -47,7 +44,7 @@ function openDestination(fd: number): DestinationStream & { flush(done: () => vo
     target.write(`${JSON.stringify({ level: 'warn', time: new Date(), lines: dropped, msg })}\n`)
     dropped = 0
   })
-  const isTerminal = isatty(fd)
+  const isTerminal = isatty(STDERR)
   return {
     write: (line) => void target.write(isTerminal ? plainLine(line) : line),
     flush: (done) => target.flush(() => done()),

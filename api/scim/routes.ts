@@ -6,7 +6,7 @@ import { ApiError } from '../http/errors.ts'
 import { readParameters, wholeNumber, type ParameterTable, type Values } from '../http/query-parameters.ts'
 import { fault, type Operation } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
-import type { Store } from '../store/store.ts'
+import type { Queries } from '../store/store.ts'
 import {
   findGroup,
   groupRowSchema,
@@ -55,7 +55,7 @@ const START: Operation = {
 }
 
 /** The routes of directory sync; all need a management key. */
-export function scimRoutes(store: Store, jobs: SyncJobs): Route[] {
+export function scimRoutes(store: Queries, jobs: SyncJobs): Route[] {
   return [
     {
       method: 'POST',

@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
 import { createSerialQueue } from '../process/serial-queue.ts'
-import { REQUEST_WAIT_MS, type Queries, type Store } from './store.ts'
+import { REQUEST_WAIT_MS, type Store, type Transaction } from './store.ts'
 
 // Nothing may hang for ever, whatever the server, the network or another process with a lock does. Parameters in the
 // address, such as ?statement_timeout=…, take precedence.
@@ -54,7 +54,7 @@ export function openPostgres(url: string): Store {
   const enqueue = createSerialQueue()
 
   return {
-    ...postgresQueries(pool),
+    ...queriesOver(pool),
     transaction: (work) => enqueue(() => runTransaction(pool, work)),
     async close() {
       await Promise.race([
@@ -66,7 +66,7 @@ export function openPostgres(url: string): Store {
   }
 }
 
-function postgresQueries(connection: Pool | PoolClient): Queries {
+function queriesOver(connection: Pool | PoolClient): Transaction {
   return {
     async query(sql, values = []) {
       const { rows } = await connection.query<Record<string, unknown>>(sql, [...values])
@@ -80,7 +80,7 @@ function postgresQueries(connection: Pool | PoolClient): Queries {
 
 async function runTransaction<Result>(
   pool: Pool,
-  work: (queries: Queries) => Promise<Result>,
+  work: (queries: Transaction) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
   // A connection that breaks between the queries of `work` fails the next query, not the process.
@@ -88,7 +88,7 @@ async function runTransaction<Result>(
   let isWhole = false
   try {
     await client.query(BEGIN_ALONE)
-    const result = await work(postgresQueries(client))
+    const result = await work(queriesOver(client))
     const { command } = await client.query('COMMIT')
     isWhole = command === 'COMMIT'
     // After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.

@@ -18,6 +18,9 @@ export type Row = Readonly<Record<string, unknown>>
 export interface Queries {
   /** Runs one statement with `values` bound to `$1`, `$2` … */
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>
+}
+
+export interface Transaction extends Queries {
   /** Runs several statements without parameters, such as a migration. */
   script(sql: string): Promise<void>
 }
@@ -29,13 +32,10 @@ export interface Store extends Queries {
    * meanwhile: what must be exact without a transaction has to be one statement. `work` may use only the given
    * `queries`, since the store itself may wait for its end.
    */
-  transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
+  transaction<Result>(work: (queries: Transaction) => Promise<Result>): Promise<Result>
   /** Waits for pending queries, but not for a silent database, and closes the connections. */
   close(): Promise<void>
 }
-
-/** What most requests need of the store. */
-export type RequestStore = Pick<Queries, 'query'>
 
 /** How long a request waits for the store, in ms, and then its client. */
 export const REQUEST_WAIT_MS = 2000
@@ -45,9 +45,9 @@ const RETRY_AFTER_SECONDS = 2
  * The store for requests: they get a 503 if it fails or is slow, however long other users wait for it. A failure is logged
  * once until the store answers again.
  */
-export function createRequestStore(store: Store, log: Log) {
+export function createRequestStore(store: Queries, log: Log) {
   let isFailing = false
-  /** Bounds the wait for further work on the store. */
+  /** Bounds the wait for work on the store, such as a transaction. */
   async function bounded<Result>(pending: Promise<Result>): Promise<Result> {
     const { promise: tooLate, reject } = Promise.withResolvers<never>()
     // A setTimeout, since aborting timers/promises costs more than the query.
@@ -61,7 +61,7 @@ export function createRequestStore(store: Store, log: Log) {
       isFailing = false
       return result
     } catch (error) {
-      // The work of a transaction may reject the request itself.
+      // The work may reject the request itself.
       if (error instanceof ApiError) throw error
       if (!isFailing) log.error({ err: error }, 'the store does not answer; requests that need it get 503')
       isFailing = true
@@ -72,10 +72,8 @@ export function createRequestStore(store: Store, log: Log) {
     }
   }
   return {
-    ...store,
     bounded,
-    query: (...statement: Parameters<Store['query']>) => bounded(store.query(...statement)),
-    transaction: <Result>(work: (queries: Queries) => Promise<Result>) => bounded(store.transaction(work)),
+    query: (...statement: Parameters<Queries['query']>) => bounded(store.query(...statement)),
   }
 }
 

@@ -65,11 +65,11 @@ export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBound
 
 const SHOWN_CHARACTERS = 100
 
-/** Client input shortened for a message: at most `most` characters, then an ellipsis. */
-export function shorten(text: string, most = SHOWN_CHARACTERS): string {
+/** Client input shortened for a message: at most SHOWN_CHARACTERS, then an ellipsis. */
+export function shorten(text: string): string {
   // A character has at most two code units, and the text may have millions.
-  const characters = Array.from(text.slice(0, 2 * (most + 1)))
-  return characters.length <= most ? text : `${characters.slice(0, most).join('')}…`
+  const characters = Array.from(text.slice(0, 2 * (SHOWN_CHARACTERS + 1)))
+  return characters.length <= SHOWN_CHARACTERS ? text : `${characters.slice(0, SHOWN_CHARACTERS).join('')}…`
 }
 
 /** Invalid elements after which validation stops: more than a message lists. */

@@ -94,8 +94,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
 
   const putAgain = async (store: Store, url: string) =>
     await putConnection(store, 'acme', connectionTo(url), new Date(0))
-  const renameTable = (store: Store) => store.script('ALTER TABLE scim_groups RENAME TO elsewhere')
-  const restoreTable = (store: Store) => store.script('ALTER TABLE elsewhere RENAME TO scim_groups')
+  const renameTable = (store: Store) => store.query('ALTER TABLE scim_groups RENAME TO elsewhere')
+  const restoreTable = (store: Store) => store.query('ALTER TABLE elsewhere RENAME TO scim_groups')
 
   it.each<[string, Failure, (store: Store, url: string) => Promise<unknown>, typeof restoreTable?]>([
     ['its connection is changed meanwhile', 'connection_changed', putAgain],

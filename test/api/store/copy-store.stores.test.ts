@@ -35,7 +35,7 @@ async function fill({ DATA_DIR }: StoreSettings): Promise<string> {
   const [id = ''] = (await keysOf({ DATA_DIR }, 'list')).stdout.split('\n')[2]?.split('\t') ?? []
   await keysOf({ DATA_DIR }, 'revoke', id)
   const store = await openStore({ DATA_DIR }, new Date())
-  await store.script(FILL)
+  await store.transaction((queries) => queries.script(FILL))
   await store.close()
   return (await keysOf({ DATA_DIR }, 'list')).stdout
 }

@@ -42,14 +42,15 @@ describe.each(stores.kinds)('openStore on $name', ({ fresh, name }) => {
     const all = [...tables, 'quotas', 'api_keys', 'accounts', 'migrations']
     const before = await names(old, COLUMNS[name])
     expect(before).toContain('api_keys.key_hash')
-    await old.script(all.map((table) => `DROP TABLE ${table};`).join(' '))
-    await old.script(readFileSync(new URL('0006_tables.sql', FOLDER), 'utf8'))
-    await old.script(`
+    const former = `
+      ${all.map((table) => `DROP TABLE ${table};`).join(' ')}
+      ${readFileSync(new URL('0006_tables.sql', FOLDER), 'utf8')};
       CREATE TABLE apps (app_id BIGINT PRIMARY KEY);
       CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL);
       INSERT INTO migrations VALUES ('0005_app_ids.sql', ''), ('0006_scim_details.sql', '');
       INSERT INTO accounts VALUES ('a', 'Account', '');
-      INSERT INTO quotas VALUES ('per-day', 'a', '2026-11-21T00:00:00.000Z', 7)`)
+      INSERT INTO quotas VALUES ('per-day', 'a', '2026-11-21T00:00:00.000Z', 7)`
+    await old.transaction((queries) => queries.script(former))
     await old.close()
     const store = await openStore(settings, new Date())
     expect(await names(store, COLUMNS[name])).toEqual(before)

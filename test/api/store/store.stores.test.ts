@@ -13,9 +13,8 @@ afterEach(() => vi.restoreAllMocks())
 
 async function openCounter(settings: StoreSettings) {
   const store = await openStore(settings, new Date())
-  await store.script(`
-    CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL);
-    INSERT INTO counter VALUES ('a', 0), ('b', 0) ON CONFLICT DO NOTHING`)
+  await store.query('CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL)')
+  await store.query("INSERT INTO counter VALUES ('a', 0), ('b', 0) ON CONFLICT DO NOTHING")
   const value = async (name = 'a') =>
     (await store.query('SELECT n FROM counter WHERE name = $1', [name]))[0]?.['n']
   return { store, value, [Symbol.asyncDispose]: () => store.close() }
@@ -62,7 +61,7 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
     for (const values of [[], ['x'], ['x', 'y', 'z']])
       await expect(counter.store.query(sql, values)).rejects.toThrow(/parameter/)
     await expect(counter.store.query('SELECT 1 FROM nowhere')).rejects.toThrow('nowhere')
-    await counter.store.script('UPDATE counter SET n = 9007199254740993')
+    await counter.store.query('UPDATE counter SET n = 9007199254740993')
     await expect(counter.value()).rejects.toThrow('9007199254740993')
     expect(await counter.store.query(sql, ['x', 'y'])).toHaveLength(1)
   })
@@ -79,7 +78,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     expect(await counter.value()).toBe(0)
   })
 
-  it.each(['query', 'script'] as const)('rolls back no %s of others', async (kind) => {
+  it('rolls back no query of others', async () => {
     await using counter = await openCounter(await fresh())
     let began: () => void = () => undefined
     const beginning = new Promise<void>((resolve) => (began = resolve))
@@ -89,9 +88,7 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
       await pause()
       throw new Error('no')
     })
-    const other = beginning.then<unknown>(() =>
-      counter.store[kind]("UPDATE counter SET n = 7 WHERE name = 'b'"),
-    )
+    const other = beginning.then(() => counter.store.query("UPDATE counter SET n = 7 WHERE name = 'b'"))
     await expect(failing).rejects.toThrow('no')
     await other
     expect([await counter.value('a'), await counter.value('b')]).toEqual([0, 7])
@@ -111,12 +108,12 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     expect(await first.value()).toBe(20)
   })
 
-  it.each(['query', 'script'] as const)('blocks a %s of another store until it ends', async (kind) => {
+  it('blocks a query of another store until it ends', async () => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
     await using other = await openCounter(settings)
     const end = await beginWriting(other.store, 'UPDATE counter SET n = 5')
-    const adding = counter.store[kind]('UPDATE counter SET n = n + 1')
+    const adding = counter.store.query('UPDATE counter SET n = n + 1')
     await pause()
     await end()
     await adding
