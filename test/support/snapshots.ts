@@ -2,7 +2,7 @@
 import { basename, dirname } from 'node:path'
 import { openSnapshots } from '../../api/datasets/snapshots/current.ts'
 import type { Snapshot } from '../../api/datasets/snapshots/facts.ts'
-import { createLog, type Log } from '../../api/process/log.ts'
+import { createLog } from '../../api/process/log.ts'
 
 export type OpenSnapshot = Snapshot & { readonly close: () => Promise<void> }
 
@@ -11,14 +11,4 @@ export async function openSnapshot(path: string): Promise<OpenSnapshot> {
   const snapshots = await openSnapshots(dirname(dirname(path)), '4GB', createLog('silent'))
   const snapshot = await snapshots.take(basename(path), 'clients')
   return { ...snapshot, close: () => snapshots.close() }
-}
-
-/** The snapshots under `dataDir`, as the API follows them. */
-export async function followSnapshots(
-  dataDir: string,
-  { log, prepare }: { readonly log: Log; readonly prepare?: () => Promise<void> },
-) {
-  const snapshots = await openSnapshots(dataDir, '1GB', log)
-  await snapshots.follow(prepare)
-  return snapshots
 }

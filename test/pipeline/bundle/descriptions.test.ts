@@ -12,7 +12,6 @@ import {
   PUBLISHER,
   SOURCES,
   TEXT_FILES,
-  explained,
   publishBundle,
   sha256,
 } from '../../support/pipeline/bundle.ts'
@@ -36,6 +35,18 @@ beforeAll(async () => {
 
 function read(name: string): string {
   return readFileSync(join(folder, name), 'utf8')
+}
+
+/** The comments on a table and its columns in a snapshot's DuckDB file, in column order. */
+async function explained(table: string) {
+  const file = join(folder, 'app-rankings.duckdb')
+  const where = `schema_name = 'main' AND table_name = '${table}'`
+  const [about] = await query(file, `SELECT comment FROM duckdb_tables() WHERE ${where}`)
+  const columns = await query(
+    file,
+    `SELECT column_name AS name, data_type AS type, comment FROM duckdb_columns() WHERE ${where} ORDER BY column_index`,
+  )
+  return { comment: about?.['comment'], columns }
 }
 
 describe('the texts', () => {
@@ -66,7 +77,7 @@ describe('the texts', () => {
     }
     expect(text).toContain('| `app_daily/*.parquet` | Usage per day and app |\n')
     for (const table of ['rankings', 'app_daily', 'model_daily', 'apps', 'coverage', 'restatements']) {
-      const { comment, columns } = await explained(folder, table)
+      const { comment, columns } = await explained(table)
       const rows = columns.map(
         (column) => `| \`${column['name']}\` | ${column['type']} | ${column['comment']} |`,
       )
@@ -187,7 +198,7 @@ describe('croissant.json', () => {
     ].map(async (id) => {
       const [table = '', month] = id.split('/')
       const file = month === undefined ? `${table}.parquet` : `${table}/month=${month}.parquet`
-      const { comment, columns } = await explained(folder, table)
+      const { comment, columns } = await explained(table)
       const field = columns.map((column) => ({
         '@id': `${id}/${column['name']}`,
         description: column['comment'],

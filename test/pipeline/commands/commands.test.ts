@@ -17,7 +17,7 @@ import {
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 import { pointAt, publishSnapshot } from '../../support/pipeline/snapshot.ts'
-import { FIRST, SECOND, jsonOf, publishTwice } from '../../support/pipeline/published-twice.ts'
+import { FIRST, SECOND, publishTwice } from '../../support/pipeline/published-twice.ts'
 import { REPOSITORY, startProcess } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()
@@ -25,6 +25,13 @@ const dataDir = folders.make()
 
 beforeAll(() => publishTwice(dataDir))
 afterAll(() => folders.removeAll())
+
+/** The --json result of a successful command. */
+async function jsonOf(folder: string, ...args: readonly string[]): Promise<unknown> {
+  const ended = await runCommand(folder, ...args, '--json')
+  expect(ended).toMatchObject({ code: 0, stderr: '' })
+  return JSON.parse(ended.stdout)
+}
 
 const json = (...args: readonly string[]) => jsonOf(dataDir, ...args)
 

@@ -1,12 +1,11 @@
 /** A snapshot with values that are hard to write into files: large numbers, and names that need quoting. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { runNightly } from '../../../pipeline/run.ts'
 import { SILENT } from './in-process.ts'
-import { currentSnapshot, query, deliver, writeRaw } from './nightly.ts'
+import { currentSnapshot, deliver, writeRaw } from './nightly.ts'
 
 export const FIRST_DAY = '2025-12-30'
 export const LAST_DAY = '2026-01-06'
@@ -82,16 +81,4 @@ export async function publishBundle(dataDir: string, sources = SOURCES): Promise
 
 export function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
-}
-
-/** The comments on a table and its columns in a snapshot's DuckDB file, in column order. */
-export async function explained(folder: string, table: string) {
-  const file = join(folder, 'app-rankings.duckdb')
-  const where = `schema_name = 'main' AND table_name = '${table}'`
-  const [about] = await query(file, `SELECT comment FROM duckdb_tables() WHERE ${where}`)
-  const columns = await query(
-    file,
-    `SELECT column_name AS name, data_type AS type, comment FROM duckdb_columns() WHERE ${where} ORDER BY column_index`,
-  )
-  return { comment: about?.['comment'], columns, comments: columns.map(({ comment }) => comment) }
 }

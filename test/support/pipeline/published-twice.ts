@@ -1,7 +1,6 @@
 /** A DATA_DIR with two snapshots that differ in days, apps and figures. */
-import { expect } from 'vitest'
 import { runAt } from './in-process.ts'
-import { deliver, register, runCommand } from './nightly.ts'
+import { deliver, register } from './nightly.ts'
 
 /** The identifiers of the snapshots. */
 export const FIRST = '20260107T020000Z'
@@ -22,11 +21,4 @@ export async function publishTwice(dataDir: string): Promise<void> {
   register(dataDir, ['2,Two,hidden,,,2026-01-07', '9,Nine,public,,,2026-01-07'], 'later.csv')
   use('2026-01-07', 30)
   await runAt(dataDir, '2026-01-08T02:00:00Z')
-}
-
-/** The --json result of a successful command. */
-export async function jsonOf(dataDir: string, ...args: readonly string[]): Promise<unknown> {
-  const ended = await runCommand(dataDir, ...args, '--json')
-  expect(ended).toMatchObject({ code: 0, stderr: '' })
-  return JSON.parse(ended.stdout)
 }

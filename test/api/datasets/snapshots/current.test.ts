@@ -12,11 +12,11 @@ import {
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { openSnapshots } from '../../../../api/datasets/snapshots/current.ts'
 import { memoryLog, startApi, until, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
 import { oneApp, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
-import { followSnapshots } from '../../../support/snapshots.ts'
 
 const RANKINGS = '/datasets/app-rankings'
 const SNAPSHOTS = `${RANKINGS}/snapshots`
@@ -135,7 +135,8 @@ describe('in a running service', () => {
   it('all open snapshots share one limit of memory, and spill nothing to disk', async () => {
     const dataDir = folders.make()
     for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, 10))
-    const snapshots = await followSnapshots(dataDir, { log: memoryLog().log })
+    const snapshots = await openSnapshots(dataDir, '1GB', memoryLog().log)
+    await snapshots.follow()
     const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder,
       count(*) AS files FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL`
     using held = new DisposableStack()

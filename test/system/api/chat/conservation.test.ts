@@ -10,7 +10,7 @@ import { makeKey, startProgram, until } from '../../../support/api.ts'
 import { readRecords, writeModels } from '../../../support/chat/chat.ts'
 import { publish, query, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
-import { randomFrom } from '../../../support/random.ts'
+import { randomFrom, seedFrom } from '../../../support/random.ts'
 import {
   chunk,
   completion,
@@ -30,9 +30,6 @@ afterAll(() => folders.removeAll())
 const REQUESTS = 5000
 const AT_ONCE = 20
 const DAY_MS = 86_400_000
-
-// The seed of this run repeats its faults: CHAT_SEED=… in the environment.
-const SEED = Number(process.env['CHAT_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
 const askedSchema = z.object({ messages: z.tuple([z.object({ content: z.string() })]) })
 
@@ -67,8 +64,7 @@ const countedSchema = z.tuple([
 ])
 
 it(`every one of ${REQUESTS} requests is counted once, through faults, leaving clients and restarts`, async () => {
-  process.stderr.write(`CHAT_SEED=${SEED} repeats these faults\n`)
-  const random = randomFrom(SEED)
+  const random = randomFrom(seedFrom('CHAT_SEED'))
   const { reported, faulty } = startFaulty(random)
   await using upstream = await startUpstream({ faulty })
   const dataDir = folders.make()
