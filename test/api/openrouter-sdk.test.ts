@@ -106,36 +106,25 @@ describe('the official client', () => {
     expect(ranks).toEqual(Array.from({ length: APPS }, (_, index) => index + 1))
   })
 
-  it('turns a 400 into its typed error', async () => {
-    const asking = (await client()).datasets.getAppRankings({ limit: 1000 })
-    const error = await asking.then(
-      () => undefined,
-      (reason: unknown) => reason,
-    )
-    if (!(error instanceof BadRequestResponseError)) throw error
-    expect(error.error).toMatchObject({ code: 400, message: expect.stringContaining('limit') })
-    expect(error.error.metadata).toMatchObject({ parameters: [{ parameter: 'limit', sent: '1000' }] })
-    expect(error.userId).toMatch(/^[\da-f-]{36}$/)
-  })
+  it('turns a 400, 401 and 429 into its typed errors', async () => {
+    const { datasets } = await client()
+    const invalid = datasets.getAppRankings({ limit: 1000 })
+    await expect(invalid).rejects.toBeInstanceOf(BadRequestResponseError)
+    await expect(invalid).rejects.toMatchObject({
+      error: {
+        code: 400,
+        message: expect.stringContaining('limit'),
+        metadata: { parameters: [{ parameter: 'limit', sent: '1000' }] },
+      },
+      userId: expect.stringMatching(/^[\da-f-]{36}$/),
+    })
+    const unknown = (await client(UNKNOWN_KEY)).datasets.getAppRankings()
+    await expect(unknown).rejects.toBeInstanceOf(UnauthorizedResponseError)
+    await expect(unknown).rejects.toMatchObject({ error: { code: 401, message: 'Unknown key' } })
 
-  it('turns a 401 into its typed error', async () => {
-    const asking = (await client(UNKNOWN_KEY)).datasets.getAppRankings()
-    const error = await asking.then(
-      () => undefined,
-      (reason: unknown) => reason,
-    )
-    if (!(error instanceof UnauthorizedResponseError)) throw error
-    expect(error.error).toMatchObject({ code: 401, message: 'Unknown key' })
-  })
-
-  it('turns a 429 into its typed error', async () => {
-    const datasets = (await client()).datasets
-    for (let taken = 0; taken < 30; taken += 1) await datasets.getAppRankings({ limit: 1 })
-    const error = await datasets.getAppRankings({ limit: 1 }).then(
-      () => undefined,
-      (reason: unknown) => reason,
-    )
-    if (!(error instanceof TooManyRequestsResponseError)) throw error
-    expect(error.error).toMatchObject({ code: 429, metadata: { policy: 'per-minute' } })
+    for (let taken = 1; taken < 30; taken += 1) await datasets.getAppRankings({ limit: 1 })
+    const eager = datasets.getAppRankings({ limit: 1 })
+    await expect(eager).rejects.toBeInstanceOf(TooManyRequestsResponseError)
+    await expect(eager).rejects.toMatchObject({ error: { code: 429, metadata: { policy: 'per-minute' } } })
   })
 })

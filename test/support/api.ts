@@ -108,6 +108,28 @@ export async function startApi(
 
 export type Api = Awaited<ReturnType<typeof startApi>>
 
+const statusSchema = z.object({
+  data: z.object({
+    as_of: z.string().nullable(),
+    last_run: z.unknown(),
+    retracted: z.array(z.unknown()),
+    faults: z.array(z.object({ thing: z.string(), message: z.string() })),
+  }),
+})
+
+/** What GET /status says of the served snapshot. */
+export const statusOf = async (api: Api) => statusSchema.parse(await (await api.get('/status')).json()).data
+
+/** Waits until the snapshot of this time is served; null for none. */
+export const served = (api: Api, asOf: string | null) =>
+  until(async () => (await statusOf(api)).as_of === asOf)
+
+/** The targets of a reply's Link field by relation. */
+export function linksOf({ headers }: Response): Readonly<Record<string, string | undefined>> {
+  const links = (headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]+)"/g)
+  return Object.fromEntries([...links].map(([, target, relation]) => [relation, target]))
+}
+
 /** Lets `handle` answer a path of a running service, for replies that no route gives. */
 export function answerWith({ routes }: Api, path: string, handle: Api['routes'][number]['handle']): void {
   for (const route of routes.filter((each) => each.path === path)) Object.assign(route, { handle })

@@ -6,37 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import type { RankingsQuery } from '../../../api/datasets/rankings.ts'
 import { readCandidates, readPage, readRanking } from '../../../api/datasets/rankings.ts'
-import { openSnapshot, type OpenSnapshot as Snapshot } from '../../support/snapshots.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import type { OpenSnapshot as Snapshot } from '../../support/snapshots.ts'
 import {
   DAYS,
-  expectSamePages,
   FIRST_DAY,
-  LAST_DAY,
   makeShaped,
-  SHAPES,
-  SIZES,
   type Shape,
   type Shaped,
 } from '../../support/pipeline/shaped-snapshot.ts'
-import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
-/** One shape per size. If few apps have nearly all usage, the candidates prove some pages. */
-const CASES = [
-  { name: 'one giant', proven: 0 },
-  { name: 'steep', proven: 1 },
-  { name: 'nearly ties', proven: 0 },
-] as const
-
-it.each(CASES)('a page over data that are $name is the page of all apps', async ({ name, proven }) => {
-  const size = SIZES[CASES.findIndex((each) => each.name === name)] ?? SIZES[0]
-  const shaped = await makeShaped(SHAPES[name], name.length, size)
-  expect(await expectSamePages(shaped, 12)).toBeGreaterThanOrEqual(proven)
-  await shaped.remove()
-})
 
 describe('over apps that gain and lose rank', () => {
   const [BURST, LATER] = [50, 60]
@@ -75,11 +52,14 @@ describe('over apps that gain and lose rank', () => {
     expect(ids).toEqual([60n, 59n, 58n, 57n, 56n])
   })
 
-  it('a window of few rows is read from all apps at once', async () => {
+  it.each([
+    ['a window of few rows', { rowsPerDay: 7 }],
+    ['a snapshot without candidates', { hasCandidates: false }],
+  ])('%s is read from all apps at once', async (_what, facts) => {
     const asked: string[] = []
     const few: Snapshot = {
       ...snapshot,
-      rowsPerDay: 7,
+      ...facts,
       query: (sql, values) => {
         asked.push(sql)
         return snapshot.query(sql, values)
@@ -88,16 +68,4 @@ describe('over apps that gain and lose rank', () => {
     expect(await readRanking(few, oneDay(BURST))).toEqual(await readRanking(snapshot, oneDay(BURST)))
     expect(asked).toEqual([expect.stringContaining('main.trending')])
   })
-})
-
-it('a snapshot without candidates is read from all apps', async () => {
-  const folder = await publishSnapshot(folders.make(), {
-    asOf: new Date('2026-11-20T02:00:00Z'),
-    dataThrough: LAST_DAY,
-    apps: [{ id: 1, name: 'App' }],
-    daily: [{ day: LAST_DAY, app: 1, tokens: 7 }],
-  })
-  const snapshot = await openSnapshot(folder)
-  expect(snapshot.hasCandidates).toBe(false)
-  await snapshot.close()
 })

@@ -103,10 +103,6 @@ describe('GET /datasets/app-rankings', () => {
   ])('%s gives %j', async (query, expected) => {
     expect(await ranked(query)).toEqual(expected)
   })
-
-  it('accepts keys of both kinds', async () => {
-    expect((await api.get(PATH, await api.makeKey('management', 'managers'))).status).toBe(200)
-  })
 })
 
 describe('pages of GET /datasets/app-rankings', () => {

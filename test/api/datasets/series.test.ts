@@ -1,7 +1,7 @@
 /** CONTRACT 4.6: GET /datasets/app-rankings/daily and /datasets/rankings-daily: apps and models by day. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, sendRaw, startApi, type Api } from '../../support/api.ts'
+import { envelopeSchema, linksOf, sendRaw, startApi, type Api } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
@@ -68,11 +68,6 @@ const rowsSchema = z.object({
   data: z.array(z.object({ day: z.string().optional() })),
   meta: z.object({ start_date: z.string(), end_date: z.string() }),
 })
-
-function linksOf({ headers }: Response): Record<string, string | undefined> {
-  const links = (headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g)
-  return Object.fromEntries([...links].map(([, target, relation]) => [relation, target]))
-}
 
 describe('the series of apps by day', () => {
   it('has these bytes, with a row for each day and app, also without usage or data', async () => {
@@ -224,9 +219,4 @@ it.each([
   expect(response.status).toBe(400)
   const { error } = envelopeSchema.parse(await response.json())
   for (const part of [`"${parameter}"`, message]) expect(error.message).toContain(part)
-})
-
-it.each([`${SERIES}?app_id=1`, MODELS])('%s needs a key, and counts against its limits', async (path) => {
-  expect((await api.get(path)).status).toBe(401)
-  expect((await ask(path)).headers.get('RateLimit')).toContain('"per-minute";r=29')
 })

@@ -18,7 +18,7 @@ import { publishSnapshot } from './snapshot.ts'
 export const FIRST_DAY = '2025-12-20'
 /** Five blocks; the first and the last have days without data. */
 export const DAYS = 140
-export const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
+const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
 
 /** An app's prompt tokens (and completion tokens) on a day, from its number, the day and a random number from 0 to 1; undefined if idle. */
 export type Shape = (app: number, day: number, chance: number) => number | undefined

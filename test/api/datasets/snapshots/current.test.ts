@@ -1,4 +1,4 @@
-/** CONTRACT 4.6 and 8: the served snapshot follows the pointer; what cannot be opened leaves the one before. */
+/** CONTRACT 3, 4.6 and 8: the served snapshot follows the pointer; what cannot be opened leaves the one before; limits of queries. */
 import {
   appendFileSync,
   existsSync,
@@ -10,13 +10,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { openSnapshots } from '../../../../api/datasets/snapshots/current.ts'
-import { memoryLog, startApi, until, type Api } from '../../../support/api.ts'
+import { memoryLog, served, startApi, statusOf, until, type Api } from '../../../support/api.ts'
 import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
 import { oneApp, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { openSnapshot } from '../../../support/snapshots.ts'
 
 const RANKINGS = '/datasets/app-rankings'
 const SNAPSHOTS = `${RANKINGS}/snapshots`
@@ -25,19 +26,6 @@ const folders = new TemporaryFolders()
 const published = folders.make()
 beforeAll(() => publishTwice(published))
 afterAll(() => folders.removeAll())
-
-const statusSchema = z.object({
-  data: z.looseObject({
-    as_of: z.string().nullable(),
-    last_run: z.unknown(),
-    faults: z.array(z.object({ thing: z.string(), message: z.string() })),
-  }),
-})
-
-const status = async (api: Api) => statusSchema.parse(await (await api.get('/status')).json()).data
-
-/** Waits until the snapshot of this time is served. */
-const served = (api: Api, asOf: string) => until(async () => (await status(api)).as_of === asOf)
 
 /** What /readyz and /metrics say about the snapshot. */
 async function health({ origin }: Api): Promise<unknown[]> {
@@ -80,13 +68,13 @@ describe('at a start', () => {
       const message = `cannot be opened, and ${FIRST} is served instead`
       const reasons = [`snapshots/${SECOND} ${message}`]
       expect(await health(api)).toEqual([200, { status: 'degraded', reasons }, '1'])
-      expect((await status(api)).faults).toContainEqual({ thing: `snapshots/${SECOND}`, message })
+      expect((await statusOf(api)).faults).toContainEqual({ thing: `snapshots/${SECOND}`, message })
       expect(faultsIn(api)).toMatchObject([{ level: 'error', snapshot: SECOND }])
 
       if (path.endsWith('.json')) rmdirSync(path)
       writeFileSync(path, whole)
       await served(api, '2026-01-08T02:00:00Z')
-      expect((await status(api)).faults).toEqual([])
+      expect((await statusOf(api)).faults).toEqual([])
       expect(await health(api)).toEqual([200, { status: 'ready' }, '0'])
     },
   )
@@ -97,7 +85,7 @@ describe('at a start', () => {
     await using api = await startApi(dataDir)
     expect((await api.get(RANKINGS, await api.makeKey())).status).toBe(200)
     const message = `cannot be opened, and ${SECOND} is served instead`
-    expect((await status(api)).faults).toEqual([{ thing: 'current', message }])
+    expect((await statusOf(api)).faults).toEqual([{ thing: 'current', message }])
   })
 
   it('of which none opens, the reply is 503, /readyz too', async () => {
@@ -125,7 +113,7 @@ describe('in a running service', () => {
     writeFileSync(join(broken, 'app-rankings.duckdb'), 'not a database')
     pointAt(dataDir, '20261120T040000Z')
     await until(() => faultsIn(api).length > 0)
-    expect((await status(api)).as_of).toBe('2026-11-20T02:00:00Z')
+    expect((await statusOf(api)).as_of).toBe('2026-11-20T02:00:00Z')
 
     await publishSnapshot(dataDir, oneApp(5, 30))
     await served(api, '2026-11-20T05:00:00Z')
@@ -187,7 +175,7 @@ describe('an unreadable record', () => {
       expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual(listed)
     }
     for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
-    expect((await status(api)).faults).toContainEqual({
+    expect((await statusOf(api)).faults).toContainEqual({
       thing: path,
       message: 'cannot be read and is left out',
     })
@@ -199,5 +187,29 @@ it('/status shows how the last run ended, without its message', async () => {
   const lastRun = { finished_at: '2026-01-09T02:00:00Z', outcome: 'late', snapshot: null, message: 'secret' }
   writeFileSync(join(dataDir, 'last-run.json'), JSON.stringify(lastRun))
   await using api = await startApi(dataDir)
-  expect((await status(api)).last_run).toEqual({ finished_at: '2026-01-09T02:00:00Z', outcome: 'late' })
+  expect((await statusOf(api)).last_run).toEqual({ finished_at: '2026-01-09T02:00:00Z', outcome: 'late' })
+})
+
+describe('queries of a snapshot', () => {
+  /** Never ends. */
+  const SLOW = 'SELECT count(*) FROM range(100000000000) AS a (n), range(1000) AS b (m) WHERE n * m % 7 = 8'
+
+  it('are 503 if 200 others wait, and all end with the service', async () => {
+    const snapshot = await openSnapshot(await publishSnapshot(folders.make(), oneApp()))
+    const queries = Array.from({ length: 4 + 200 }, () => snapshot.query(SLOW, {}).catch(String))
+    await expect(snapshot.query('SELECT 1 AS one', {})).rejects.toMatchObject({ status: 503 })
+    await snapshot.close()
+    expect(new Set(await Promise.all(queries))).toEqual(new Set(['Error: The service is stopping']))
+  })
+
+  it('are 503 after 20 seconds, their wait included', async () => {
+    // Their interruption is repeated by a timer too.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    const snapshot = await openSnapshot(await publishSnapshot(folders.make(), oneApp()))
+    const query = expect(snapshot.query(SLOW, {})).rejects.toMatchObject({ status: 503 })
+    await vi.advanceTimersByTimeAsync(20_000)
+    await query
+    await snapshot.close()
+    vi.useRealTimers()
+  })
 })

@@ -4,7 +4,15 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { envelopeSchema, rankingsSchema, startApi, until, type Api } from '../../../support/api.ts'
+import {
+  envelopeSchema,
+  linksOf,
+  rankingsSchema,
+  served,
+  startApi,
+  statusOf,
+  type Api,
+} from '../../../support/api.ts'
 import { pruneAt, retractAt, runAt } from '../../../support/pipeline/in-process.ts'
 import { deliver, register, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
 
@@ -76,12 +84,6 @@ const rankings = (search: string) => api.getAsNewAccount(`${RANKINGS}${search}`)
 const feed = async () => (await fetch(`${api.origin}/feed.xml`)).text()
 const messageOf = async (reply: Response) => envelopeSchema.parse(await reply.json()).error.message
 
-const statusSchema = z.object({ data: z.object({ as_of: z.string(), retracted: z.array(z.unknown()) }) })
-const status = async () => statusSchema.parse(await (await api.get('/status')).json()).data
-
-/** Waits until the snapshot of this time is served. */
-const served = (asOf: string) => until(async () => (await status()).as_of === asOf)
-
 describe('the list', () => {
   it('has the retained snapshots, newest first, without a key, in pages', async () => {
     const { data, total_count } = await list()
@@ -96,17 +98,8 @@ describe('the list', () => {
       data_through: '2026-01-30',
       rows: { apps: 3, app_daily: 9, restatements: 0 },
     })
-    for (const [query, links] of [
-      ['limit=1', { next: 1, last: 1 }],
-      ['limit=1&offset=1', { prev: 0, last: 1 }],
-      // No link leads to an empty page.
-      ['limit=1&offset=9', { prev: 1, last: 1 }],
-    ] as const) {
-      const field = (await get(`?${query}`)).headers.get('Link') ?? ''
-      const pages = [...field.matchAll(/limit=1&offset=(\d+)>; rel="(\w+)"/g)]
-      expect(Object.fromEntries(pages.map(([, offset, rel]) => [rel, Number(offset)]))).toEqual(links)
-    }
-    expect((await list('?limit=1&offset=1')).data.map(({ id }) => id)).toEqual([FIRST])
+    const { next = '' } = linksOf(await get('?limit=1'))
+    expect((await list(next.slice(LIST_PATH.length))).data.map(({ id }) => id)).toEqual([FIRST])
   })
 
   it('has every file with its checksum and size; the monthly ones at the address of the snapshot', async () => {
@@ -134,12 +127,9 @@ describe('the list', () => {
   it.each([
     ['?state=gone', 400, 'one of retained, all'],
     ['?date=2026-02-30', 400, 'YYYY-MM-DD'],
-    ['?date=', 400, 'is empty'],
-    ['?day=2026-01-01', 400, 'is unknown'],
     ['?limit=101', 400, 'from 1 to 100'],
     [`/${SECOND}/warehouse.duckdb`, 404, 'has no file "warehouse.duckdb"; it has: app-rankings.duckdb'],
     [`/${SECOND}/..%2F..%2Fservice.sqlite`, 404, 'has no file "../../service.sqlite"'],
-    [`/${SECOND}/report.json`, 404, 'has no file "report.json"'],
     [`/${SECOND}/app_daily/month=2020-01.parquet`, 404, 'has no file'],
     [`/${SECOND}/app_daily/..%2Frankings.csv`, 404, 'has no file'],
     [`/${SECOND}/app_daily/month=2025-10.parquet%00`, 404, 'has no file'],
@@ -289,12 +279,6 @@ describe('as_of', () => {
   })
 })
 
-/** The targets of a Link field by relation. */
-function linksOf({ headers }: Response): Record<string, string> {
-  const links = (headers.get('Link') ?? '').matchAll(/<([^>]*)>; rel="([^"]+)"/g)
-  return Object.fromEntries([...links].map(([, target = '', relation = '']) => [relation, target]))
-}
-
 it('the links of rows name licence, metadata, citation and newest version, and each local one exists', async () => {
   const { license, ...local } = linksOf(await rankings('?category=coding'))
   expect(license).toBe('https://creativecommons.org/licenses/by/4.0/')
@@ -314,7 +298,7 @@ describe('after a newer snapshot and its retraction', () => {
     const first = await rankings('?limit=1')
     use('2026-02-02', 1000)
     await runAt(dataDir, '2026-02-03T02:00:00Z')
-    await served('2026-02-03T02:00:00Z')
+    await served(api, '2026-02-03T02:00:00Z')
     // A page link leads to the next rank in the snapshot of the first page.
     const second = await api.getAsNewAccount((linksOf(first)['next'] ?? '').slice('/api/v1'.length))
     const page = rankingsSchema.parse(await second.json())
@@ -325,7 +309,7 @@ describe('after a newer snapshot and its retraction', () => {
     withdrawn = (await api.get(RANKINGS, key)).headers
     feedBefore = await feed()
     await retractAt(dataDir, '2026-02-04T12:00:00Z', WITHDRAWN, REASON)
-    await served('2026-01-31T02:00:00Z')
+    await served(api, '2026-01-31T02:00:00Z')
   })
 
   it.each([
@@ -361,7 +345,7 @@ describe('after a newer snapshot and its retraction', () => {
     expect(times).toEqual(['2026-02-03T02:00:00Z', '2026-02-04T12:00:00Z'])
     expect(after).toContain('Snapshot of 2026-02-03T02:00:00Z withdrawn')
     expect(after).toContain(`${LIST}/${WITHDRAWN}#retraction`)
-    expect((await status()).retracted).toMatchObject([{ id: WITHDRAWN, reason: REASON }])
+    expect((await statusOf(api)).retracted).toMatchObject([{ id: WITHDRAWN, reason: REASON }])
   })
 
   describe('and a prune', () => {
@@ -369,7 +353,7 @@ describe('after a newer snapshot and its retraction', () => {
       use('2026-02-04', 10)
       await runAt(dataDir, '2026-02-05T02:00:00Z')
       await pruneAt(dataDir, '2026-02-06T00:00:00Z', 1)
-      await served('2026-02-05T02:00:00Z')
+      await served(api, '2026-02-05T02:00:00Z')
     })
 
     it('the list has every snapshot ever published, with its checksums and state', async () => {

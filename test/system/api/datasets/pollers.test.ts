@@ -6,8 +6,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { z } from 'zod'
-import { startApi, until } from '../../../support/api.ts'
+import { served, startApi } from '../../../support/api.ts'
 import {
   TemporaryFolders,
   currentSnapshot,
@@ -51,8 +50,6 @@ const EVENTS: readonly (readonly [string, string, () => Promise<unknown>])[] = [
   ['publish again', '2126-01-09T02:00:00Z', () => publishTokens(30, '2126-01-09T02:00:00Z')],
 ]
 
-const statusSchema = z.object({ data: z.object({ as_of: z.string() }) })
-
 it.runIf(hasProgram('wget'))('a mirror has the current data after each event', async () => {
   register(dataDir, ['1,One,public,,,2025-01-01'])
   await publishTokens(10, '2026-01-07T02:00:00Z')
@@ -67,7 +64,7 @@ it.runIf(hasProgram('wget'))('a mirror has the current data after each event', a
     )
   for (const [event, asOf, happen] of EVENTS) {
     await happen()
-    await until(async () => statusSchema.parse(await (await api.get('/status')).json()).data.as_of === asOf)
+    await served(api, asOf)
     // Twice: a present file is not downloaded again.
     for (let turn = 0; turn < 2; turn += 1) {
       const wget = await startProcess('wget', ['-N', '-T', '60', '-t', '1', '-P', mirror, ...urls], {

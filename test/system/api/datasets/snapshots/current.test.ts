@@ -3,10 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { z } from 'zod'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
-import { rankingsSchema, startApi, until, type Api } from '../../../../support/api.ts'
+import { rankingsSchema, served, startApi, statusOf, until, type Api } from '../../../../support/api.ts'
 import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
 import { startSampleApi } from '../../../../support/sample-api.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
@@ -27,17 +26,8 @@ function writeElsewhere(folder: string, program: string): number | null {
 /** Whether another process can open the file for writing, which DuckDB prevents while it is being read. */
 const isFree = (folder: string) => writeElsewhere(folder, '') === 0
 
-const statusSchema = z.object({
-  data: z.object({ as_of: z.string().nullable(), faults: z.array(z.object({ thing: z.string() })) }),
-})
-
-/** Time of the served snapshot, and what is at fault. */
-async function statusOf(api: Api) {
-  const { data } = statusSchema.parse(await (await api.get('/status')).json())
-  return { asOf: data.as_of, faults: data.faults.map(({ thing }) => thing) }
-}
-
-const served = (api: Api, asOf: string | null) => until(async () => (await statusOf(api)).asOf === asOf)
+const isAtFault = async (api: Api, thing: string) =>
+  (await statusOf(api)).faults.some((fault) => fault.thing === thing)
 
 it('a snapshot that an analyst wrote to is not opened until the changes are removed', async () => {
   const dataDir = folders.make()
@@ -50,7 +40,7 @@ it('a snapshot that an analyst wrote to is not opened until the changes are remo
   )
   expect(existsSync(written)).toBe(true)
   await using api = await startApi(dataDir)
-  expect((await statusOf(api)).asOf).toBeNull()
+  expect((await statusOf(api)).as_of).toBeNull()
   expect(JSON.stringify(api.messages())).toContain(`Remove ${written}`)
 
   rmSync(written)
@@ -66,10 +56,10 @@ it('without a pointer the snapshot is served on, unless it is retracted', async 
   const missing = join(SNAPSHOTS_FOLDER, '20261120T040000Z')
   mkdirSync(join(dataDir, missing))
   pointAt(dataDir, '20261120T040000Z')
-  await until(async () => (await statusOf(api)).faults.includes(missing))
+  await until(() => isAtFault(api, missing))
   rmSync(join(dataDir, CURRENT_POINTER))
-  await until(async () => (await statusOf(api)).faults.includes(CURRENT_POINTER))
-  expect((await statusOf(api)).asOf).toBe('2026-11-20T02:00:00Z')
+  await until(() => isAtFault(api, CURRENT_POINTER))
+  expect((await statusOf(api)).as_of).toBe('2026-11-20T02:00:00Z')
 
   const retracted = { at: '2026-11-20T03:00:00Z', reason: 'wrong' }
   recordSnapshot(dataDir, '20261120T020000Z', { retracted })
