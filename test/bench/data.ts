@@ -1,11 +1,11 @@
 /** Raw input, registries and warehouses of any size; app ids run from 1. */
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { addDays } from '../../pipeline/contract/calendar.ts'
 import { SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
 import { dateValue, literal } from '../../pipeline/duckdb/sql-values.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
-import { writeParquet } from '../support/pipeline/nightly.ts'
+import { withDatabase, writeParquet } from '../support/pipeline/nightly.ts'
 
 /** The last day of the data. */
 export const LAST_DAY = '2026-12-31'
@@ -23,14 +23,16 @@ export function dayFile(dataDir: string, day: string): string {
 /** The model of a request: each app has a favourite and three rarer ones. */
 const MODEL = "'acme/model-' || ((hash(app_id) + CAST(floor(4 * pow(random(), 3)) AS BIGINT)) % 40) AS model"
 
-/** Writes a day of single requests: few apps with much traffic, many with little. */
-export async function makeDay(
-  dataDir: string,
-  day: string,
-  size: { readonly rows: number; readonly apps: number; readonly identified?: boolean },
-): Promise<void> {
+interface DaySize {
+  readonly rows: number
+  readonly apps: number
+  readonly identified?: boolean
+}
+
+/** Single requests of a day: few apps with much traffic, many with little. */
+function requestsOf(day: string, size: DaySize): string {
   const identifier = size.identified ? ", 'request-' || i AS request_id" : ''
-  const rows = `
+  return `
     SELECT *, ${MODEL}
     FROM (
       SELECT TIMESTAMP '${day}' + to_milliseconds(CAST(hash(i) % 86400000 AS BIGINT)) AS ts,
@@ -39,7 +41,36 @@ export async function makeDay(
         CAST(random() * 1000 AS BIGINT) AS completion_tokens${identifier}
       FROM range(${size.rows}) AS t (i)
     )`
-  await writeParquet(dayFile(dataDir, day), rows)
+}
+
+/** Writes a day of single requests. */
+export async function makeDay(dataDir: string, day: string, size: DaySize): Promise<void> {
+  await writeParquet(dayFile(dataDir, day), requestsOf(day, size))
+}
+
+/** Writes a day of chat's usage records, as `api/chat/records.ts` does; apps have addresses. Resolves to the file. */
+export async function makeRecords(dataDir: string, day: string, size: DaySize): Promise<string> {
+  const rows = `
+    SELECT strftime(ts, '%Y-%m-%dT%H:%M:%S.%gZ') AS ts, CAST(uuid() AS VARCHAR) AS request_id,
+      'https://app-' || app_id || '.example' AS app, 'App ' || app_id AS app_title, 'cli-agent' AS app_categories,
+      prompt_tokens, completion_tokens, 0 AS reasoning_tokens, 0 AS cached_tokens, 1 AS requests, model, 'acme' AS provider,
+      'account-' || app_id % 50 AS account_id, true AS stream, 200 AS status, 'completed' AS outcome,
+      NULL AS usage_missing, 310 AS first_token_ms, 2100 AS duration_ms,
+      [{model: model, provider: 'acme', status: 200, error_type: NULL, duration_ms: 2090}] AS attempts
+    FROM (${requestsOf(day, size)})`
+  return writeText(join(dirname(dayFile(dataDir, day)), 'chat.ndjson'), rows, '(FORMAT json)')
+}
+
+/** Writes a day of single requests as compressed CSV. Resolves to the file. */
+export function makeCsv(dataDir: string, day: string, size: DaySize): Promise<string> {
+  const file = join(dirname(dayFile(dataDir, day)), 'rows.csv.gz')
+  return writeText(file, requestsOf(day, size), '(FORMAT csv, COMPRESSION gzip)')
+}
+
+async function writeText(file: string, rows: string, options: string): Promise<string> {
+  mkdirSync(dirname(file), { recursive: true })
+  await withDatabase((connection) => connection.run(`COPY (${rows}) TO ${literal(file)} ${options}`))
+  return file
 }
 
 /** Writes aggregated raw days that end on the last day, a file each: one row per app and day. */

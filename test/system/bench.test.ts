@@ -12,13 +12,14 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
   it.each([
     {
       part: 'pipeline',
-      rows: ['a: one day', 'b: one day with request_id', 'whole', 'peak'],
+      rows: ['a: one day', "e: chat's records", 'f: compressed CSV', 'whole', 'peak'],
       bench: (print: (text: string) => void) =>
         benchPipeline(print, {
           large: false,
           sizes: {
             runs: 1,
             day: { rows: 1000, apps: 50 },
+            text: { records: 1000, csv: 1000, apps: 50 },
             night: { histories: [2, 3], apps: 50, newDays: [{ rows: 1000, identified: true }] },
             large: { days: 4, apps: 200 },
           },

@@ -1,4 +1,5 @@
 /** The measured cases of the pipeline's part of the bench. Each runs in a process of its own and resolves to its figures. */
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
 import { FLOOR_DATE, lastCompletedDay, snapshotId } from '../../../pipeline/contract/calendar.ts'
@@ -17,7 +18,7 @@ import { resolve } from '../../../pipeline/stages/resolve.ts'
 import type { Run } from '../../../pipeline/stages/stage.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
 import { withDatabase } from '../../support/pipeline/nightly.ts'
-import { timed } from '../measure.ts'
+import { processorTimed, timed } from '../measure.ts'
 
 type Figures = Promise<Record<string, number>>
 
@@ -25,6 +26,12 @@ type Figures = Promise<Record<string, number>>
 interface Night {
   readonly dataDir: string
   readonly asOf: string
+}
+
+interface TextFile {
+  readonly file: string
+  readonly by: 'app' | 'app_id'
+  readonly identified: boolean
 }
 
 const { memory } = readConfig(process.env)
@@ -43,6 +50,27 @@ export function scan({ file }: { readonly file: string }): Figures {
 export async function loadDay(night: Night): Figures {
   const run = await prepareRun(night)
   return { ms: await timed(() => load(run)) }
+}
+
+/**
+ * Baseline of a day in text: one statement over the file that reads, removes repeats if there are ids, and groups, in
+ * processor time. `by` names the apps.
+ */
+export function scanText({ file, by, identified }: TextFile): Figures {
+  const rows = identified ? `(SELECT DISTINCT ON (request_id) * FROM ${literal(file)})` : literal(file)
+  const group = `CREATE TEMP TABLE bare AS
+    SELECT ${by}, model, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+    FROM ${rows} GROUP BY ALL`
+  const work = (connection: DuckDBConnection) => processorTimed(() => connection.run(group))
+  return withDatabase(async (connection) => ({ ms: await work(connection) }), ':memory:', {
+    memory_limit: memory,
+  })
+}
+
+/** The stage load over a day in text, in processor time. */
+export async function loadText(night: Night): Figures {
+  const run = await prepareRun(night)
+  return { ms: await processorTimed(() => load(run)) }
 }
 
 /** A nightly run: in total, and each stage by its report. */

@@ -11,8 +11,10 @@ import {
   dayFile,
   EVEN_VOLUMES,
   LAST_DAY,
+  makeCsv,
   makeDay,
   makeHistory,
+  makeRecords,
   makeRegistry,
   makeWarehouse,
   nightAfter,
@@ -44,6 +46,8 @@ export type Sizes = {
   readonly runs: number
   /** A day of raw rows. */
   readonly day: { readonly rows: number; readonly apps: number }
+  /** Rows of a day of chat's records in NDJSON, and of a day in compressed CSV. */
+  readonly text: { readonly records: number; readonly csv: number; readonly apps: number }
   /** Two histories of these lengths, and nights with a new day each; all days have the same volume. */
   readonly night: {
     readonly histories: readonly [number, number]
@@ -57,6 +61,7 @@ export type Sizes = {
 const SIZES: Sizes = {
   runs: 5,
   day: { rows: 20_000_000, apps: 1_000_000 },
+  text: { records: 3_000_000, csv: 5_000_000, apps: 20_000 },
   night: {
     histories: [30, 700],
     apps: 20_000,
@@ -80,6 +85,7 @@ export async function benchPipeline(
   print(`\npipeline: medians of ${sizes.runs} runs that take turns; DuckDB's limit ${memory}; peaks in MB`)
   if (large) return benchLarge(print, memory, sizes)
   await benchDay(print, sizes)
+  await benchText(print, sizes)
   for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
 }
 
@@ -108,6 +114,36 @@ async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
   printTable(
     print,
     ['case', 'Parquet', 'GROUP BY app_id, model s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'],
+    rows,
+  )
+}
+
+/** (e) and (f): the stage load over text beside one statement over the same file, in processor time. */
+async function benchText(print: Print, { runs, text }: Sizes): Promise<void> {
+  const { apps, records, csv } = text
+  const rows: string[][] = []
+  for (const { name, count, make, by } of [
+    { name: "e: chat's records", count: records, make: makeRecords, by: 'app' },
+    { name: 'f: compressed CSV', count: csv, make: makeCsv, by: 'app_id' },
+  ] as const) {
+    await inTemporaryFolder(async (dataDir) => {
+      const file = await make(dataDir, LAST_DAY, { rows: count, apps })
+      const [scan, load] = await takeTurns(
+        runs,
+        () => measure('scanText', { file, by, identified: by === 'app' }),
+        () => {
+          rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
+          return measure('loadText', { dataDir, asOf: AS_OF })
+        },
+      )
+      const size = `${millions(count)} rows, ${Math.round(statSync(file).size / 1e6)} MB`
+      rows.push([name, size, ...besideBaseline(scan, load)])
+    })
+  }
+  print('')
+  printTable(
+    print,
+    ['case', 'text', 'statement, processor s', 'load, processor s', 'ratio', 'statement peak', 'load peak'],
     rows,
   )
 }
