@@ -10,10 +10,9 @@ import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { verify } from './commands/verify.ts'
 import { pipelineSettings, readConfig } from './config.ts'
-import { runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
+import { onStopSignal, runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { settingsHelp } from './program/settings.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
-import { onStopSignal } from './terminal/stop-signal.ts'
 
 const PROGRAM = {
   call: 'npm run nightly',

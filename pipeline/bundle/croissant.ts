@@ -46,7 +46,7 @@ export function croissant(
 ): object {
   const { meta, homepage } = description
   const publisher = { '@type': 'Organization', name: meta.publisher, url: homepage }
-  const parquet = tables.filter(({ format }) => format === 'parquet')
+  const parquet = tables.filter(({ name }) => name.endsWith('.parquet'))
   return {
     '@context': CONTEXT,
     '@type': 'sc:Dataset',

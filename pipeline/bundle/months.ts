@@ -11,7 +11,7 @@ import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
-import { measureFile } from './checksums.ts'
+import { measureFile } from '../snapshot/verify.ts'
 import type { DescribedTable } from './description.ts'
 import { parquetOptions, type TableFile } from './tables.ts'
 
@@ -55,7 +55,7 @@ export async function writeMonths(
       await returnMemory(connection)
     }
     const facts = reused ?? measureFile(folder, name)
-    files.push({ ...facts, table, format: 'parquet', month, fingerprint, isReused: reused !== undefined })
+    files.push({ ...facts, table, month, fingerprint, isReused: reused !== undefined })
   }
   return files
 }

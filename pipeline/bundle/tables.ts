@@ -4,13 +4,12 @@ import { join } from 'node:path'
 import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
-import { measureFile } from './checksums.ts'
+import { measureFile } from '../snapshot/verify.ts'
 import { FILE_FORMATS, type DescribedTable, type Description, type Field } from './description.ts'
 
 /** A file with the rows of a table, or with the rows of one month. */
 export type TableFile = PublishedFile & {
   readonly table: DescribedTable
-  readonly format: (typeof FILE_FORMATS)[number]
   /** Month of a partition: `YYYY-MM`. */
   readonly month?: string
   /** Whether the previous snapshot has the same partition. */
@@ -35,7 +34,7 @@ export async function writeTable(
     const name = `${table.name}.${format}`
     const [rows, options] = statements[format]
     await connection.run(`COPY (${rows}) TO ${literal(join(folder, name))} ${options}`)
-    files.push({ ...measureFile(folder, name), table, format })
+    files.push({ ...measureFile(folder, name), table })
   }
   return files
 }

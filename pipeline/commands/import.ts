@@ -8,16 +8,18 @@ import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
 import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
 import type { Format, RawFile } from '../sources/drop-folder.ts'
-import { importFiles } from '../sources/import/import.ts'
-import type { ImportOptions, Imported, ImportedPart } from '../sources/import/import.ts'
+import {
+  importFiles,
+  type ImportOptions,
+  type Imported,
+  type ImportedPart,
+} from '../sources/import/import.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
-import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
-import type { UsageMap } from '../sources/import/usage-map.ts'
+import { mergeMaps, readMap, type UsageMap } from '../sources/import/usage-map.ts'
 import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/database.ts'
 import { ownPath } from '../snapshot/own-files.ts'
 import { execute } from '../duckdb/statements.ts'
-import { JSON_OPTION, command, printResult } from './command.ts'
-import type { Dependencies } from './command.ts'
+import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 /** Totals of one file, or of all files of a source. */
 type Batch = Imported & { readonly file: string }

@@ -49,7 +49,7 @@ async function printStatus(dependencies: Dependencies, json: boolean): Promise<v
   }
   const current = found.id
   const facts = await withMemoryDatabase(config, (connection) =>
-    withPublished({ connection, config }, { id: current, name: 'current' }, () =>
+    withPublished({ connection, config }, current, 'current', () =>
       readRow(connection, 'commands.sql#status', factsRow),
     ),
   )

@@ -116,6 +116,16 @@ export async function runAsProcess(run: (line: CommandLine) => Promise<number>):
   if (code !== 0) process.exitCode = code
 }
 
+/** On SIGTERM or SIGINT calls `lastWord`; the process then ends by the same signal, so that its parent sees it. */
+export function onStopSignal(lastWord: (signal: NodeJS.Signals) => void): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      lastWord(signal)
+      process.kill(process.pid, signal)
+    })
+  }
+}
+
 /**
  * Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9).
  * @param connect opens the dependencies, does the work, and closes them.

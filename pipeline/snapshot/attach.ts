@@ -8,17 +8,15 @@ import { isWhole } from './verify.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
 
-/** A published snapshot, and the name of its database. */
-type Attached = { readonly id: string; readonly name: string }
-
 /**
- * Attaches a published snapshot of a DATA_DIR, read-only, as `name` while `work` runs.
+ * Attaches the published snapshot `id` of a DATA_DIR, read-only, as the database `name` while `work` runs.
  * @throws DataError that names the snapshot, if its file is damaged or was written to; LockedError while another process
  * has it open for writing.
  */
 export async function withPublished<T>(
   { connection, config: { dataDir } }: Pick<Run, 'connection' | 'config'>,
-  { id, name }: Attached,
+  id: string,
+  name: string,
   work: () => Promise<T>,
 ): Promise<T> {
   const file = join(dataDir, SNAPSHOTS_FOLDER, id, SNAPSHOT_FILE)

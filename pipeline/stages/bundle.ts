@@ -4,7 +4,6 @@
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { measureFile } from '../bundle/checksums.ts'
 import { croissant } from '../bundle/croissant.ts'
 import { describeSnapshot, isMonthly, type Description } from '../bundle/description.ts'
 import { writeMonths } from '../bundle/months.ts'
@@ -20,6 +19,7 @@ import {
 import { pluralize } from '../program/terminal.ts'
 import { listSnapshots } from '../snapshot/list.ts'
 import { recordOf } from '../snapshot/records.ts'
+import { measureFile } from '../snapshot/verify.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Writes the files that stand beside the DuckDB file of the snapshot in the build folder. */

@@ -16,8 +16,8 @@ const NAMED = 6
 
 const findingRow = z.object({ reason: z.string() })
 
-/** Why a gate blocks the snapshot. */
-type Finding = { readonly gate: GateName; readonly reason: string }
+/** Why a gate blocks the snapshot: the name of the gate, and the figures behind it. */
+type Finding = { readonly gate: GateName; readonly text: string }
 
 /**
  * Lets the snapshot through if its volume is usual, no rows or days are lost, and every published app is still registered.
@@ -31,27 +31,23 @@ export async function gate(run: Run): Promise<StageResult> {
   const findings =
     previous === undefined
       ? await query(run, 'nothing-published', ['volume', 'conflicts'])
-      : await withPublished(run, { id: previous, name: 'previous' }, () =>
-          query(run, 'published-days', GATES),
-        )
-  const isAccepted = (finding: Finding) => run.options.accepted.includes(finding.gate)
-  const others = findings.filter((finding) => !isAccepted(finding))
+      : await withPublished(run, previous, 'previous', () => query(run, 'published-days', GATES))
+  const accepted = findings.filter((finding) => run.options.accepted.includes(finding.gate))
+  const others = findings.filter((finding) => !accepted.includes(finding))
   if (previous !== undefined && others.length > 0)
     throw new BlockedError(describeBlocked(run, others, previous))
   for (const finding of findings) {
-    const why = isAccepted(finding) ? 'by --accept' : 'since nothing is published yet'
-    run.dependencies.progress.note(`Let through ${why}, ${describe(finding)}`)
+    const why = accepted.includes(finding) ? 'by --accept' : 'since nothing is published yet'
+    run.dependencies.progress.note(`Let through ${why}, ${finding.text}`)
   }
-  const beside = previous === undefined ? '; there is no earlier snapshot' : ` beside ${previous}`
   return {
-    summary: findings.length === 0 ? `nothing unusual${beside}` : `findings let through: ${findings.length}`,
-    facts: {
-      compared_with: previous ?? null,
-      accepted: gatesOf(findings.filter(isAccepted)),
-      as_first: gatesOf(others),
-    },
+    summary:
+      findings.length > 0
+        ? `findings let through: ${findings.length}`
+        : `nothing unusual beside ${previous ?? 'no earlier snapshot'}`,
+    facts: { compared_with: previous ?? null, accepted: gatesOf(accepted), as_first: gatesOf(others) },
     // The reasons stay out of the published report: they may name an app that was removed on purpose.
-    privateFacts: { let_through: findings.map(describe) },
+    privateFacts: { let_through: findings.map(({ text }) => text) },
   }
 }
 
@@ -59,16 +55,13 @@ async function query(run: Run, preparation: string, gates: readonly GateName[]):
   await execute(run.connection, `gate.sql#${preparation}`)
   const findings: Finding[] = []
   for (const name of gates) {
-    const reasons = await readRows(run.connection, `gate.sql#${name}`, findingRow)
-    const more = reasons.length - NAMED
-    findings.push(...reasons.slice(0, NAMED).map(({ reason }) => ({ gate: name, reason })))
-    if (more > 0) findings.push({ gate: name, reason: `and ${pluralize(more, 'more finding')} like these` })
+    const rows = await readRows(run.connection, `gate.sql#${name}`, findingRow)
+    const reasons = rows.slice(0, NAMED).map(({ reason }) => reason)
+    const more = rows.length - reasons.length
+    if (more > 0) reasons.push(`and ${pluralize(more, 'more finding')} like these`)
+    findings.push(...reasons.map((reason) => ({ gate: name, text: `${name}: ${reason}` })))
   }
   return findings
-}
-
-function describe({ gate: name, reason }: Finding): string {
-  return `${name}: ${reason}`
 }
 
 function gatesOf(findings: readonly Finding[]): GateName[] {
@@ -79,7 +72,7 @@ function describeBlocked(run: Run, findings: readonly Finding[], previous: strin
   const accept = gatesOf(findings).concat(run.options.accepted)
   return [
     `Blocked before publishing; ${previous} stays the newest snapshot:`,
-    ...findings.map((finding) => `  ${describe(finding)}`),
+    ...findings.map(({ text }) => `  ${text}`),
     'Correct the input and run again. If the figures are right, let them through once:',
     `  npm run nightly -- run --accept ${GATES.filter((name) => accept.includes(name)).join(',')}`,
   ].join('\n')

@@ -79,7 +79,7 @@ export async function rank(run: Run): Promise<StageResult> {
 
 function readNewest(run: Run, newest: string): Promise<z.infer<typeof newestRow>> {
   const read = () => readRow(run.connection, 'rank.sql#newest', newestRow)
-  return withPublished(run, { id: newest, name: 'newest' }, read)
+  return withPublished(run, newest, 'newest', read)
 }
 
 /** @param fits whether BIGINT holds the totals of the newest snapshot, which restatements repeat. */
@@ -169,7 +169,7 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
   }
   await execute(connection, 'rank.sql#apps')
   if (newest !== undefined) {
-    await withPublished(run, { id: newest, name: 'previous' }, async () => {
+    await withPublished(run, newest, 'previous', async () => {
       await setVariables(connection, { previous: newest })
       await execute(connection, 'rank.sql#restatements')
     })

@@ -115,7 +115,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
     ['pipeline/apps.ts', 'list'],
     ['pipeline/apps.ts', 'hide', '2299688', '--reason', 'test'],
     ['pipeline/apps.ts', 'unattributed'],
-    ['pipeline/sql-prompt.ts', 'FROM latest_popular LIMIT 1'],
+    ['pipeline/query.ts', 'FROM latest_popular LIMIT 1'],
     ['api/commands/keys.ts', 'list'],
     ['api/commands/directories.ts', 'list'],
     ['api/commands/backup.ts', join(dataDir, 'backup')],

@@ -311,7 +311,7 @@ describe('wrong usage', () => {
 describe('npm run sql', () => {
   const ask = (folder: string, ...args: readonly string[]) => {
     const environment = { DATA_DIR: folder, TZ: 'Asia/Tokyo' }
-    const program = join(REPOSITORY, 'pipeline', 'sql-prompt.ts')
+    const program = join(REPOSITORY, 'pipeline', 'query.ts')
     return startProcess(process.execPath, [program, ...args], { environment }).ended
   }
 

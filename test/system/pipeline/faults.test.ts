@@ -281,7 +281,7 @@ describe('a query of npm run sql that takes more than PIPELINE_MEMORY', () => {
     'SELECT max(text) FROM (SELECT concat(hash(i), hash(i + 1)) AS text FROM range(5000000) AS t (i) ORDER BY 1)'
   const spilled = () => globSync('.spilled-*', { cwd: dataDir })
   const start = (environment: Readonly<Record<string, string>>) =>
-    startProcess(process.execPath, [join(REPOSITORY, 'pipeline/sql-prompt.ts'), sort], {
+    startProcess(process.execPath, [join(REPOSITORY, 'pipeline/query.ts'), sort], {
       environment: { DATA_DIR: dataDir, PIPELINE_MEMORY: '100MB', ...environment },
     }).ended
 

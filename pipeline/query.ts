@@ -25,7 +25,7 @@ function query({ args, environment, print, note }: CommandLine): Promise<number>
     // UTC, as everywhere in the dataset, whatever the machine's time zone.
     DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
     await withMemoryDatabase(config, (connection) =>
-      withPublished({ connection, config }, { id: found.id, name: 'snapshot' }, async () => {
+      withPublished({ connection, config }, found.id, 'snapshot', async () => {
         await connection.run('USE snapshot')
         printRows({ print }, false, await connection.runAndReadAll(sql))
         await connection.run('USE memory')
