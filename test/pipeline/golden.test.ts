@@ -216,16 +216,6 @@ describe('checked by hand', () => {
   it.each(lists)('%s', async (_promise, sql, expected) => {
     expect((await ask(states.first, sql)).map(asCells)).toEqual(expected)
   })
-
-  it('a late file and a hidden app change their days', async () => {
-    const rows = await ask(states.later, TABLES.restatements)
-    // 102 is hidden: its 55 tokens leave the first day; 301 adds 16008 to the third.
-    const days = ['01', '03', '04', '05', '06', '14'].map((day) => `2025-01-${day}`)
-    expect(rows.map((row) => row['day'])).toEqual(days)
-    const [first, third] = rows
-    expect([first?.['tokens_before'], first?.['tokens_after']]).toEqual(['385', '330'])
-    expect(BigInt(third?.['tokens_after'] ?? 0) - BigInt(third?.['tokens_before'] ?? 0)).toBe(16_008n)
-  })
 })
 
 function asCells(row: TextRow): string {

@@ -1,25 +1,26 @@
 /** CONTRACT 9: notices of the nightly run: they reach a real server, are retried, and never fail a run. */
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'
-import { sendOverHttp } from '../../pipeline/program/webhook.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
-import { runNoting } from '../support/pipeline/in-process.ts'
 import {
   deliver,
   TemporaryFolders,
   currentSnapshot,
+  publish,
   register,
+  runCommand,
+  startNightly,
   writeRaw,
 } from '../support/pipeline/nightly.ts'
 import { pointAt } from '../support/pipeline/snapshot.ts'
 import { freePort, portOf } from '../support/ports.ts'
-import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
+import { startWithoutPrivilege } from '../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FIRST_NIGHT = '2026-01-07T02:00:00Z'
@@ -48,27 +49,17 @@ beforeAll(async () => {
 beforeEach(() => {
   requests = []
   replies = []
+  vi.stubEnv('NOTICE_WEBHOOK', `${origin}/hook`)
+  vi.stubEnv('SUCCESS_PING', `${origin}/ping`)
   dataDir = folders.make()
   register(dataDir, ['1,One,public,,,2025-01-01', '2,Two,public,,,2025-01-01'])
   deliver(dataDir, DAY, ['1,1,0'])
 })
+afterEach(() => vi.unstubAllEnvs())
 afterAll(() => {
   server.close()
   folders.removeAll()
 })
-
-const receivers = () => ({ NOTICE_WEBHOOK: `${origin}/hook`, SUCCESS_PING: `${origin}/ping` })
-
-/** One run; resolves to its notes. */
-async function runAt(asOf: string): Promise<readonly string[]> {
-  return (await runNoting(dataDir, asOf, receivers())).notes
-}
-
-function startRun(...options: readonly string[]) {
-  const environment = { DATA_DIR: dataDir, ...receivers() }
-  const command = [join(REPOSITORY, 'pipeline', 'nightly.ts'), 'run', ...options]
-  return startProcess(process.execPath, command, { environment }).ended
-}
 
 function events(): unknown[] {
   return requests.map(({ path, body }) =>
@@ -77,10 +68,10 @@ function events(): unknown[] {
 }
 
 it('a successful run sends the ping and nothing else; restated history and late data send notices too', async () => {
-  await runAt(FIRST_NIGHT)
+  await publish(dataDir, FIRST_NIGHT)
   expect(requests).toMatchObject([{ path: '/ping', method: 'GET', body: '' }])
   deliver(dataDir, DAY, ['1,2,0'])
-  await runAt('2026-01-09T02:00:00Z')
+  await publish(dataDir, '2026-01-09T02:00:00Z')
   expect(events()).toEqual(['/ping', 'restated', 'late', '/ping'])
   const [, restated, late] = requests.map(({ body }): unknown => body && JSON.parse(body))
   expect(restated).toMatchObject({ message: 'Days published before that have new figures: 1' })
@@ -94,64 +85,63 @@ it('a successful run sends the ping and nothing else; restated history and late 
 
 it('a run that completes a killed one sends the notice of its restatements', async () => {
   deliver(dataDir, '2026-01-05', ['1,1,0'])
-  await runAt('2026-01-07T01:00:00Z')
+  await publish(dataDir, '2026-01-07T01:00:00Z')
   deliver(dataDir, '2026-01-05', ['1,2,0'])
-  await runAt(FIRST_NIGHT)
+  await publish(dataDir, FIRST_NIGHT)
   requests = []
   deliver(dataDir, DAY, ['1,2,0'])
-  await runAt('2026-01-07T03:00:00Z')
+  await publish(dataDir, '2026-01-07T03:00:00Z')
   pointAt(dataDir, '20260107T020000Z')
-  await runAt('2026-01-07T04:00:00Z')
+  await publish(dataDir, '2026-01-07T04:00:00Z')
   expect(events()).toEqual(['restated', '/ping', 'restated', '/ping'])
   expect(requests[2]?.body).toBe(requests[0]?.body)
-  await runAt('2026-01-07T05:00:00Z')
+  await publish(dataDir, '2026-01-07T05:00:00Z')
   expect(events().slice(4)).toEqual(['/ping'])
 })
 
 it('a run that completes one with registry changes only sends no notice of new figures', async () => {
   deliver(dataDir, DAY, ['2,1,0'], 'two.csv')
-  await runAt(FIRST_NIGHT)
+  await publish(dataDir, FIRST_NIGHT)
   register(dataDir, ['2,Two,hidden,,,2026-01-07'], 'later.csv')
-  await runAt('2026-01-07T03:00:00Z')
+  await publish(dataDir, '2026-01-07T03:00:00Z')
   pointAt(dataDir, '20260107T020000Z')
-  await runAt('2026-01-07T04:00:00Z')
+  await publish(dataDir, '2026-01-07T04:00:00Z')
   expect(currentSnapshot(dataDir)).toContain('20260107T030000Z')
   expect(events()).toEqual(['/ping', '/ping', '/ping'])
 })
 
 it('a run that published but could not be recorded has not failed, and notes this', async () => {
   mkdirSync(join(dataDir, 'last-run.json'))
-  expect(await runAt(FIRST_NIGHT)).toEqual([
-    expect.stringMatching(/^The end of the run \(published\) could not be recorded: EISDIR/),
-  ])
+  const { stderr } = await publish(dataDir, FIRST_NIGHT)
+  expect(stderr).toContain('The end of the run (published) could not be recorded: EISDIR')
   expect(currentSnapshot(dataDir)).toContain('20260107T020000Z')
   expect(events()).toEqual(['/ping'])
 })
 
 it('a failed and a blocked run send the reason, each under its event, and no ping', async () => {
   deliver(dataDir, '2026-01-05', ['1,1,0'])
-  await runAt(FIRST_NIGHT)
+  await publish(dataDir, FIRST_NIGHT)
   requests = []
   writeRaw(dataDir, `usage/date=${DAY}/rows.parquet`, 'broken')
-  await expect(runAt('2026-01-08T02:00:00Z')).rejects.toThrow('rows.parquet')
+  await expect(publish(dataDir, '2026-01-08T02:00:00Z')).rejects.toThrow('rows.parquet')
   rmSync(join(dataDir, 'raw/usage', `date=${DAY}`, 'rows.parquet'))
   rmSync(join(dataDir, 'raw/usage/date=2026-01-05'), { recursive: true })
-  await expect(runAt('2026-01-08T02:00:00Z')).rejects.toThrow('Blocked before publishing')
+  await expect(publish(dataDir, '2026-01-08T02:00:00Z')).rejects.toThrow('Blocked before publishing')
   expect(events()).toEqual(['failed', 'blocked'])
   expect(requests[0]?.body).toContain('rows.parquet cannot be read')
   expect(requests[1]?.body).toContain('2026-01-05')
 })
 
 it('a run that is locked out sends nothing; one that meets a published file open for writing has failed', async () => {
-  await runAt(FIRST_NIGHT)
+  await publish(dataDir, FIRST_NIGHT)
   requests = []
   const warehouse = await openWarehouse(dataDir, '1GB')
-  expect((await startRun()).code).toBe(75)
+  expect((await startNightly(dataDir).ended).code).toBe(75)
   warehouse.close()
   expect(requests).toEqual([])
   deliver(dataDir, '2026-01-07', ['1,1,0'])
   const opened = await DuckDBInstance.create(join(currentSnapshot(dataDir), 'app-rankings.duckdb'))
-  expect((await startRun('--as-of', '2026-01-08T02:00:00Z')).code).toBe(75)
+  expect((await startNightly(dataDir, '--as-of', '2026-01-08T02:00:00Z').ended).code).toBe(75)
   opened.closeSync()
   expect(events()).toEqual(['failed'])
   expect(requests[0]?.body).toContain('open for writing')
@@ -162,10 +152,7 @@ it('a run that lacks a right sends a notice that names the path', async () => {
   const locked = join(dataDir, 'snapshots', '.building-20260106T020000Z')
   mkdirSync(join(locked, 'folder'), { recursive: true })
   chmodSync(locked, 0o000)
-  const { ended } = startWithoutPrivilege(['pipeline/nightly.ts', 'run'], {
-    DATA_DIR: dataDir,
-    ...receivers(),
-  })
+  const { ended } = startWithoutPrivilege(['pipeline/nightly.ts', 'run'], { DATA_DIR: dataDir })
   const { code, stderr } = await ended
   expect(code).toBe(2)
   expect(stderr).toMatch(new RegExp(`^EACCES.*'${locked}'\n$`))
@@ -174,32 +161,38 @@ it('a run that lacks a right sends a notice that names the path', async () => {
   chmodSync(locked, 0o700)
 })
 
-it.each([
-  [[500], 2],
-  [[500, 503, 500], 3],
-])(
-  'a receiver that answers %j is called again, three times at most; the run succeeds',
-  async (answers, times) => {
-    replies = [...answers]
-    const message = `The success ping could not be sent: ${new URL(origin).host}: HTTP status 500`
-    expect(await runAt(FIRST_NIGHT)).toEqual(times === answers.length ? [message] : [])
-    expect(requests).toHaveLength(times)
-  },
-)
-
-it('an address with user and password gets them as a header, and no message shows them', async () => {
-  const address = new URL(origin)
-  address.username = 'me'
-  address.password = 'p@ss'
-  replies = [200, 401, 401, 401]
-  await sendOverHttp(String(address), { event: 'late' })
-  const credentials = `Basic ${Buffer.from('me:p@ss').toString('base64')}`
-  expect(requests).toMatchObject([{ authorization: credentials, body: '{"event":"late"}' }])
-  await expect(sendOverHttp(String(address))).rejects.toThrow(new Error(`${address.host}: HTTP status 401`))
+it('verify sends one notice about damaged files', async () => {
+  await publish(dataDir, FIRST_NIGHT)
+  requests = []
+  appendFileSync(join(currentSnapshot(dataDir), 'apps.csv'), 'x')
+  const { code, stderr } = await runCommand(dataDir, 'verify', '--all')
+  expect([code, stderr]).toEqual([1, expect.stringContaining('1 published file broken')])
+  expect(events()).toEqual(['broken'])
+  expect(requests[0]?.body).toContain('20260107T020000Z/apps.csv has')
 })
 
-it('the message about an unsent notice has the cause and the host, but not the path', async () => {
+it('a receiver is called three times at most, with user and password as a header; the run succeeds and names the host alone', async () => {
+  const { host } = new URL(origin)
+  vi.stubEnv('NOTICE_WEBHOOK', `http://me:p%40ss@${host}/hook`)
+  replies = [401, 401, 401, 500, 200]
+  const { code, stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-01-09T02:00:00Z')
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringContaining(`The notice "late" could not be sent: ${host}: HTTP status 401\n`),
+  ])
+  expect(stderr).not.toContain('ping')
+  const authorization = `Basic ${Buffer.from('me:p@ss').toString('base64')}`
+  const [late, ping] = [
+    { path: '/hook', authorization },
+    { path: '/ping', authorization: undefined },
+  ]
+  expect(requests).toMatchObject([late, late, late, ping, ping])
+})
+
+it('a receiver that cannot be reached is noted with the cause and the host, but not the path', async () => {
   const host = `127.0.0.1:${await freePort()}`
-  const message = `${host}: fetch failed (ECONNREFUSED)`
-  await expect(sendOverHttp(`http://${host}/secret`)).rejects.toThrow(new Error(message))
+  vi.stubEnv('SUCCESS_PING', `http://${host}/secret`)
+  const { code, stderr } = await runCommand(dataDir, 'run', '--as-of', FIRST_NIGHT)
+  const note = `The success ping could not be sent: ${host}: fetch failed (ECONNREFUSED)\n`
+  expect([code, stderr]).toEqual([0, expect.stringContaining(note)])
 })

@@ -100,20 +100,20 @@ it('retract --dry-run writes nothing', async () => {
 describe('a retraction that was interrupted after writing its record', () => {
   beforeEach(() => recordRetracted(SECOND))
 
-  it('is completed by the next run, before that run can fail', async () => {
-    writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
-    await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
-    expect(currentSnapshot(dataDir)).toContain(FIRST)
-    expect(existsSync(join(dataDir, 'snapshots', SECOND))).toBe(false)
-  })
-
-  it('leaves no pointer if no snapshot is left', async () => {
-    recordRetracted(FIRST)
-    writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
-    await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
-    expect(readdirSync(dataDir)).not.toContain('current')
-    expect((await runCommand(dataDir, 'status')).stdout).toMatch(/^Nothing is published yet\n/)
-  })
+  it.each([
+    { before: [], current: FIRST },
+    { before: [FIRST], current: 'none' },
+  ])(
+    'is completed by the next run, before that run can fail: current is $current',
+    async ({ before, current }) => {
+      for (const id of before) recordRetracted(id)
+      writeRaw(dataDir, 'usage/date=2026-01-08/rows.csv', 'nonsense\n1\n')
+      await expect(runAt(dataDir, '2026-01-09T02:00:00Z')).rejects.toThrow('rows.csv has no column')
+      const status = (await runCommand(dataDir, 'status')).stdout
+      expect(status).toMatch(current === 'none' ? /^Nothing is published yet\n/ : `current       ${current}`)
+      expect(existsSync(join(dataDir, 'snapshots', SECOND))).toBe(false)
+    },
+  )
 
   it('is completed by a second retract, with the first reason', async () => {
     const tried = await retract(SECOND, '--reason', 'x', '--dry-run')
@@ -141,16 +141,24 @@ function recordRetracted(id: string): void {
 }
 
 it('retract rejects an impossible retraction, and names the remedy', async () => {
-  expect((await retract(SECOND)).stderr).toBe('retract needs --reason TEXT; the API answers with it\n')
-  expect((await retract('yesterday', '--reason', 'x')).stderr).toBe(
-    `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
-  )
+  const refusals: (readonly [string[], string | RegExp])[] = [
+    [[SECOND], 'retract needs --reason TEXT; the API answers with it\n'],
+    [
+      ['yesterday', '--reason', 'x'],
+      `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
+    ],
+  ]
+  for (const [args, message] of refusals)
+    expect(await retract(...args)).toMatchObject({ code: 2, stderr: message })
   await retract(SECOND, '--reason', 'Counted twice')
-  const again = await retract(SECOND, '--reason', 'x')
-  expect(again.stderr).toMatch(new RegExp(`^${SECOND} was retracted already, at .*: Counted twice\n$`))
-  const only = await retract(FIRST, '--reason', 'x')
-  expect(only.code).toBe(2)
-  expect(only.stderr).toContain('is the only snapshot: correct the input and run first')
+  expect((await retract(SECOND, '--reason', 'x')).stderr).toMatch(
+    new RegExp(`^${SECOND} was retracted already, at .*: Counted twice\n$`),
+  )
+  const only = {
+    code: 2,
+    stderr: expect.stringContaining('is the only snapshot: correct the input and run first'),
+  }
+  expect(await retract(FIRST, '--reason', 'x')).toMatchObject(only)
 })
 
 it('retract exits with 75 during a run', async () => {

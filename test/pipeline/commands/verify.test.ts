@@ -1,15 +1,9 @@
-/** CONTRACT 9: `verify`: published files that were damaged on disk are named, and the operator gets a notice. */
+/** CONTRACT 9: `verify`: published files that were damaged on disk are named. */
 import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { nightly } from '../../../pipeline/nightly.ts'
-import { SILENT } from '../../support/pipeline/in-process.ts'
 import { TemporaryFolders, currentSnapshot, runCommand } from '../../support/pipeline/nightly.ts'
 import { FIRST, SECOND, publishTwice } from '../../support/pipeline/published-twice.ts'
-import { listen } from '../../support/ports.ts'
-import { runCommandLine, type Command } from '../../support/processes.ts'
 
 const folders = new TemporaryFolders()
 const published = folders.make()
@@ -71,21 +65,6 @@ it('verify names a DuckDB file that was opened for writing, and a record that ca
       ],
     },
   ])
-})
-
-it('verify sends one notice about damaged files', async () => {
-  flip(pathOf(SECOND, 'apps.csv'))
-  const sent: unknown[] = []
-  const receive = async (request: IncomingMessage, response: ServerResponse) => {
-    sent.push(await json(request))
-    response.end()
-  }
-  await using receiver = await listen(createServer((...args) => void receive(...args)))
-  const environment = { DATA_DIR: dataDir, NOTICE_WEBHOOK: `http://127.0.0.1:${receiver.port}/` }
-  const command: Command = (line) => nightly(line, { ...SILENT, note: line.note })
-  const { code, stderr } = await runCommandLine(command, ['verify', '--all'], environment)
-  expect([code, stderr]).toEqual([1, expect.stringContaining('1 published file broken')])
-  expect(sent).toMatchObject([{ event: 'broken', message: expect.stringContaining(`${SECOND}/apps.csv`) }])
 })
 
 it('the next run repairs a missing pointer to the newest complete snapshot, even if the run fails', async () => {
