@@ -152,18 +152,13 @@ describe('quarantine', () => {
   )
 })
 
-it.each([
-  ['2999-01-09T02:00:00Z', 'the days through 2999-01-08 are published as completed'],
-  ['2026-01-08T12:00:00Z', undefined],
-])('run --as-of %s explains a time in the future, and the remedy', async (time, words) => {
-  const { code, stderr } = await runCommand(rawCopy(), 'run', '--as-of', time)
-  const remedy = 'To undo it, retract the snapshot: npm run nightly -- retract ID --reason TEXT'
-  const ahead = `--as-of ${time} is later than the clock: ${words}, and later runs fail until the clock reaches that time. ${remedy}\n`
-  expect([code, stderr.includes(ahead), stderr.includes('--as-of')]).toEqual([
-    0,
-    words !== undefined,
-    words !== undefined,
-  ])
+it('run explains a time in the future, and the remedy', async () => {
+  const { code, stderr } = await runCommand(rawCopy(), 'run', '--as-of', '2999-01-09T02:00:00Z')
+  const note =
+    '--as-of 2999-01-09T02:00:00Z is later than the clock: the days through 2999-01-08 are published as completed, and ' +
+    'later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +
+    'npm run nightly -- retract ID --reason TEXT\n'
+  expect([code, stderr]).toEqual([0, expect.stringContaining(note)])
 })
 
 it('a service on another port publishes nothing new, which a run in brief says in one line', async () => {
