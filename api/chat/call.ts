@@ -136,7 +136,7 @@ export class Attempt {
   readonly #began = performance.now()
   readonly #total: NodeJS.Timeout
   #silence: NodeJS.Timeout | undefined
-  /** Until when keep-alives extend the deadline. */
+  /** Until when keep-alives extend the deadline, in ms of performance.now(). */
   #extendedUntil = Infinity
   #isSuspended = false
   /** HTTP status of the provider; null without a reply. */
@@ -144,7 +144,7 @@ export class Attempt {
   #body: Readable | undefined
   #chunks: ReturnType<typeof readChunks> | undefined
 
-  /** Begins the attempt; `leftMs` is the remaining time of the request. */
+  /** Begins the attempt; `leftMs` is the remaining time of the request, in milliseconds. */
   constructor(provider: Provider, completion: Completion, leftMs: number) {
     this.provider = provider
     this.completion = completion

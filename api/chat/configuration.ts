@@ -104,7 +104,7 @@ const fileSchema = z.strictObject({
 interface Health {
   /** Whether the last attempts failed, the newest last. */
   failures: readonly boolean[]
-  /** Undefined while closed. After that time, one request at a time probes whether it may close. */
+  /** In ms of performance.now(); undefined while closed. From then on one request at a time probes whether it may close. */
   openUntil: number | undefined
 }
 

@@ -69,7 +69,7 @@ export function createChatMetrics(registry: Registry, models: Models, records: U
 function showState(registry: Registry, models: Models, records: UsageRecords): void {
   const breakers: Gauge<'model' | 'provider'> = new Gauge({
     name: 'chat_breaker_open',
-    help: '1 while the provider is tried after the others of this model because it failed, 0 otherwise.',
+    help: '1 from the failures of the provider until it serves again, 0 otherwise.',
     labelNames: CANDIDATE,
     registers: [registry],
     collect() {

@@ -63,7 +63,9 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   const [snapshots, raw] = [resolve(from, SNAPSHOTS_FOLDER), resolve(from, RAW_FOLDER)]
   const store = withStore ? join(from, STORE_FILE) : ''
   if (![snapshots, raw, store].some((path) => fs.existsSync(path)))
-    throw new UsageError(`DATA_DIR ${from} holds nothing to back up`)
+    throw new UsageError(
+      `DATA_DIR ${from} holds nothing to back up: set DATA_DIR to the folder of the service`,
+    )
   if (fs.existsSync(to) || [snapshots, raw].some((copied) => to.startsWith(`${copied}/`)))
     throw new UsageError(`${to} exists already or is inside of what is copied: name a new folder`)
   makeDataFolder(dirname(to))

@@ -107,10 +107,10 @@ function createAuthenticate({ store, clock }: AppDependencies) {
   const findKey = createKeyFinder(store)
   return async (access: Exclude<Access, 'open'>, request: Request, reply: Reply): Promise<void> => {
     const key = await findKey(tokenOf(request.headersDistinct['authorization']))
-    if (key === undefined) throw unauthorized('Unknown key')
-    if (key.revoked_at !== null) throw unauthorized('This key was revoked')
+    if (key === undefined) throw unauthorized('Unknown key: send a key of this service')
+    if (key.revoked_at !== null) throw unauthorized('This key was revoked: send another one')
     if (key.expires_at !== null && key.expires_at <= clock().toISOString())
-      throw unauthorized(`This key expired at ${key.expires_at}`)
+      throw unauthorized(`This key expired at ${key.expires_at}: send another one`)
     // Noted before the check of the kind: the caller is known even if its key is of the wrong kind.
     reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind, limits: key }
     if (access !== 'any' && key.kind !== access)

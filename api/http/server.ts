@@ -8,7 +8,7 @@ import type { Express } from 'express'
 import { z } from 'zod'
 import { UsageError } from '../../pipeline/program/program.ts'
 import type { Log } from '../process/log.ts'
-import { codeOf } from '../process/system-errors.ts'
+import { codeOf, messageOf } from '../process/system-errors.ts'
 import { ApiError, errorEnvelope } from './errors.ts'
 import { CORS_HEADERS } from './call.ts'
 
@@ -83,8 +83,14 @@ export async function listen(
 const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
 const MALFORMED = new ApiError(400, 'Malformed HTTP request')
 const REFUSALS: Readonly<Record<string, ApiError>> = {
-  HPE_HEADER_OVERFLOW: new ApiError(431, 'The request line and headers are too large'),
-  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'The request did not arrive in time'),
+  HPE_HEADER_OVERFLOW: new ApiError(
+    431,
+    `The request line and headers are too large: at most ${HTTP_LIMITS.headerBytes} bytes are allowed`,
+  ),
+  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(
+    408,
+    `The request did not arrive within ${HTTP_LIMITS.requestMs / 1000} seconds, or its headers within ${HTTP_LIMITS.headersMs / 1000}`,
+  ),
 }
 
 /**
@@ -169,7 +175,10 @@ function limitConnections(server: http.Server, log: Log): void {
   server.on('drop', () => {
     if (performance.now() - reportedAt < REPORT_EVERY_MS) return
     reportedAt = performance.now()
-    log.warn({ connections }, 'too many connections: new ones are closed')
+    log.warn(
+      { connections },
+      'too many connections: new ones are closed; raise the limit of open files (ulimit -n)',
+    )
   })
 }
 
@@ -192,7 +201,7 @@ async function bindFault(server: SocketServer, host: string, port: number): Prom
       return `Port ${port} is already in use: set PORT to a free one, or to 0 for any`
     if (code === 'EACCES')
       return `Port ${port} needs permissions that the service lacks: set PORT to one above 1023`
-    return `Cannot listen on HOST ${host}, PORT ${port}: ${String(error)}`
+    return `Cannot listen on HOST ${host}, PORT ${port}: ${messageOf(error)}; set HOST to an address of this machine`
   }
 }
 

@@ -27,7 +27,7 @@ const CLOSE_MS = 1000
 const BEGIN_ALONE = "BEGIN; SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7305201)"
 
 // As in SQLite, counts and sums are numbers.
-const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+const PARSERS = new Map<number, (text: string) => unknown>([
   [types.builtins.INT8, exactNumber],
   [types.builtins.NUMERIC, exactNumber],
   [types.builtins.BOOL, (text) => (text === 't' ? 1 : 0)],

@@ -120,7 +120,9 @@ describe('the official client', () => {
     })
     const unknown = (await client(UNKNOWN_KEY)).datasets.getAppRankings()
     await expect(unknown).rejects.toBeInstanceOf(UnauthorizedResponseError)
-    await expect(unknown).rejects.toMatchObject({ error: { code: 401, message: 'Unknown key' } })
+    await expect(unknown).rejects.toMatchObject({
+      error: { code: 401, message: 'Unknown key: send a key of this service' },
+    })
 
     for (let taken = 1; taken < 30; taken += 1) await datasets.getAppRankings({ limit: 1 })
     const eager = datasets.getAppRankings({ limit: 1 })

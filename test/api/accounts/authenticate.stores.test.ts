@@ -73,7 +73,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     await command('revoke', id)
     const wrong = [undefined, 'Bearer not-a-key', `Bearer ${UNKNOWN_KEY}`, `Bearer ${key}`, 'Basic x']
     const refusals = await Promise.all(wrong.map((each) => refusal(each)))
-    expect(refusals[3]?.message).toBe('This key was revoked')
+    expect(refusals[3]?.message).toBe('This key was revoked: send another one')
     expect(new Set(refusals.map(({ message }) => message)).size).toBe(wrong.length)
     for (const { message, account } of refusals)
       expect([message.includes('sk-'), account]).toEqual([false, null])

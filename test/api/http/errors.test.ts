@@ -164,7 +164,9 @@ describe('a body', () => {
     [415, 'KLINGON', { body: '{}', headers: klingon }],
   ])('is %i with "%s"', async (status, part, init) => {
     const headers = { ...init.headers, authorization: `Bearer ${key}` }
-    expect((await fault(status, CHAT, { ...init, method: 'POST', headers })).message).toContain(part)
+    const { message, text } = await fault(status, CHAT, { ...init, method: 'POST', headers })
+    expect(message).toContain(part)
+    expect(text).toContain(`"error_type":"${status === 413 ? 'payload_too_large' : 'invalid_request'}"`)
   })
 
   /** The replies to a request with the head of a body, on a service that gives its rest little time. */
