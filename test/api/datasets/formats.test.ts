@@ -24,7 +24,6 @@ const TYPES = {
 
 const dataDir = folders.make()
 let api: Api
-let key = ''
 
 beforeAll(async () => {
   await publishSnapshot(dataDir, {
@@ -42,15 +41,12 @@ beforeAll(async () => {
     ],
   })
   api = await startApi(dataDir)
-  key = await api.makeKey()
 })
 
 afterAll(() => api.close())
 
-async function get(search: string, accept?: string): Promise<Response> {
-  key = await api.makeKey('inference', `account ${Math.random()}`)
-  return await api.get(`${PATH}${search}`, key, accept === undefined ? {} : { headers: { Accept: accept } })
-}
+const get = (search: string, Accept?: string) =>
+  api.getAsNewAccount(`${PATH}${search}`, Accept === undefined ? {} : { headers: { Accept } })
 
 describe('the choice of a format', () => {
   it.each([

@@ -21,14 +21,12 @@ const CONTENT: SnapshotContent = {
   apps: [
     { id: 1, name: 'One, "quoted"' },
     { id: 2, name: 'Two' },
-    { id: 3, name: 'Three' },
     ...LONG_IDS.map((id) => ({ id, name: 'Long' })),
   ],
   daily: [
     { day: LAST_DAY, app: 1, requests: Number.MAX_SAFE_INTEGER, tokens: HUGE, completion: HUGE },
     { day: '2026-11-17', app: 1, requests: 2, tokens: 40, completion: 2 },
     { day: LAST_DAY, app: 2, requests: 1, tokens: 7 },
-    { day: '2025-01-01', app: 3, requests: 1, tokens: 5 },
   ],
   missing: [BEFORE],
   models: [
@@ -91,14 +89,6 @@ describe('the series of apps by day', () => {
     expect(await response.text()).toContain('"total_requests":9007199254740993,')
   })
 
-  it('is CSV on request', async () => {
-    const query = 'app_id=3&start_date=2025-01-01&end_date=2025-01-01&format=csv'
-    expect(await (await ask(`${SERIES}?${query}`)).text()).toBe(
-      'day,app_id,app_name,requests,prompt_tokens,completion_tokens,total_tokens,coverage\n' +
-        '2025-01-01,3,Three,1,5,0,5,complete\n',
-    )
-  })
-
   // nginx reads 4 KB by default.
   it.each([
     ['in one page', '', ['license']],
@@ -145,15 +135,12 @@ describe('the series of apps by day', () => {
     expect([prev.endsWith('limit=10&offset=29'), next]).toEqual([true, undefined])
   })
 
-  it('is the same for any order of the apps, and 304 for its tag', async () => {
-    const queries = ['app_id=1&app_id=2', 'app_id=2&app_id=1&app_id=1', 'app_id=2,1']
+  it('is the same for any order of the apps, and another for fewer', async () => {
+    const queries = ['app_id=1&app_id=2', 'app_id=2&app_id=1&app_id=1', 'app_id=2,1', 'app_id=1']
     const tags = await Promise.all(
       queries.map(async (query) => (await ask(`${SERIES}?${query}`)).headers.get('ETag')),
     )
-    expect(new Set(tags).size).toBe(1)
-    const headers = { 'If-None-Match': tags[0] ?? '' }
-    expect((await ask(`${SERIES}?app_id=1&app_id=2`, { headers })).status).toBe(304)
-    expect((await ask(`${SERIES}?app_id=1`, { headers })).status).toBe(200)
+    expect([new Set(tags.slice(0, 3)).size, new Set(tags).size]).toEqual([1, 2])
   })
 })
 
