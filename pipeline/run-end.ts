@@ -31,36 +31,32 @@ type Notice = {
   readonly snapshot: string | null
 }
 
-type Receivers = Pick<Config, 'webhook' | 'successPing' | 'publisher'>
-type Outputs = { readonly progress: Pick<Progress, 'note'> }
+type Outputs = {
+  readonly config: Pick<Config, 'dataDir' | 'webhook' | 'successPing' | 'publisher'>
+  readonly progress: Pick<Progress, 'note'>
+}
 
 /** Records how a run ended, or that it could not begin (`late`), and announces it. */
-export async function recordEnd(
-  config: Receivers & Pick<Config, 'dataDir'>,
-  outputs: Outputs,
-  end: LastRun | Report,
-): Promise<void> {
+export async function recordEnd(outputs: Outputs, end: LastRun | Report): Promise<void> {
   try {
-    writeInOneStep(join(config.dataDir, LAST_RUN_FILE), `${JSON.stringify(end, null, 2)}\n`)
+    writeInOneStep(join(outputs.config.dataDir, LAST_RUN_FILE), `${JSON.stringify(end, null, 2)}\n`)
   } catch (error) {
     outputs.progress.note(`The end of the run (${end.outcome}) could not be recorded: ${firstLineOf(error)}`)
   }
-  await announceEnd(config, outputs, end)
+  await announceEnd(outputs, end)
 }
 
 /** Announces how a run ended. */
-export async function announceEnd(config: Receivers, outputs: Outputs, end: LastRun | Report): Promise<void> {
-  for (const notice of noticesOf(end)) await sendNotice(config, outputs, notice)
+export async function announceEnd(outputs: Outputs, end: LastRun | Report): Promise<void> {
+  for (const notice of noticesOf(end)) await sendNotice(outputs, notice)
+  const { successPing } = outputs.config
   const isGood = end.outcome === 'published' || end.outcome === 'unchanged'
-  if (isGood && config.successPing) await attempt(outputs, 'success ping', config.successPing)
+  if (isGood && successPing) await attempt(outputs, 'success ping', successPing)
 }
 
 /** Sends a notice to the webhook, if there is one. */
-export async function sendNotice(
-  { webhook, publisher }: Receivers,
-  outputs: Outputs,
-  notice: Notice,
-): Promise<void> {
+export async function sendNotice(outputs: Outputs, notice: Notice): Promise<void> {
+  const { webhook, publisher } = outputs.config
   if (webhook) await attempt(outputs, `notice "${notice.event}"`, webhook, { ...notice, publisher })
 }
 

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { ProgramError, UsageError } from './program/program.ts'
 import { bundle } from './stages/bundle.ts'
 import { check } from './stages/check.ts'
-import type { Config } from './config.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import { VERSION } from './contract/version.ts'
@@ -54,22 +53,21 @@ const CLOCK_TOLERANCE_MS = 60_000
  * and the current snapshot stays.
  */
 export async function runNightly(
-  config: Config,
   dependencies: Dependencies,
   options: RunOptions = USUAL_RUN,
 ): Promise<Report> {
   const report = newReport(dependencies.now())
   try {
-    await runUnderLock(report, { config, dependencies, options })
+    await runUnderLock(report, { ...dependencies, options })
   } catch (error) {
     if (error instanceof LockedOutError) throw error
     Object.assign(report, failureOf(error), { finished_at: wholeSeconds(new Date()) })
     // A usage error comes before any work, and leaves DATA_DIR as it is.
     const end = error instanceof UsageError ? announceEnd : recordEnd
-    await end(config, dependencies, report)
+    await end(dependencies, report)
     throw error
   }
-  await recordEnd(config, dependencies, report)
+  await recordEnd(dependencies, report)
   return report
 }
 
@@ -90,11 +88,8 @@ function newReport(asOf: Date): Report {
   }
 }
 
-async function runUnderLock(
-  report: Report,
-  given: Pick<Run, 'config' | 'dependencies' | 'options'>,
-): Promise<void> {
-  const { config, dependencies } = given
+async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'options'>): Promise<void> {
+  const { config, progress, now } = given
   const { dataDir } = config
   makeFolders(dataDir)
   // A pointer that cannot be switched fails the run before any work.
@@ -104,8 +99,8 @@ async function runUnderLock(
   for (const id of listSnapshots(dataDir)) recordPublished(dataDir, id)
   migrateRetractions(dataDir)
   removeUnfinished(dataDir)
-  reportRepairs(dataDir, dependencies.progress)
-  const asOf = chooseAsOf(dependencies.now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
+  reportRepairs(dataDir, progress)
+  const asOf = chooseAsOf(now(), listSnapshots(dataDir).at(-1), recordedIds(dataDir))
   Object.assign(report, { as_of: wholeSeconds(asOf), snapshot: snapshotId(asOf) })
   const lastDay = report.last_day
   await setVariables(connection, {
@@ -168,14 +163,14 @@ async function runStages(run: Run, report: Report): Promise<void> {
         not_published: { ...report.not_published, ...privateFacts },
         finished_at: wholeSeconds(new Date()),
       })
-      run.dependencies.progress.finished(name, summary, ms)
+      run.progress.finished(name, summary, ms)
       writeReport(run, report)
       if (finished) break
     }
   } catch (error) {
     // A full disk, for instance, stops both the run and its clean-up; the first error is the one to report.
     await deleteBuild(run).catch((second: unknown) =>
-      run.dependencies.progress.note(`The half-built snapshot could not be removed: ${firstLineOf(second)}`),
+      run.progress.note(`The half-built snapshot could not be removed: ${firstLineOf(second)}`),
     )
     throw error
   }

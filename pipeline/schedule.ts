@@ -71,7 +71,7 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
       end === EXIT_LOCKED ? 'Another process held the lock when the run was due' : `The run ended with ${end}`
     const message = `${reason}. The schedule tries again in ${RETRY_MINUTES} minutes`
     const late = { finished_at: wholeSeconds(new Date()), outcome: 'late', snapshot: null, message } as const
-    await recordEnd(config, { progress: { note: report } }, late)
+    await recordEnd({ config, progress: { note: report } }, late)
   }
 
   return runOnce

@@ -1,6 +1,5 @@
 /** What the commands of `npm run nightly` share. */
 import type { DuckDBResultReader } from '@duckdb/node-api'
-import type { Config } from '../config.ts'
 import { commandsOf } from '../program/program.ts'
 import { printable } from '../program/terminal.ts'
 import type { Dependencies as RunDependencies } from '../stages/stage.ts'
@@ -8,7 +7,6 @@ import { formatTable } from '../terminal/table-text.ts'
 
 /** Dependencies of the commands. */
 export type Dependencies = RunDependencies & {
-  readonly config: Config
   /** Data for the user or the next program, on stdout. */
   readonly print: (text: string) => void
 }

@@ -53,7 +53,7 @@ export const run = command({
       if (asOf !== undefined && asOf > given.now()) warnOfFuture(given, asOf)
       if (values['with-sample']) offerSample(given)
       const options = { accepted, range }
-      const report = await (values.brief ? runBriefly : runNightly)(config, dependencies, options)
+      const report = await (values.brief ? runBriefly : runNightly)(dependencies, options)
       if (config.retentionDays !== undefined) await pruneAfter(dependencies, config.retentionDays)
       if (values.json) given.print(JSON.stringify(report, null, 2))
     }
@@ -61,7 +61,7 @@ export const run = command({
 })
 
 /** A run that ends with one line, instead of one for each stage. */
-const runBriefly: typeof runNightly = async (config, dependencies, options) => {
+const runBriefly: typeof runNightly = async (dependencies, options) => {
   let outcome = ''
   const progress: Progress = {
     ...dependencies.progress,
@@ -70,7 +70,7 @@ const runBriefly: typeof runNightly = async (config, dependencies, options) => {
       if (stage === 'rank') outcome = summary
     },
   }
-  const report = await runNightly(config, { ...dependencies, progress }, options)
+  const report = await runNightly({ ...dependencies, progress }, options)
   const ms = report.stages.reduce((sum, stage) => sum + Number(stage['ms']), 0)
   dependencies.progress.finished('run', outcome, ms)
   return report

@@ -48,7 +48,7 @@ function findBroken({ config, progress }: Dependencies, ids: readonly string[]):
 }
 
 async function reportBroken(dependencies: Dependencies, message: string, count: string): Promise<never> {
-  await sendNotice(dependencies.config, dependencies, { event: 'broken', message, snapshot: null })
+  await sendNotice(dependencies, { event: 'broken', message, snapshot: null })
   throw new DataError(
     `${count}. Restore them from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT. ` +
       'The next run publishes correct figures from raw/',

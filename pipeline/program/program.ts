@@ -1,5 +1,5 @@
 /** Programs with commands, such as `npm run keys -- list`: finds, runs and explains a command. */
-import { parseArgs, type ParseArgsConfig } from 'node:util'
+import { parseArgs, type ParseArgsConfig, type ParseArgsOptionDescriptor } from 'node:util'
 import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
 
 /** A failure with a message that suffices for the operator; the process ends with its exit code. */
@@ -15,16 +15,7 @@ export class UsageError extends ProgramError {
 
 /** The options of a command for node's parseArgs; one with `help`, and the name of its value, is listed in the help. */
 type Options = Readonly<
-  Record<
-    string,
-    {
-      type: 'string' | 'boolean'
-      default?: string | boolean | string[]
-      multiple?: boolean
-      readonly value?: string
-      readonly help?: string
-    }
-  >
+  Record<string, ParseArgsOptionDescriptor & { readonly value?: string; readonly help?: string }>
 >
 
 /** A command; `Dependencies` is what its work is handed. */

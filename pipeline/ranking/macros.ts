@@ -63,7 +63,7 @@ export async function fillRankings(run: Run, dataThrough: string): Promise<void>
       await execute(connection, 'rank.sql#lists', { window_days: days, ...window, sort })
     }
     await returnMemory(connection)
-    run.dependencies.progress.step('rank', index + 1, WINDOWS.length)
+    run.progress.step('rank', index + 1, WINDOWS.length)
   }
   await connection.run('DROP TABLE whole; DROP TABLE members; DROP TABLE filters')
 }

@@ -24,28 +24,23 @@ ANTI JOIN snapshot.apps AS a ON a.app_id = d.app_id
 ORDER BY ALL;
 
 -- name: coverage-complete
--- Coverage has one row for every day from the floor to the last day, with the totals of app_daily.
+-- Coverage has one row for every day from the floor to the last completed one, with the totals of app_daily, which has no other.
 WITH calendar AS (
-  SELECT CAST(unnest(range(getvariable('floor'), m.data_through + 1, INTERVAL 1 DAY)) AS DATE) AS day
+  SELECT CAST(unnest(range(
+    getvariable('floor'), least(m.data_through + 1, CAST(m.as_of AS DATE)), INTERVAL 1 DAY
+  )) AS DATE) AS day
   FROM snapshot.meta AS m
 )
-SELECT coalesce(k.day, c.day) AS day, c.status, c.total_requests, d.requests, c.total_tokens, d.tokens
+SELECT coalesce(k.day, c.day, d.day) AS day, c.status, c.total_requests, d.requests, c.total_tokens, d.tokens
 FROM calendar AS k
 FULL JOIN snapshot.coverage AS c ON c.day = k.day
-LEFT JOIN day_totals AS d ON d.day = k.day
+FULL JOIN day_totals AS d ON d.day = coalesce(k.day, c.day)
 WHERE k.day IS NULL
   OR c.day IS NULL
   OR c.total_requests <> coalesce(d.requests, 0)
   OR c.total_tokens <> coalesce(d.tokens, 0)
   OR (c.status = 'missing' AND d.day IS NOT NULL)
 ORDER BY 1;
-
--- name: days-in-range
--- Every day lies between the floor of the dataset and the last completed day.
-SELECT d.day, d.requests, d.tokens
-FROM day_totals AS d, snapshot.meta AS m
-WHERE d.day < getvariable('floor') OR d.day > m.data_through OR m.data_through >= CAST(m.as_of AS DATE)
-ORDER BY d.day;
 
 -- name: known-subcategories
 -- Every tag of an app and every filter of a list is in the taxonomy.

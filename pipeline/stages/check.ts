@@ -24,7 +24,7 @@ export async function check(run: Run): Promise<StageResult> {
       failed.push(describeFailed(name, sql, offending))
       await countAgain(run, offending)
     }
-    run.dependencies.progress.step('check', index + 1, names.length)
+    run.progress.step('check', index + 1, names.length)
   }
   if (failed.length > 0) {
     throw new DataError(

@@ -38,7 +38,7 @@ export async function gate(run: Run): Promise<StageResult> {
     throw new BlockedError(describeBlocked(run, others, previous))
   for (const finding of findings) {
     const why = accepted.includes(finding) ? 'by --accept' : 'since nothing is published yet'
-    run.dependencies.progress.note(`Let through ${why}, ${finding.text}`)
+    run.progress.note(`Let through ${why}, ${finding.text}`)
   }
   return {
     summary:

@@ -114,8 +114,8 @@ async function pull(run: Run): Promise<StageResult['facts']> {
   if (address === undefined) return {}
   // Loads the HTTP client only for installations with a cluster.
   const { pullCluster } = await import('../sources/cluster.ts')
-  const { connection, rawFolder, lastDay, dependencies } = run
-  const note = (text: string) => dependencies.progress.note(text)
+  const { connection, rawFolder, lastDay, progress } = run
+  const note = (text: string) => progress.note(text)
   const days = await pullCluster({ address, rawFolder, lastDay, note }, connection)
   return { days_pulled: days.length }
 }
@@ -188,7 +188,7 @@ async function countDays(run: Run, days: readonly UsageDay[]): Promise<void> {
   for (const batch of inBatches(days)) {
     faults.push(...(await countBatch(run, batch)))
     done += batch.length
-    run.dependencies.progress.step('load', done, days.length)
+    run.progress.step('load', done, days.length)
   }
   if (faults.length > 0) throw new DataError(faults.join('\n'))
 }
@@ -235,7 +235,7 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
     await execute(connection, 'load.sql#quarantine')
     if (accepted.length > 0) await storeDays(run, accepted)
   })
-  for (const note of notes) run.dependencies.progress.note(note)
+  for (const note of notes) run.progress.note(note)
   const faults = tooLarge.map(({ reason }) => reason)
   for (const day of rejected) faults.push(await describeRejected(run, day))
   return faults
@@ -245,7 +245,7 @@ async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
   await setDays(run, days)
   await setVariables(run.connection, {
     fingerprints: listValue(days.map(dayFingerprint)),
-    counted_at: timeValue(run.dependencies.now()),
+    counted_at: timeValue(run.now()),
   })
   await execute(run.connection, 'load.sql#remove-days')
   await execute(run.connection, 'load.sql#store-days')

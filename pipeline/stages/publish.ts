@@ -49,12 +49,12 @@ async function rememberApps({ connection, config }: Run, snapshot: string): Prom
   })
 }
 
-function warnOfSpace({ config, dependencies }: Run, added: readonly { readonly size: number }[]): void {
+function warnOfSpace({ config, progress }: Run, added: readonly { readonly size: number }[]): void {
   const { bavail, bsize } = statfsSync(config.dataDir)
   const bytes = added.reduce((sum, { size }) => sum + size, 0)
   const nights = Math.floor((bavail * bsize) / bytes)
   if (nights >= NIGHTS_THAT_FIT) return
-  dependencies.progress.note(
+  progress.note(
     `The disk has room for ${pluralize(nights, 'more snapshot')} of ${(bytes / 1e6).toFixed(1)} MB: set RETENTION_DAYS, so that each ` +
       'run removes old ones, or lower it, or free space',
   )

@@ -129,13 +129,13 @@ async function fingerprintOf({ connection, config }: Run, sources: string | null
 }
 
 /** The same input as a retracted snapshot gives the same figures again. That is no error, but the operator should know. */
-function reportRetracted({ config, dependencies }: Run, fingerprint: string): void {
+function reportRetracted({ config, progress }: Run, fingerprint: string): void {
   const retracted = recordedIds(config.dataDir)
     .toReversed()
     .map((id) => recordOf(config.dataDir, id))
     .find((record) => record?.retracted !== undefined && record.input_fingerprint === fingerprint)
   if (retracted === undefined) return
-  dependencies.progress.note(
+  progress.note(
     `The input is what ${retracted.id} was made from, which was retracted (${retracted.retracted?.reason}): the same figures come again`,
   )
 }

@@ -43,12 +43,12 @@ type Report = z.infer<typeof reportRow>
  * @throws DataError with file and row of a broken entry, or with the ids of a broken alias chain.
  */
 export async function resolve(run: Run): Promise<StageResult> {
-  const { config, connection, rawFolder, dependencies } = run
+  const { config, connection, rawFolder, progress } = run
   const files = await stageRegistry(connection, rawFolder)
   await transaction(connection, async () => {
     await decode(connection)
     const { declined, isChanged } = await registerNames(run)
-    for (const text of describeDeclined(declined, config.newAppsPerAccount)) dependencies.progress.note(text)
+    for (const text of describeDeclined(declined, config.newAppsPerAccount)) progress.note(text)
     if (isChanged) {
       await stageAgain(connection, rawFolder, NAMES_FILE)
       await decode(connection)
@@ -81,7 +81,7 @@ async function decode(connection: DuckDBConnection): Promise<void> {
   await execute(connection, 'resolve.sql#name-aliases')
 }
 
-async function summarise({ connection, rawFolder, dependencies: { progress } }: Run): Promise<StageResult> {
+async function summarise({ connection, rawFolder, progress }: Run): Promise<StageResult> {
   const parameters = { unattributed: UNATTRIBUTED_APP_ID }
   const report = await readRow(connection, 'resolve.sql#totals', reportRow, parameters)
   const { not_published, dated_ahead, ...facts } = report
@@ -128,15 +128,15 @@ function describeAhead(rows: readonly string[]): string {
 }
 
 /** A warning, since a misspelt name or a lost column would otherwise go unnoticed. */
-async function warnOfUnranked({ connection, dependencies }: Run): Promise<void> {
+async function warnOfUnranked({ connection, progress }: Run): Promise<void> {
   const days = await readRows(connection, 'resolve.sql#unranked-days', unrankedRow)
   for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {
-    dependencies.progress.note(
+    progress.note(
       `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,
     )
   }
   const more = days.length - DAYS_SHOWN
-  if (more > 0) dependencies.progress.note(`${pluralize(more, 'more day')} like these`)
+  if (more > 0) progress.note(`${pluralize(more, 'more day')} like these`)
 }
 
 function refuse(problem: string, violations: readonly string[]): void {

@@ -4,17 +4,16 @@ import type { Config } from '../config.ts'
 import type { RunOptions } from '../run-options.ts'
 import type { Progress } from '../terminal/progress.ts'
 
-/** What a run is handed: the clock, and where it reports to the operator. */
+/** What a run is handed: its settings, the clock, and where it reports to the operator. */
 export type Dependencies = {
+  readonly config: Config
   /** The present; tests and `--as-of` set it. */
   readonly now: () => Date
   readonly progress: Progress
 }
 
 /** A run in progress. Stages share nothing in memory: each reads what the earlier ones wrote. */
-export type Run = {
-  readonly config: Config
-  readonly dependencies: Dependencies
+export type Run = Dependencies & {
   readonly options: RunOptions
   /** To the warehouse, under the lock of the run. */
   readonly connection: DuckDBConnection

@@ -77,7 +77,7 @@ export async function loadText(night: Night): Figures {
 export async function wholeNight({ dataDir, asOf }: Night): Figures {
   const config = readConfig({ ...process.env, DATA_DIR: dataDir })
   const start = performance.now()
-  const report = await runNightly(config, { now: () => new Date(asOf), progress: SILENT })
+  const report = await runNightly({ config, now: () => new Date(asOf), progress: SILENT })
   const whole = performance.now() - start
   const stages = report.stages.map(({ stage, ms }) => [String(stage), Number(ms)] as const)
   return { whole, ...Object.fromEntries(stages) }
@@ -120,7 +120,8 @@ async function prepareRun({ dataDir, asOf }: Night): Promise<Run> {
   return {
     config,
     connection,
-    dependencies: { now: () => time, progress: SILENT },
+    now: () => time,
+    progress: SILENT,
     options: USUAL_RUN,
     asOf: time,
     lastDay,

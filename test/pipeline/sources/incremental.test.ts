@@ -178,8 +178,8 @@ describe('publish', () => {
     'makes a new snapshot for %j',
     async (settings) => {
       const config = readConfig({ DATA_DIR: dataDir, ...settings })
-      const dependencies = { now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
-      expect((await runNightly(config, dependencies)).outcome).toBe('published')
+      const dependencies = { config, now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
+      expect((await runNightly(dependencies)).outcome).toBe('published')
     },
   )
 

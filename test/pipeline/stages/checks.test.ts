@@ -23,8 +23,6 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ["UPDATE snapshot.coverage SET status = 'missing' WHERE total_requests > 0", '"day":"2026-01-05"'],
     ["UPDATE snapshot.coverage SET total_requests = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
     ["UPDATE snapshot.coverage SET total_tokens = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
-  ],
-  'days-in-range': [
     ["INSERT INTO snapshot.app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)", '"day":"2024-12-31"'],
     ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-07', 1, 1, 1, 1)", '"day":"2026-01-07"'],
     ["UPDATE snapshot.meta SET as_of = '2026-01-06T23:59:59Z'", '"day":"2026-01-06"'],

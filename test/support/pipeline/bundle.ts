@@ -74,7 +74,7 @@ export async function publishBundle(dataDir: string, sources = SOURCES): Promise
   })
   for (const [asOf, tokens] of Object.entries(NIGHTS)) {
     deliver(dataDir, FIRST_DAY, [`${NAMES.length},${tokens},1`])
-    await runNightly(config, { now: () => new Date(asOf), progress: SILENT })
+    await runNightly({ config, now: () => new Date(asOf), progress: SILENT })
   }
   return currentSnapshot(dataDir)
 }

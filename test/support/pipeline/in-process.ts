@@ -15,8 +15,9 @@ export const SILENT = { step: () => undefined, finished: () => undefined, note: 
 
 /** One run at the given time; rejects if the run fails. */
 export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions> = {}): Promise<Report> {
-  const dependencies = { now: () => new Date(asOf), progress: SILENT }
-  return runNightly(readConfig({ DATA_DIR: dataDir }), dependencies, { ...USUAL_RUN, ...options })
+  const config = readConfig({ DATA_DIR: dataDir })
+  const dependencies = { config, now: () => new Date(asOf), progress: SILENT }
+  return runNightly(dependencies, { ...USUAL_RUN, ...options })
 }
 
 /** One run with these settings; resolves to its report and its notes. */
@@ -28,7 +29,7 @@ export async function runNoting(
   const notes: string[] = []
   const progress = { ...SILENT, note: (text: string) => void notes.push(text) }
   const config = readConfig({ DATA_DIR: dataDir, ...settings })
-  return { report: await runNightly(config, { now: () => new Date(asOf), progress }), notes }
+  return { report: await runNightly({ config, now: () => new Date(asOf), progress }), notes }
 }
 
 /** Queries the private warehouse; every value is text. */
