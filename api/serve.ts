@@ -78,7 +78,7 @@ export async function serve(settings: Settings, given: ServeDependencies) {
     ...chatRoutes(chat),
     ...scimRoutes(requestStore, { ...syncJobs, request }),
   ]
-  const pages = webRoutes({ ...dataset, publicUrl: settings.PUBLIC_URL, port })
+  const pages = webRoutes({ ...dataset, publicUrl: settings.PUBLIC_URL })
   const routes = [...described, ...openApiRoutes(described), ...pages, ...readiness.routes]
   const app = createApp({ routes, store: requestStore, clock, log, stallMs, metrics })
   const server = await listen(app, { host, port, beforeCut: () => chat.cancel() }, { log, limits })
@@ -120,12 +120,13 @@ async function openDataset(
   opened.defer(() => snapshots.close())
   const bodies = createBodies()
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
-  const views = createViews({ snapshots, schedule, clock, origin: PUBLIC_URL ?? localUrl(String(PORT)) })
+  const origin = PUBLIC_URL ?? localUrl(String(PORT))
+  const views = createViews({ snapshots, schedule, clock, origin })
   await snapshots.follow(async (snapshot) => {
     for (const query of USUAL) {
       await warmRows(bodies, snapshot, RANKINGS, query)
       await views.warm(listView('apps'), snapshot, PAGES.apps, query)
     }
   })
-  return { bodies, schedule, views, snapshots }
+  return { bodies, schedule, views, snapshots, origin }
 }

@@ -44,9 +44,6 @@ export const statusSchema = z.strictObject({
 })
 type Status = z.infer<typeof statusSchema>
 
-// Time for a nightly run before the dataset counts as late.
-const GRACE_MS = 3_600_000
-
 /** Serves the status of the current snapshot. */
 export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, clock: Clock): Handler {
   return (_request, reply) => {
@@ -80,6 +77,9 @@ function lastRunOf(dataDir: string) {
     return { lastRun: null, unreadable: [{ thing: LAST_RUN_FILE, message: UNREADABLE }] }
   }
 }
+
+// Time for a nightly run before the dataset counts as late.
+const GRACE_MS = 3_600_000
 
 /** Whether `dataThrough` is before the day that the last due run should have published. */
 export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {

@@ -1,6 +1,5 @@
 /** The routes at the origin, for people (CONTRACT 4.6). */
 import type { Request } from 'express'
-import { localUrl } from '../../pipeline/program/settings.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import { feed } from '../datasets/snapshots/feed.ts'
 import { queryString, type Handler } from '../http/call.ts'
@@ -17,14 +16,14 @@ import type { View, Views } from './views.ts'
 interface WebDependencies {
   readonly snapshots: Snapshots
   readonly views: Views
+  /** The origin by the settings. */
+  readonly origin: string
   /** Public origin of the service; undefined to use the request's host. */
   readonly publicUrl: string | undefined
-  /** The setting PORT. */
-  readonly port: number
 }
 
 /** The routes of the pages, their files and the feed. */
-export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies): Route[] {
+export function webRoutes({ snapshots, views, origin, publicUrl }: WebDependencies): Route[] {
   const pages: Readonly<Record<string, View>> = {
     [PAGES.apps]: listView('apps'),
     [FILES.apps.csv]: listFile('apps', 'csv'),
@@ -36,8 +35,8 @@ export function webRoutes({ snapshots, views, publicUrl, port }: WebDependencies
     [`${APPS_PATH}/:id/history.csv`]: historyFile,
     [METHOD_PATH]: methodView,
   }
-  const origin = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
-  const atom = feed(snapshots, publicUrl ?? localUrl(String(port)), origin)
+  const addressed = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
+  const atom = feed(snapshots, origin, addressed)
   const open = { method: 'GET', access: 'open' } as const
   return [
     ...Object.entries(pages).map(([path, view]) => ({ ...open, path, handle: views.serve(view) })),

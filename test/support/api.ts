@@ -111,7 +111,6 @@ export type Api = Awaited<ReturnType<typeof startApi>>
 const statusSchema = z.object({
   data: z.object({
     as_of: z.string().nullable(),
-    last_run: z.unknown(),
     retracted: z.array(z.unknown()),
     faults: z.array(z.object({ thing: z.string(), message: z.string() })),
   }),

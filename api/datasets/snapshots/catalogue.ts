@@ -69,7 +69,7 @@ interface Contents {
 /** A folder that changed this recently may change again without another time. */
 const RECENT_MS = 1000
 
-/** The catalogue of the snapshots under `dataDir`. */
+/** The catalogue of the snapshots in `folder`. */
 export class Catalogue {
   readonly #folder: string
   readonly #log: Log
@@ -78,8 +78,8 @@ export class Catalogue {
   readonly #summaries = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
   #last: { readonly changedAt: number; readonly until: number; readonly contents: Contents } | undefined
 
-  constructor(dataDir: string, log: Log) {
-    this.#folder = join(dataDir, SNAPSHOTS_FOLDER)
+  constructor(folder: string, log: Log) {
+    this.#folder = folder
     this.#log = log
   }
 

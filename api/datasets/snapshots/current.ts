@@ -33,12 +33,14 @@ const RETRY_AFTER_SECONDS = 60
  * @param memory of all open snapshots together, such as `1GB`.
  */
 export async function openSnapshots(dataDir: string, memory: string, log: Log): Promise<Snapshots> {
-  const database = await openDatabase(join(resolve(dataDir), SNAPSHOTS_FOLDER), memory)
-  return new Snapshots(dataDir, database, log)
+  const folder = join(resolve(dataDir), SNAPSHOTS_FOLDER)
+  return new Snapshots(dataDir, folder, await openDatabase(folder, memory), log)
 }
 
 export class Snapshots {
   readonly dataDir: string
+  /** The snapshots inside, each a folder. */
+  readonly folder: string
   readonly catalogue: Catalogue
   readonly #log: Log
   readonly #database: Database
@@ -52,9 +54,10 @@ export class Snapshots {
   #looking: Promise<void> | undefined
   #nextLook: NodeJS.Timeout | undefined
 
-  constructor(dataDir: string, database: Database, log: Log) {
+  constructor(dataDir: string, folder: string, database: Database, log: Log) {
     this.dataDir = dataDir
-    this.catalogue = new Catalogue(dataDir, log)
+    this.folder = folder
+    this.catalogue = new Catalogue(folder, log)
     this.#database = database
     this.#log = log
   }
@@ -161,7 +164,7 @@ export class Snapshots {
 
   /** @throws if the file is missing, damaged, not a snapshot, or was written after it was published. */
   async #take(id: string, pool: PoolName, isNamed = false, signal?: AbortSignal) {
-    const open = () => this.#inTurn(() => attach(this.#database, this.dataDir, id))
+    const open = () => this.#inTurn(() => attach(this.#database, this.folder, id))
     const attached = this.#attached.get(id) ?? { opened: open(), users: 0, isNamed }
     this.#attached.delete(id)
     this.#attached.set(id, attached)
@@ -197,8 +200,7 @@ export class Snapshots {
 }
 
 /** Attaches a snapshot, whose file must be the published one. */
-async function attach(database: Database, dataDir: string, id: string) {
-  const folder = join(resolve(dataDir), SNAPSHOTS_FOLDER)
+async function attach(database: Database, folder: string, id: string) {
   const path = join(folder, id, SNAPSHOT_FILE)
   const published = readRecord(folder, id)?.files.find(({ name }) => name === SNAPSHOT_FILE)
   if (published !== undefined) refuseDamaged(folder, id, published)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Request } from 'express'
 import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
-import { CROISSANT_FILE, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
+import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { jsonText, queryString, sendBody, type Handler, type Reply } from '../../http/call.ts'
 import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -99,7 +99,7 @@ export function snapshotFile(snapshots: Snapshots): Handler {
     const { table, file: last } = request.params
     const name = [table, last].filter((part) => part !== undefined).join('/')
     const file = entry.files.find((each) => each.name === name)
-    const folder = join(snapshots.dataDir, SNAPSHOTS_FOLDER)
+    const { folder } = snapshots
     if (file === undefined && name === CROISSANT_FILE) {
       return await sendCroissant(request, reply, join(folder, entry.id, name), entry)
     }

@@ -1,4 +1,6 @@
 /** CONTRACT 4.6: GET /status. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { VERSION } from '../../../pipeline/contract/version.ts'
@@ -40,6 +42,9 @@ it('GET /status shows the freshness of the dataset without a key, also before th
     daily: [],
     missing: ['2026-11-15', '2026-11-03'],
   })
+  const lastRun = { finished_at: '2026-11-20T03:00:00Z', outcome: 'late' }
+  const secret = { snapshot: null, message: 'of the operator' }
+  writeFileSync(join(dataDir, 'last-run.json'), JSON.stringify({ ...lastRun, ...secret }))
   await using api = await startApi(dataDir, { clock: () => new Date(NOW) })
   const response = await api.get('/status')
   expect([response.status, response.headers.get('Cache-Control')]).toEqual([200, 'no-store'])
@@ -51,6 +56,7 @@ it('GET /status shows the freshness of the dataset without a key, also before th
       data_through: '2026-11-19',
       coverage: { complete: 17, partial: 0, restated: 0, missing: 2 },
       days_missing: ['2026-11-03', '2026-11-15'],
+      last_run: lastRun,
       faults: [{ thing: 'snapshots/20261120T020007Z', message: 'has no record and is left out of the list' }],
       stale: false,
     },

@@ -182,14 +182,6 @@ describe('an unreadable record', () => {
   })
 })
 
-it('/status shows how the last run ended, without its message', async () => {
-  const dataDir = folders.make()
-  const lastRun = { finished_at: '2026-01-09T02:00:00Z', outcome: 'late', snapshot: null, message: 'secret' }
-  writeFileSync(join(dataDir, 'last-run.json'), JSON.stringify(lastRun))
-  await using api = await startApi(dataDir)
-  expect((await statusOf(api)).last_run).toEqual({ finished_at: '2026-01-09T02:00:00Z', outcome: 'late' })
-})
-
 describe('queries of a snapshot', () => {
   /** Never ends. */
   const SLOW = 'SELECT count(*) FROM range(100000000000) AS a (n), range(1000) AS b (m) WHERE n * m % 7 = 8'
