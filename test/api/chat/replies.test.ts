@@ -8,6 +8,7 @@ import {
   sends,
   ofStream,
   UNHURRIED,
+  type Outcome,
   type ProviderCase,
 } from '../../support/chat/provider-case.ts'
 import {
@@ -42,6 +43,24 @@ const part = (delta: unknown, finish: unknown = null, more: Members = {}) => ({
 const counted = { id: 'chatcmpl-1', choices: [], usage: USAGE }
 const STOP = [part({}, 'stop'), counted]
 const HELLO = { content: 'Hello' }
+
+interface WholeReply extends Members {
+  readonly choices: readonly (Members & { readonly message: unknown })[]
+}
+/** A case of a whole reply, and of a stream that says the same: each message in one part, then the ends of choices. */
+function alike({ choices, usage, ...beside }: WholeReply, outcome: Outcome = HELLO) {
+  const parts = choices.map(({ message, finish_reason: _finish, ...choice }) => ({
+    ...beside,
+    choices: [{ index: 0, ...choice, delta: message, finish_reason: null }],
+  }))
+  const last = choices.map(({ index = 0, finish_reason }) => ({
+    choices: [{ index, delta: {}, finish_reason }],
+  }))
+  return sends({ ...beside, choices, usage }, [...parts, ...last, { ...counted, ...beside, usage }], outcome)
+}
+/** A case of a stream of these chunks. */
+const inStream = (chunks: readonly unknown[], outcome: Outcome = HELLO) =>
+  ofStream(stream(sse(chunks)), outcome)
 
 /** The rows of a table in text; columns are parted by bars. */
 const rowsOf = (table: string) =>
@@ -131,10 +150,7 @@ const SIGNATURE = { extra_content: { google: { thought_signature: 'signature' } 
 
 /** A case of such a call, in one piece. */
 const odd = (one: unknown) =>
-  sends(whole({ content: null, tool_calls: [one] }, 'tool_calls'), callChunks([[one]], 'tool_calls'), {
-    calls: [READ],
-    finish: 'tool_calls',
-  })
+  alike(whole({ content: null, tool_calls: [one] }, 'tool_calls'), { calls: [READ], finish: 'tool_calls' })
 
 const ODD_CALLS: Cases = {
   'parsed arguments': odd(call({}, { arguments: { a: 1 } })),
@@ -148,19 +164,16 @@ const ODD_CALLS: Cases = {
     ),
     { calls: [READ, ['b', '{"a":1}']], finish: 'tool_calls', native: 'stop' },
   ),
-  'a signature in a part of its own': sends(
-    whole({ content: null, tool_calls: [call(SIGNATURE)] }, 'stop'),
+  'a signature in a part of its own': inStream(
     callChunks([[call({ index: undefined })], [SIGNATURE]], 'stop'),
     { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
-  'a call with a finish in every part': sends(
-    whole({ content: null, tool_calls: [call()] }, 'tool_calls'),
+  'a call with a finish in every part': inStream(
     [
       part({ tool_calls: [call({}, { arguments: '' })] }, 'stop'),
       part({ tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] }, 'stop'),
       counted,
     ],
-    { calls: [READ], finish: 'tool_calls' },
     { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
   'a function call of the older form': sends(
@@ -194,9 +207,8 @@ a finish that nobody knows | "MALFORMED_FUNCTION_CALL" | stop
 
 function finishCase([name = '', sent = '', finish = '']: readonly string[]) {
   const native: unknown = JSON.parse(sent)
-  const chunks = [part(HELLO), ...(native === null ? [] : [part({}, native)]), counted]
   const outcome = { ...HELLO, finish, ...(typeof native === 'string' && native !== finish && { native }) }
-  return [name, sends(whole(HELLO, native), chunks, outcome)] as const
+  return [name, alike(whole(HELLO, native), outcome)] as const
 }
 
 const geminis = { index: 0, finishReason: 'MAX_TOKENS' }
@@ -213,11 +225,10 @@ const ODD_FINISHES: Cases = {
     [part({ content: 'Hel' }, 'null'), part({ content: 'lo' }, 'null'), ...STOP],
     HELLO,
   ),
-  'no content at all': sends(
-    whole({ content: '' }, 'stop', { usage: NO_ANSWER }),
-    [part({ role: 'assistant', content: '' }), part({}, 'stop'), { ...counted, usage: NO_ANSWER }],
-    { content: '', tokens: [11, 0] },
-  ),
+  'no content at all': alike(whole({ content: '' }, 'stop', { usage: NO_ANSWER }), {
+    content: '',
+    tokens: [11, 0],
+  }),
 }
 
 /** Name, tokens in the record, and the members of the whole reply and of the last chunk that hold the usage. */
@@ -245,33 +256,29 @@ function usageCase([name = '', counts = '', sent = '']: readonly string[]) {
   const members = { usage: undefined, ...JSON.parse(sent) }
   const [prompt = 0, completed = 0] = counts.split(' ').map(Number)
   const tokens = counts === 'none' ? null : ([prompt, completed] as const)
-  const chunks = [part(HELLO), part({}, 'stop'), { ...counted, ...members }]
-  return [name, sends(whole(HELLO, 'stop', members), chunks, { ...HELLO, tokens })] as const
+  return [name, alike(whole(HELLO, 'stop', members), { ...HELLO, tokens })] as const
 }
 
 const begun = { usage: { prompt_tokens: 11, completion_tokens: 1 } }
 const zero = { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }
-const inStream = (...chunks: readonly unknown[]) => sends(whole(HELLO), chunks, HELLO)
 
 const USAGE_IN_STREAMS: Cases = {
-  'usage in a choice': sends(
+  'usage in a choice': alike(
     whole(HELLO, 'stop', {
       usage: undefined,
       choices: [{ message: HELLO, finish_reason: 'stop', usage: USAGE }],
     }),
-    [part(HELLO), { choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage: USAGE }] }],
-    HELLO,
   ),
-  'null usage in every chunk': inStream(
+  'null usage in every chunk': inStream([
     part(HELLO, null, { usage: null }),
     part({}, 'stop', { usage: null }),
     counted,
-  ),
-  'usage that grows with every chunk': inStream(
+  ]),
+  'usage that grows with every chunk': inStream([
     part({ content: 'Hel' }, null, begun),
     part({ content: 'lo' }, 'stop', { usage: USAGE }),
-  ),
-  'a late zero': inStream(part(HELLO, null, { usage: USAGE }), part({}, 'stop', zero)),
+  ]),
+  'a late zero': inStream([part(HELLO, null, { usage: USAGE }), part({}, 'stop', zero)]),
 }
 
 const THOUGHT = { reasoning: 'hm', reasoning_content: 'hm' }
@@ -295,26 +302,15 @@ const besideDelta = (delta: unknown, content: string, finish: unknown = null) =>
 const CITATION = [{ type: 'url_citation', url_citation: { url: 'http://a.example' } }]
 const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { hate: {} } }
 
-/** A case of this message, and of these members beside its choice. */
-const says = (message: Members, beside: Members) =>
-  sends(whole(message, 'stop', beside), [part(message, null, beside), ...STOP], HELLO)
-/** A case of these members of a message, in a chunk of their own before the content. */
+/** A case of these members of a message. */
 const keeps = (members: Members, more: Members = members) =>
-  sends(whole({ ...HELLO, ...members }), [part({ content: null, ...members }), part(HELLO), ...STOP], {
+  alike(whole({ ...HELLO, ...members }), { ...HELLO, more })
+/** A case of these members beside the message in its choice. */
+const besideMessage = (members: Members, more = members) =>
+  alike(whole(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', ...members }] }), {
     ...HELLO,
     more,
   })
-/** A case of these members beside the message in its choice. */
-const besideMessage = (members: Members, end: Members = {}, more = members) =>
-  sends(
-    { ...whole(HELLO), choices: [{ index: 0, message: HELLO, finish_reason: 'stop', ...members }] },
-    [
-      { choices: [{ index: 0, delta: HELLO, finish_reason: null, ...members }] },
-      { choices: [{ index: 0, delta: {}, finish_reason: 'stop', ...end }] },
-      counted,
-    ],
-    { ...HELLO, more },
-  )
 const saysHello = (sent: unknown, ...deltas: readonly unknown[]) =>
   sends(whole({ content: sent }), [...deltas.map((content) => part({ content })), ...STOP], HELLO)
 
@@ -324,33 +320,26 @@ const MEMBERS: Cases = {
     tokens: null,
     more: { role: 'assistant' },
   }),
-  nulls: says({ role: null, ...HELLO, tool_calls: null, audio: null }, { service_tier: null }),
-  'a fraction for its time': says(HELLO, { created: 1.5, system_fingerprint: null }),
-  'id and time after a first chunk without them, as Azure does': sends(
-    whole(HELLO, 'stop', { created: 1_760_000_000 }),
+  nulls: alike(
+    whole({ role: null, ...HELLO, tool_calls: null, audio: null }, 'stop', { service_tier: null }),
+  ),
+  'a fraction for its time': alike(whole(HELLO, 'stop', { created: 1.5, system_fingerprint: null })),
+  'id and time after a first chunk without them, as Azure does': inStream(
     [{ id: '', created: 0, model: '', choices: [] }, part(HELLO, null, { created: 1_760_000_000 }), ...STOP],
     { ...HELLO, more: { id: 'chatcmpl-1', created: 1_760_000_000 } },
   ),
-  'two choices': sends(
-    {
-      ...whole(HELLO),
+  'two choices': alike(
+    whole(HELLO, 'stop', {
       choices: [
         { index: 0, message: HELLO, finish_reason: 'stop' },
         { index: 1, message: { content: 'Other' }, finish_reason: 'length' },
       ],
-    },
-    [
-      part(HELLO),
-      { choices: [{ index: 1, delta: { content: 'Other' }, finish_reason: null }] },
-      part({}, 'stop'),
-      { choices: [{ index: 1, delta: {}, finish_reason: 'length' }] },
-      counted,
-    ],
+    }),
     { ...HELLO, second: 'Other' },
   ),
-  'an index of text for the choice': besideMessage({ index: '0' }, { index: '0' }, { index: 0 }),
-  'members beside the finish': besideMessage(BESIDE, BESIDE),
-  logprobs: besideMessage({ logprobs: LOGPROBS }, { logprobs: null }),
+  'an index of text for the choice': besideMessage({ index: '0' }, { index: 0 }),
+  'members beside the finish': besideMessage(BESIDE),
+  logprobs: besideMessage({ logprobs: LOGPROBS }),
   'members beside choices and usage': sends(
     whole(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
     [
@@ -360,13 +349,15 @@ const MEMBERS: Cases = {
     ],
     { ...HELLO, more: { service_tier: 'flex', citations: ['http://a.example'] } },
   ),
-  'an error without any word, as Apertis sends with every reply': says(HELLO, { error: NO_ERROR }),
-  'all of the message beside each part, as Perplexity does': inStream(
+  'an error without any word, as Apertis sends with every reply': alike(
+    whole(HELLO, 'stop', { error: NO_ERROR }),
+  ),
+  'all of the message beside each part, as Perplexity does': inStream([
     besideDelta({ content: 'Hel' }, 'Hel'),
     besideDelta({ content: 'lo' }, 'Hello'),
     { ...besideDelta({ content: '' }, 'Hello', 'stop'), usage: USAGE },
-  ),
-  'all of the message with the finish, as MiniMax does': inStream(part(HELLO), whole(HELLO)),
+  ]),
+  'all of the message with the finish, as MiniMax does': inStream([part(HELLO), whole(HELLO)]),
   'an empty part beside the message': sends(
     { ...whole(HELLO), choices: [{ index: 0, delta: { role: '', content: '' }, message: HELLO }] },
     [part(HELLO), ...STOP],
@@ -383,6 +374,10 @@ const MEMBERS: Cases = {
     { reasoning: 'hm', reasoning_details: DETAILS },
     { ...THOUGHT, reasoning_details: DETAILS },
   ),
+  'reasoning before the content': inStream([part({ content: null, reasoning: 'hm' }), part(HELLO), ...STOP], {
+    ...HELLO,
+    more: THOUGHT,
+  }),
   'reasoning and content in parts of Mistral': sends(
     whole({ content: MISTRALS }),
     [part({ content: MISTRALS.slice(0, 1) }), part({ content: MISTRALS.slice(1) }), ...STOP],
@@ -395,8 +390,7 @@ const MEMBERS: Cases = {
     ],
     [{ type: 'text', text: 'Hel' }, 'lo'],
   ),
-  'half of a surrogate pair in each chunk': sends(
-    whole({ content: 'a\uD83D\uDE00b' }),
+  'half of a surrogate pair in each chunk': inStream(
     [part({ content: 'a\uD83D' }), part({ content: '\uDE00b' }), ...STOP],
     { content: 'a\uD83D\uDE00b' },
   ),
