@@ -111,12 +111,6 @@ describe.each([{ stream: false }, { stream: true }])('with stream: $stream', ({ 
     expect(chat.records()).toMatchObject([{ ...unserved, usage_missing: 'no provider served the request' }])
   })
 
-  it('the request as a whole has a time limit, whatever is left to try', async () => {
-    await using chat = await start(stall, { second: stall, total_ms: 200 })
-    expect((await chat.api.ask({ stream })).status).toBe(408)
-    expect(chat.asked()).toEqual(['first'])
-  })
-
   it('the attempts are in the reply if a header of the caller wants them', async () => {
     await using chat = await start(status(500))
     const init = { headers: { 'X-Router-Metadata': 'enabled' } }
@@ -230,9 +224,10 @@ describe('a failing provider', () => {
     expect(chat.asked().filter((one) => one === 'first')).toHaveLength(9)
   })
 
-  it('that had only the rest of the time is not tried last for it', async () => {
+  it('that had only the rest of the time is not tried last for it, and no other one is tried', async () => {
     await using chat = await start(stall, { total_ms: 100 })
-    for (let request = 0; request < 4; request++) expect((await chat.api.ask()).status).toBe(408)
+    for (const stream of [false, true, false, true]) expect((await chat.api.ask({ stream })).status).toBe(408)
+    expect(chat.asked()).toEqual(['first', 'first', 'first', 'first'])
     expect((await chat.failing()).join()).not.toContain(' 1')
     const timeout = { attempts: [{ error_type: 'timeout' }] }
     expect(chat.records()).toMatchObject([timeout, timeout, timeout, timeout])

@@ -49,12 +49,12 @@ interface WholeReply extends Members {
 }
 /** A case of a whole reply, and of a stream that says the same: each message in one part, then the ends of choices. */
 function alike({ choices, usage, ...beside }: WholeReply, outcome: Outcome = HELLO) {
-  const parts = choices.map(({ message, finish_reason: _finish, ...choice }) => ({
+  const parts = choices.map(({ index = 0, message }) => ({
     ...beside,
-    choices: [{ index: 0, ...choice, delta: message, finish_reason: null }],
+    choices: [{ index, delta: message, finish_reason: null }],
   }))
-  const last = choices.map(({ index = 0, finish_reason }) => ({
-    choices: [{ index, delta: {}, finish_reason }],
+  const last = choices.map(({ message: _message, ...choice }) => ({
+    choices: [{ index: 0, ...choice, delta: {} }],
   }))
   return sends({ ...beside, choices, usage }, [...parts, ...last, { ...counted, ...beside, usage }], outcome)
 }
@@ -211,13 +211,11 @@ function finishCase([name = '', sent = '', finish = '']: readonly string[]) {
   return [name, alike(whole(HELLO, native), outcome)] as const
 }
 
-const geminis = { index: 0, finishReason: 'MAX_TOKENS' }
 const NO_ANSWER = { prompt_tokens: 11, completion_tokens: 0 }
 
 const ODD_FINISHES: Cases = {
-  'a finish named as Gemini does': sends(
-    whole(HELLO, 'stop', { choices: [{ ...geminis, message: HELLO }] }),
-    [part(HELLO), { choices: [{ ...geminis, delta: {} }] }, counted],
+  'a finish named as Gemini does': alike(
+    whole(HELLO, 'stop', { choices: [{ index: 0, finishReason: 'MAX_TOKENS', message: HELLO }] }),
     { ...HELLO, finish: 'length', native: 'MAX_TOKENS' },
   ),
   'a text null while the choice goes on': sends(
@@ -305,8 +303,8 @@ const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { ha
 /** A case of these members of a message. */
 const keeps = (members: Members, more: Members = members) =>
   alike(whole({ ...HELLO, ...members }), { ...HELLO, more })
-/** A case of these members beside the message in its choice. */
-const besideMessage = (members: Members, more = members) =>
+/** A case of these members beside the finish. */
+const besideFinish = (members: Members, more = members) =>
   alike(whole(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', ...members }] }), {
     ...HELLO,
     more,
@@ -337,9 +335,13 @@ const MEMBERS: Cases = {
     }),
     { ...HELLO, second: 'Other' },
   ),
-  'an index of text for the choice': besideMessage({ index: '0' }, { index: 0 }),
-  'members beside the finish': besideMessage(BESIDE),
-  logprobs: besideMessage({ logprobs: LOGPROBS }),
+  'an index of text for the choice': besideFinish({ index: '0' }, { index: 0 }),
+  'members beside the finish': besideFinish(BESIDE),
+  logprobs: sends(
+    whole(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', logprobs: LOGPROBS }] }),
+    [{ choices: [{ index: 0, delta: HELLO, logprobs: LOGPROBS }] }, part({}, 'stop'), counted],
+    { ...HELLO, more: { logprobs: LOGPROBS } },
+  ),
   'members beside choices and usage': sends(
     whole(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
     [

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeKey } from '../../support/api.ts'
+import { writeModels } from '../../support/chat/chat.ts'
 import { freePort } from '../../support/ports.ts'
 import {
   figure,
@@ -55,7 +56,7 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
   await inTemporaryFolder(async (folder) => {
     await using provider = await startFile(new URL('upstream.ts', import.meta.url))
     const host = `${provider.origin}/v1`
-    const MODELS_FILE = writeModels(folder, host)
+    const MODELS_FILE = writeModels(folder, { 'bench/model': [{ base_url: host, model: 'bench' }] })
     await using service = await startService(folder, { MODELS_FILE })
     const [noKey, keysFile] = [join(folder, 'no-key'), join(folder, 'key')]
     writeFileSync(noKey, LITELLM_KEY)
@@ -70,13 +71,10 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
         keysFile,
       },
     ]
-    if (litellm !== undefined)
-      targets.push({
-        name: 'LiteLLM',
-        url: `${litellm.origin}/chat/completions`,
-        headers: {},
-        keysFile: noKey,
-      })
+    if (litellm !== undefined) {
+      const url = `${litellm.origin}/chat/completions`
+      targets.push({ name: 'LiteLLM', url, headers: {}, keysFile: noKey })
+    }
     for (const target of targets) {
       for (const stream of [false, true])
         await load(target, { stream, connections: WARM_CONCURRENCY, seconds: sizes.warmSeconds })
@@ -116,7 +114,7 @@ async function startLitellm(print: Print, folder: string, host: string): Promise
   const program = join(process.env['LITELLM_PEER'] ?? '', 'bin', 'litellm')
   if (!existsSync(program)) {
     print(
-      `\nLiteLLM: left out, since LITELLM_PEER names no virtual environment with litellm[proxy] (pip install)`,
+      '\nLiteLLM: left out, since LITELLM_PEER names no virtual environment with litellm[proxy] (pip install)',
     )
     return undefined
   }
@@ -137,13 +135,6 @@ async function startLitellm(print: Print, folder: string, host: string): Promise
   const env = { ...environment, LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
   const child = spawn(program, args, { env, stdio: 'ignore' })
   return await untilAnswering(child, `http://127.0.0.1:${port}`)
-}
-
-function writeModels(folder: string, host: string): string {
-  const file = join(folder, 'models.json')
-  const provider = { name: 'instant', base_url: host, model: 'bench' }
-  writeFileSync(file, JSON.stringify({ models: { 'bench/model': { providers: [provider] } } }))
-  return file
 }
 
 function load({ url, headers, keysFile }: Target, given: Load): Promise<Measured> {
