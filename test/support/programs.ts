@@ -15,17 +15,15 @@ export function hasProgram(program: string): boolean {
 export function findProgram(program: string, folders: readonly string[] = []): string | undefined {
   const onPath = spawnSync('which', [program], { encoding: 'utf8' }).stdout.trim()
   const found = [...folders.map((folder) => join(folder, program)), onPath].find(existsSync)
-  if (found !== undefined) return found
-  if (process.env['REQUIRE_PROGRAMS'])
-    throw new Error(`${program} is not installed, and REQUIRE_PROGRAMS is set`)
-  process.stderr.write(`${program} is not installed: the tests that need it are skipped\n`)
-  return undefined
+  return found ?? missing(`${program} is not installed`)
 }
 
 /** Whether the environment variable `name` is set; otherwise like hasProgram. */
 export function hasFolder(name: string): boolean {
-  if (process.env[name] !== undefined) return true
-  if (process.env['REQUIRE_PROGRAMS']) throw new Error(`${name} is not set, and REQUIRE_PROGRAMS is set`)
-  process.stderr.write(`${name} is not set: the tests that need it are skipped\n`)
-  return false
+  return (process.env[name] ?? missing(`${name} is not set`)) !== undefined
+}
+
+function missing(what: string): undefined {
+  if (process.env['REQUIRE_PROGRAMS']) throw new Error(`${what}, and REQUIRE_PROGRAMS is set`)
+  process.stderr.write(`${what}: the tests that need it are skipped\n`)
 }

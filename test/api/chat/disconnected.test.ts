@@ -26,6 +26,7 @@ type Options = NonNullable<Parameters<typeof startScriptedChat>[0]>
 
 const nothing: Behaviour = () => undefined
 const BEGUN = { prompt_tokens: 11, completion_tokens: 2 }
+const beginsWord = writes(sse([chunk({ content: 'Hel' })], false))
 const beginsStream = writes(sse([chunk({ content: 'Hel' }, null, { usage: BEGUN })], false))
 
 /** A service over a provider that behaves like this, with a backup. */
@@ -69,10 +70,10 @@ const ended = { prompt_tokens: USAGE.prompt_tokens, completion_tokens: USAGE.com
 interface DisconnectCase {
   readonly provided?: Members
   readonly chat?: Options['chat']
-  /** What the provider does first: a stream is left after its first part. */
-  readonly first: Behaviour
-  /** What it does once the client has left. */
-  readonly last: Behaviour
+  /** What the provider does first, if anything: a stream is left after its first part. */
+  readonly first?: Behaviour
+  /** What it does once the client has left, if anything. */
+  readonly last?: Behaviour
   readonly asked?: Members
   readonly record: Members
 }
@@ -84,43 +85,35 @@ const CASES: Readonly<Record<string, DisconnectCase>> = {
     record: { status: 200, requests: 1, ...ended, usage_missing: null },
   },
   'before a whole reply has its usage in the record all the same': {
-    first: nothing,
     last: json(completion()),
     record: { status: 499, requests: 1, provider: 'acme', ...ended },
   },
   'before the first token has its usage in the record all the same': {
-    first: nothing,
     last: answers(),
     asked: { stream: true },
     record: { status: 499, requests: 1, provider: 'acme', ...ended },
   },
   'before a failure is not served by the next provider': {
-    first: nothing,
     last: status(500),
     record: { status: 499, requests: 0, model: null },
   },
   'amid a stream that is then cancelled has the tokens known so far': {
     provided: cancel,
     first: beginsStream,
-    last: nothing,
     record: { status: 200, requests: 1, ...known },
   },
   'before the first token has its attempt cancelled where the provider is configured so': {
     provided: cancel,
-    first: nothing,
-    last: nothing,
     record: { status: 499, requests: 0, usage_missing: 'no provider served the request' },
   },
   'has its reply read for a limited time': {
     chat: { drainMs: 50 },
-    first: writes(sse([chunk({ content: 'Hel' })], false)),
-    last: nothing,
+    first: beginsWord,
     record: { requests: 1, prompt_tokens: null, usage_missing: CANCELLED },
   },
   'has its reply read only if not too many others are still read': {
     chat: { drains: 0 },
-    first: writes(sse([chunk({ content: 'Hel' })], false)),
-    last: nothing,
+    first: beginsWord,
     record: { requests: 1, prompt_tokens: null, usage_missing: CANCELLED },
   },
 }
@@ -128,14 +121,13 @@ const CASES: Readonly<Record<string, DisconnectCase>> = {
 describe('a client that disconnects', () => {
   it.each(Object.entries(CASES))(
     '%s',
-    async (_name, { provided, chat: limits = {}, first, last, ...more }) => {
+    async (_name, { provided, chat: limits = {}, first = nothing, last = nothing, asked, record }) => {
       const { behaviour, goOn } = held(first, last)
       // Beyond any test: a reply that should be cancelled and is read on has no record.
       await using chat = await start(behaviour, provided, { chat: { drainMs: HOUR_MS, ...limits } })
-      const isAmidStream = first !== nothing
-      await disconnect(chat, isAmidStream, isAmidStream ? { stream: true } : more.asked)
+      await (first === nothing ? disconnect(chat, false, asked) : disconnect(chat, true, { stream: true }))
       goOn()
-      expect(await chat.untilRecords()).toMatchObject([{ outcome: 'left', ...more.record }])
+      expect(await chat.untilRecords()).toMatchObject([{ outcome: 'left', ...record }])
       expect(chat.upstream.asked()).toEqual(['scripted'])
       expect(await chat.api.metrics()).not.toMatch(/^chat_fallbacks_total\{/m)
       // Nothing is left open.
@@ -241,7 +233,7 @@ describe('a service that stops', () => {
   })
 
   it('sends an error to clients with streams that take too long', async () => {
-    await using chat = await start(writes(sse([chunk({ content: 'Hel' })], false)), {}, atOnce)
+    await using chat = await start(beginsWord, {}, atOnce)
     const response = await chat.api.ask({ stream: true })
     const closed = chat.api.close()
     const { text, isBroken } = await readText(response)

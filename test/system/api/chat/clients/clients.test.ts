@@ -21,6 +21,7 @@ import {
   sse,
   status,
   stream,
+  USAGE,
   writes,
   type Behaviour,
 } from '../../../../support/chat/upstream.ts'
@@ -95,7 +96,6 @@ const acting: Behaviour = async (response, received) => {
     )
   const wanted = typeof choice === 'object' ? choice.function.name : undefined
   const tool = tools.find((one) => one.function.name === wanted) ?? tools[0]
-  const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
   if (tool !== undefined && last?.role !== 'tool') {
     const { name, parameters: schema } = tool.function
     const made = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: filled(schema) } }
@@ -105,7 +105,7 @@ const acting: Behaviour = async (response, received) => {
     const chunks = [
       chunk({ tool_calls: [made] }),
       chunk({}, 'tool_calls'),
-      { ...chunk({}), choices: [], usage },
+      { ...chunk({}), choices: [], usage: USAGE },
     ]
     await either(json(whole), stream(sse(chunks)))(response, received)
   } else {
@@ -197,20 +197,8 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
     const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')])
     if (pytest === undefined) return
     const env = { ...process.env, BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
-    const child = spawn(
-      pytest,
-      [
-        '-q',
-        '-p',
-        'no:cacheprovider',
-        '-o',
-        'asyncio_mode=auto',
-        '-o',
-        'asyncio_default_test_loop_scope=session',
-        scriptNamed('test_langchain.py'),
-      ],
-      { env },
-    )
+    const options = '-q -p no:cacheprovider -o asyncio_mode=auto -o asyncio_default_test_loop_scope=session'
+    const child = spawn(pytest, [...options.split(' '), scriptNamed('test_langchain.py')], { env })
     const report = await text(child.stdout)
     expect(report.trim().split('\n').at(-1), report).toMatch(/^\d\d passed/)
   })
