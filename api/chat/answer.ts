@@ -11,7 +11,7 @@ import type { ChatMetrics } from './metrics.ts'
 import { asCut, asFailure, type ProviderClient } from './provider.ts'
 import { providerBody, type ChatRequest } from './request.ts'
 
-interface AnswerOptions {
+interface AnswererOptions {
   readonly client: ProviderClient
   readonly metrics: ChatMetrics
   readonly log: Log
@@ -32,25 +32,15 @@ export interface Answered extends Ending {
   readonly sendLast: () => void
 }
 
-export class Answers {
-  readonly #options: AnswerOptions
-
-  constructor(options: AnswerOptions) {
-    this.#options = options
-  }
-
-  /**
-   * Answers a request from its candidates.
-   * @throws {ApiError} if none serves it, as long as nothing was sent; later the reply ends with the error.
-   */
-  answer(routed: RoutedCall): Promise<Answered> {
-    return routed.request.stream ? this.#stream(routed) : this.#whole(routed)
-  }
-
-  async #whole(routed: RoutedCall): Promise<Answered> {
+/**
+ * A function that answers a call from its candidates.
+ * @throws {ApiError} if none serves it, as long as nothing was sent; later the reply ends with the error.
+ */
+export function createAnswerer({ client, metrics, log, silenceMs }: AnswererOptions) {
+  async function answerWhole(routed: RoutedCall): Promise<Answered> {
     const { call, reply } = routed
-    const served = await this.#firstServing(routed)
-    this.#ended(call, served)
+    const served = await firstServing(routed)
+    endAttempt(call, served)
     const { provider, completion, begun } = served
     const sendLast = () => {
       const identity = { ...call.identity(provider.serves, provider.name), ...completion.sentIdentity }
@@ -61,30 +51,28 @@ export class Answers {
     return { outcome: 'completed', status: 200, served, sendLast }
   }
 
-  async #stream(routed: RoutedCall): Promise<Answered> {
+  async function answerStream(routed: RoutedCall): Promise<Answered> {
     const { call, request, reply } = routed
     const [model = ''] = request.models
-    const stream = new ClientStream(reply, this.#options.silenceMs, call.identity(model, 'none'))
-    const served = await this.#firstServing(routed).catch((error: unknown) => {
+    const stream = new ClientStream(reply, silenceMs, call.identity(model, 'none'))
+    const served = await firstServing(routed).catch((error: unknown) => {
       stream.stop()
       if (!stream.hasBegun || !(error instanceof ApiError)) throw error
       return error
     })
     if (served instanceof ApiError) {
       const { status: code, message, metadata } = served
-      call.hasBegun = true
       const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
-      return { outcome: 'failed', status: 200, sendLast }
+      return { outcome: 'failed', status: 200, hasBegun: true, sendLast }
     }
     const { provider, completion } = served
-    call.firstTokenMs = call.elapsedMs
+    const firstTokenMs = call.elapsedMs
     // A chunk in silence was sent before any provider gave the reply an id.
     const identity = call.identity(provider.serves, provider.name)
     stream.identity = { ...identity, ...(!stream.hasBegun && completion.sentIdentity) }
     await relay(served, stream)
     const { failure } = completion
-    call.hasBegun = stream.hasBegun
-    this.#ended(call, served, failure)
+    endAttempt(call, served, failure)
     const sendLast = () => {
       if (failure !== undefined) return stream.fail(cutError(served, failure))
       // As OpenAI's API: usage in a chunk of its own only on request.
@@ -93,24 +81,25 @@ export class Answers {
       Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
       stream.end(last)
     }
-    return { outcome: failure === undefined ? 'completed' : 'cut', status: 200, served, sendLast }
+    const outcome = failure === undefined ? 'completed' : 'cut'
+    return { outcome, status: 200, served, hasBegun: stream.hasBegun, firstTokenMs, sendLast }
   }
 
   /**
    * Tries one provider after another until one serves the request; the caller ends that attempt.
    * @throws {ApiError} if none does.
    */
-  async #firstServing({ call, request, candidates, totalMs }: RoutedCall): Promise<Attempt> {
+  async function firstServing({ call, request, candidates, totalMs }: RoutedCall): Promise<Attempt> {
     const failures: AttemptFailure[] = []
     for (const provider of candidates) {
       if (!call.goesOn || call.elapsedMs >= totalMs) break
       const previous = call.attempts.at(-1)
-      if (previous !== undefined) this.#options.metrics.fellBack(previous)
+      if (previous !== undefined) metrics.fellBack(previous)
       noteBegin(provider)
       const attempt = new Attempt(provider, new Completion(request.body['n']), totalMs - call.elapsedMs)
       call.attempt = attempt
       try {
-        await attempt.serve(this.#options.client, providerBody(request, provider), request.stream)
+        await attempt.serve(client, providerBody(request, provider), request.stream)
         // Another model may be less strict.
         const isLastModel = provider.serves === candidates.at(-1)?.serves
         if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
@@ -119,18 +108,18 @@ export class Answers {
       } catch (error) {
         const failure = asFailure(error, attempt.signal)
         failures.push(failure)
-        this.#ended(call, attempt, failure)
+        endAttempt(call, attempt, failure)
       }
     }
     throw notServed(call.attempts, failures)
   }
 
   /** Ends the attempt in progress; `failure` if it did not serve, or was cut. */
-  #ended(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void {
+  function endAttempt(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void {
     const record = attempt.end(failure)
     call.attempt = undefined
     call.attempts.push(record)
-    this.#options.metrics.attemptFinished(record)
+    metrics.attemptFinished(record)
     if (failure === undefined || failure.kind === 'cancelled') return
     const { code, detail, cause, retryAfterSeconds } = failure.facts
     if (failure.rule.harmless !== true) noteFailure(attempt.provider, retryAfterSeconds)
@@ -138,8 +127,10 @@ export class Answers {
     const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
     const shown = detail !== undefined && { detail: redacted(detail, attempt.provider.headers) }
     const reason = cause !== undefined && { err: cause }
-    this.#options.log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
+    log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
   }
+
+  return (routed: RoutedCall) => (routed.request.stream ? answerStream(routed) : answerWhole(routed))
 }
 
 /** Passes a stream on to the client, to its end. */

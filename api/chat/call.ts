@@ -18,6 +18,10 @@ export interface Ending {
   readonly status: number
   /** The attempt that served it, whole or in part. */
   readonly served?: Attempt
+  /** Whether a part of the reply was sent: then the client has its status. */
+  readonly hasBegun?: boolean
+  /** From arrival to the first token, in milliseconds. */
+  readonly firstTokenMs?: number
 }
 
 /** What identifies a reply and its model, in every chunk. */
@@ -43,9 +47,6 @@ export class ChatCall {
   isStream = false
   /** Whether the client disconnected: then no further attempt is made. */
   isDisconnected: boolean
-  /** Whether a part of the reply was sent: then the client has its status. */
-  hasBegun = false
-  firstTokenMs: number | null = null
   readonly #app: NamedApp
   readonly #arrivedAt: Date
   readonly #began = performance.now()
@@ -90,7 +91,7 @@ export class ChatCall {
   }
 
   /** Its usage record. */
-  record({ outcome, status, served }: Ending): UsageRecord {
+  record({ outcome, status, served, hasBegun = false, firstTokenMs }: Ending): UsageRecord {
     return {
       ts: this.#arrivedAt.toISOString(),
       request_id: this.id,
@@ -101,10 +102,10 @@ export class ChatCall {
       provider: served?.provider.name ?? null,
       account_id: this.caller.accountId,
       stream: this.isStream,
-      status: this.isDisconnected && !this.hasBegun ? STATUS_DISCONNECTED : status,
+      status: this.isDisconnected && !hasBegun ? STATUS_DISCONNECTED : status,
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
-      first_token_ms: this.firstTokenMs,
+      first_token_ms: firstTokenMs ?? null,
       duration_ms: this.elapsedMs,
       attempts: this.attempts,
     }
