@@ -11,7 +11,7 @@ import type { ChatMetrics } from './metrics.ts'
 import { asCut, asFailure, type ProviderClient } from './provider.ts'
 import { providerBody, type ChatRequest } from './request.ts'
 
-interface AnswererOptions {
+interface Dependencies {
   readonly client: ProviderClient
   readonly metrics: ChatMetrics
   readonly log: Log
@@ -33,104 +33,113 @@ export interface Answered extends Ending {
 }
 
 /**
- * A function that answers a call from its candidates.
+ * Answers a call from its candidates.
  * @throws {ApiError} if none serves it, as long as nothing was sent; later the reply ends with the error.
  */
-export function createAnswerer({ client, metrics, log, silenceMs }: AnswererOptions) {
-  async function answerWhole(routed: RoutedCall): Promise<Answered> {
-    const { call, reply } = routed
-    const served = await firstServing(routed)
-    endAttempt(call, served)
-    const { provider, completion, begun } = served
-    const sendLast = () => {
-      const identity = { ...call.identity(provider.serves, provider.name), ...completion.sentIdentity }
-      // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
-      const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(reply) })
-      sendBody(reply, 200, 'application/json; charset=utf-8', body)
-    }
-    return { outcome: 'completed', status: 200, served, sendLast }
-  }
+export function answerCall(routed: RoutedCall, dependencies: Dependencies): Promise<Answered> {
+  return routed.request.stream ? answerStream(routed, dependencies) : answerWhole(routed, dependencies)
+}
 
-  async function answerStream(routed: RoutedCall): Promise<Answered> {
-    const { call, request, reply } = routed
-    const [model = ''] = request.models
-    const stream = new ClientStream(reply, silenceMs, call.identity(model, 'none'))
-    const served = await firstServing(routed).catch((error: unknown) => {
-      stream.stop()
-      if (!stream.hasBegun || !(error instanceof ApiError)) throw error
-      return error
-    })
-    if (served instanceof ApiError) {
-      const { status: code, message, metadata } = served
-      const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
-      return { outcome: 'failed', status: 200, hasBegun: true, sendLast }
-    }
-    const { provider, completion } = served
-    const firstTokenMs = call.elapsedMs
-    // A chunk in silence was sent before any provider gave the reply an id.
-    const identity = call.identity(provider.serves, provider.name)
-    stream.identity = { ...identity, ...(!stream.hasBegun && completion.sentIdentity) }
-    await relay(served, stream)
-    const { failure } = completion
-    endAttempt(call, served, failure)
-    const sendLast = () => {
-      if (failure !== undefined) return stream.fail(cutError(served, failure))
-      // As OpenAI's API: usage in a chunk of its own only on request.
-      const { stream_options: options } = request.body
-      const last = completion.ending(isObject(options) && options['include_usage'] === true)
-      Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
-      stream.end(last)
-    }
-    const outcome = failure === undefined ? 'completed' : 'cut'
-    return { outcome, status: 200, served, hasBegun: stream.hasBegun, firstTokenMs, sendLast }
+async function answerWhole(routed: RoutedCall, dependencies: Dependencies): Promise<Answered> {
+  const { call, reply } = routed
+  const served = await firstServing(routed, dependencies)
+  endAttempt(call, served, dependencies)
+  const { provider, completion, begun } = served
+  const sendLast = () => {
+    const identity = { ...call.identity(provider.serves, provider.name), ...completion.sentIdentity }
+    // Its numbers are plain: no bigint has to be looked for in a reply of megabytes.
+    const body = JSON.stringify({ ...identity, ...completion.whole(begun), ...routerMetadata(reply) })
+    sendBody(reply, 200, 'application/json; charset=utf-8', body)
   }
+  return { outcome: 'completed', status: 200, served, sendLast }
+}
 
-  /**
-   * Tries one provider after another until one serves the request; the caller ends that attempt.
-   * @throws {ApiError} if none does.
-   */
-  async function firstServing({ call, request, candidates, totalMs }: RoutedCall): Promise<Attempt> {
-    const failures: AttemptFailure[] = []
-    for (const provider of candidates) {
-      if (!call.goesOn || call.elapsedMs >= totalMs) break
-      const previous = call.attempts.at(-1)
-      if (previous !== undefined) metrics.fellBack(previous)
-      noteBegin(provider)
-      const attempt = new Attempt(provider, new Completion(request.body['n']), totalMs - call.elapsedMs)
-      call.attempt = attempt
-      try {
-        await attempt.serve(client, providerBody(request, provider), request.stream)
-        // Another model may be less strict.
-        const isLastModel = provider.serves === candidates.at(-1)?.serves
-        if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
-        noteSuccess(provider)
-        return attempt
-      } catch (error) {
-        const failure = asFailure(error, attempt.signal)
-        failures.push(failure)
-        endAttempt(call, attempt, failure)
-      }
+async function answerStream(routed: RoutedCall, dependencies: Dependencies): Promise<Answered> {
+  const { call, request, reply } = routed
+  const [model = ''] = request.models
+  const stream = new ClientStream(reply, dependencies.silenceMs, call.identity(model, 'none'))
+  const served = await firstServing(routed, dependencies).catch((error: unknown) => {
+    stream.stop()
+    if (!stream.hasBegun || !(error instanceof ApiError)) throw error
+    return error
+  })
+  if (served instanceof ApiError) {
+    const { status: code, message, metadata } = served
+    const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
+    return { outcome: 'failed', status: 200, hasBegun: true, sendLast }
+  }
+  const { provider, completion } = served
+  const firstTokenMs = call.elapsedMs
+  // A chunk in silence was sent before any provider gave the reply an id.
+  const identity = call.identity(provider.serves, provider.name)
+  stream.identity = { ...identity, ...(!stream.hasBegun && completion.sentIdentity) }
+  await relay(served, stream)
+  const { failure } = completion
+  endAttempt(call, served, dependencies, failure)
+  const sendLast = () => {
+    if (failure !== undefined) return stream.fail(cutError(served, failure))
+    // As OpenAI's API: usage in a chunk of its own only on request.
+    const { stream_options: options } = request.body
+    const last = completion.ending(isObject(options) && options['include_usage'] === true)
+    Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
+    stream.end(last)
+  }
+  const outcome = failure === undefined ? 'completed' : 'cut'
+  return { outcome, status: 200, served, hasBegun: stream.hasBegun, firstTokenMs, sendLast }
+}
+
+/**
+ * Tries one provider after another until one serves the request; the caller ends that attempt.
+ * @throws {ApiError} if none does.
+ */
+async function firstServing(
+  { call, request, candidates, totalMs }: RoutedCall,
+  dependencies: Dependencies,
+): Promise<Attempt> {
+  const { client, metrics } = dependencies
+  const failures: AttemptFailure[] = []
+  for (const provider of candidates) {
+    if (!call.goesOn || call.elapsedMs >= totalMs) break
+    const previous = call.attempts.at(-1)
+    if (previous !== undefined) metrics.fellBack(previous)
+    noteBegin(provider)
+    const attempt = new Attempt(provider, new Completion(request.body['n']), totalMs - call.elapsedMs)
+    call.attempt = attempt
+    try {
+      await attempt.serve(client, providerBody(request, provider), request.stream)
+      // Another model may be less strict.
+      const isLastModel = provider.serves === candidates.at(-1)?.serves
+      if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
+      noteSuccess(provider)
+      return attempt
+    } catch (error) {
+      const failure = asFailure(error, attempt.signal)
+      failures.push(failure)
+      endAttempt(call, attempt, dependencies, failure)
     }
-    throw notServed(call.attempts, failures)
   }
+  throw notServed(call.attempts, failures)
+}
 
-  /** Ends the attempt in progress; `failure` if it did not serve, or was cut. */
-  function endAttempt(call: ChatCall, attempt: Attempt, failure?: AttemptFailure): void {
-    const record = attempt.end(failure)
-    call.attempt = undefined
-    call.attempts.push(record)
-    metrics.attemptFinished(record)
-    if (failure === undefined || failure.kind === 'cancelled') return
-    const { code, detail, cause, retryAfterSeconds } = failure.facts
-    if (failure.rule.harmless !== true) noteFailure(attempt.provider, retryAfterSeconds)
-    const { model, provider, status, duration_ms: ms } = record
-    const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
-    const shown = detail !== undefined && { detail: redacted(detail, attempt.provider.headers) }
-    const reason = cause !== undefined && { err: cause }
-    log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
-  }
-
-  return (routed: RoutedCall) => (routed.request.stream ? answerStream(routed) : answerWhole(routed))
+/** Ends the attempt in progress; `failure` if it did not serve, or was cut. */
+function endAttempt(
+  call: ChatCall,
+  attempt: Attempt,
+  { metrics, log }: Dependencies,
+  failure?: AttemptFailure,
+): void {
+  const record = attempt.end(failure)
+  call.attempt = undefined
+  call.attempts.push(record)
+  metrics.attemptFinished(record)
+  if (failure === undefined || failure.kind === 'cancelled') return
+  const { code, detail, cause, retryAfterSeconds } = failure.facts
+  if (failure.rule.harmless !== true) noteFailure(attempt.provider, retryAfterSeconds)
+  const { model, provider, status, duration_ms: ms } = record
+  const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
+  const shown = detail !== undefined && { detail: redacted(detail, attempt.provider.headers) }
+  const reason = cause !== undefined && { err: cause }
+  log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
 }
 
 /** Passes a stream on to the client, to its end. */

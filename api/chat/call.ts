@@ -91,7 +91,7 @@ export class ChatCall {
   }
 
   /** Its usage record. */
-  record({ outcome, status, served, hasBegun = false, firstTokenMs }: Ending): UsageRecord {
+  record({ outcome, status, served, hasBegun, firstTokenMs }: Ending): UsageRecord {
     return {
       ts: this.#arrivedAt.toISOString(),
       request_id: this.id,
@@ -102,7 +102,7 @@ export class ChatCall {
       provider: served?.provider.name ?? null,
       account_id: this.caller.accountId,
       stream: this.isStream,
-      status: this.isDisconnected && !hasBegun ? STATUS_DISCONNECTED : status,
+      status: this.isDisconnected && hasBegun !== true ? STATUS_DISCONNECTED : status,
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
       first_token_ms: firstTokenMs ?? null,

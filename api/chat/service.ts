@@ -7,7 +7,7 @@ import type { Clock, Handler, Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { jsonReader } from '../http/request-body.ts'
 import type { Log } from '../process/log.ts'
-import { createAnswerer, type Answered } from './answer.ts'
+import { answerCall, type Answered } from './answer.ts'
 import { ChatCall, type Ending } from './call.ts'
 import { openModels } from './configuration.ts'
 import { candidatesFor } from './fallback.ts'
@@ -58,7 +58,7 @@ export async function openChat(options: ChatOptions) {
   const metrics = createChatMetrics(options.metrics, models, records)
   const client = new ProviderClient(environment)
   const calls = createCallsInProgress(limits)
-  const answerCall = createAnswerer({ client, metrics, log, silenceMs: limits.silenceMs })
+  const dependencies = { client, metrics, log, silenceMs: limits.silenceMs }
   const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
 
   /** Writes the usage record of a call, before the last byte of its reply, and counts its tokens. */
@@ -77,7 +77,7 @@ export async function openChat(options: ChatOptions) {
     const { body, unrounded } = await readJson(httpRequest, reply)
     const request = readChatRequest(body, unrounded)
     call.isStream = request.stream
-    return await answerCall({ call, request, reply, ...candidatesFor(request, models.current) })
+    return await answerCall({ call, request, reply, ...candidatesFor(request, models.current) }, dependencies)
   }
 
   return {

@@ -162,7 +162,6 @@ invalidReply | 200 | a page | "<html><title>Checking your browser</title></html>
 invalidReply | 200 | a word that nobody knows | {"error":{"code":"server_error"}}
 invalidReply | 200 | a number beyond all statuses | {"error":{"code":600}}
 invalidReply | 204 | a bare 204 | ""
-invalidReply | 307 | a bare 307 | ""
 malformed | 400 | a bare 400 | ""
 operator | 401 | a bare 401 | ""
 operator | 402 | a bare 402 | ""
