@@ -5,13 +5,11 @@ import { ProgramError } from './program/program.ts'
 
 /** The data cannot be published; the previous snapshot stays. Exit 1. */
 export class DataError extends ProgramError {
-  override readonly name = 'DataError'
   readonly exitCode = 1
 }
 
 /** The figures are unusual; nothing is published until an operator accepts them by the gate's name. Exit 1. */
 export class BlockedError extends ProgramError {
-  override readonly name = 'BlockedError'
   readonly exitCode = 1
 }
 
@@ -20,7 +18,6 @@ export const EXIT_LOCKED = 75
 
 /** Another process holds a lock, on the warehouse or a published file for instance; try again later. */
 export class LockedError extends ProgramError {
-  override readonly name = 'LockedError'
   readonly exitCode = EXIT_LOCKED
 }
 

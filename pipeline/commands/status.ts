@@ -1,7 +1,7 @@
 /** `status`: shows what is published and how the last run ended; works during a run, since it needs no warehouse. */
 import { join } from 'node:path'
 import { z } from 'zod'
-import { daysBetween, describeRange, lastCompletedDay, rangesOf } from '../contract/calendar.ts'
+import { addDays, daysBetween, describeRange, lastCompletedDay, type DayRange } from '../contract/calendar.ts'
 import { LAST_RUN_FILE, readLastRun, type LastRun } from '../contract/last-run.ts'
 import { grouped, pluralize } from '../program/terminal.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
@@ -100,4 +100,15 @@ function describeDays(days: readonly string[]): string {
   if (days.length === 0) return 'no day'
   const spans = rangesOf(days).map(describeRange).join(', ')
   return days.length === 1 ? spans : `${days.length} days: ${spans}`
+}
+
+/** Merges ordered days into ranges of consecutive days. */
+function rangesOf(days: readonly string[]): DayRange[] {
+  const ranges: DayRange[] = []
+  for (const day of days) {
+    const last = ranges.at(-1)
+    if (last !== undefined && addDays(last.to, 1) === day) ranges[ranges.length - 1] = { ...last, to: day }
+    else ranges.push({ from: day, to: day })
+  }
+  return ranges
 }

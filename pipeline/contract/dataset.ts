@@ -15,9 +15,6 @@ export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] 
 /** app_id of requests that name no app: they are counted but never ranked, and no app may be registered under it. */
 export const UNATTRIBUTED_APP_ID = 0
 
-/** Most prompt or completion tokens of an app on a day: counts of a day are 64-bit integers in every file and snapshot. */
-export const MOST_TOKENS = 9223372036854775807n
-
 /** Licence of the published data and the address of its text. */
 export const LICENCE = {
   name: 'CC-BY-4.0',

@@ -4,9 +4,9 @@
  */
 import { z } from 'zod'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { FLOOR_DATE, addDays, daysBetween, piecesOf, type DayRange } from '../contract/calendar.ts'
+import { FLOOR_DATE, addDays, daysBetween, type DayRange } from '../contract/calendar.ts'
 import { countSchema, execute, readRow } from '../duckdb/statements.ts'
-import { sqlWithTotals, type Extent } from '../snapshot/create.ts'
+import { piecesOf, sqlWithTotals, type Extent } from '../snapshot/create.ts'
 import { createFastMacros } from './macros.ts'
 
 // A page ends at rank 200 at most. Further candidates lower the upper bound, so that it stays below small excesses too, but
@@ -49,7 +49,7 @@ type Sizes = z.infer<typeof sizesRow>
  */
 export async function fillFast(
   connection: DuckDBConnection,
-  { days, totals }: Pick<Extent, 'days' | 'totals'>,
+  { days, totals }: Extent,
   rules = RULES,
 ): Promise<void> {
   await connection.run(sqlWithTotals('fast.sql#schema', totals))
@@ -68,7 +68,7 @@ export async function fillFast(
 
 async function chooseCandidates(
   connection: DuckDBConnection,
-  { days, totals }: Pick<Extent, 'days' | 'totals'>,
+  { days, totals }: Extent,
   { leastApps, fewest, most, appShare }: Rules,
 ): Promise<void> {
   const { apps, subcategories } = await readSizes(connection)

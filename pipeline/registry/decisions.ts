@@ -21,21 +21,18 @@ export const rename = command({
   },
 })
 
-export const hide = command({
-  usage: 'hide ID... --reason TEXT',
-  summary: 'takes apps out of what is published',
-  options: REASON,
-  takes: IDS,
-  prepare: ({ reason }, ids) => decision('hide', ids, reason, (app) => ({ ...app, visibility: 'hidden' })),
-})
+export const hide = visibilityCommand('hide', 'hidden', 'takes apps out of what is published')
+export const show = visibilityCommand('show', 'public', 'publishes apps, hidden or private ones')
 
-export const show = command({
-  usage: 'show ID... --reason TEXT',
-  summary: 'publishes apps, hidden or private ones',
-  options: REASON,
-  takes: IDS,
-  prepare: ({ reason }, ids) => decision('show', ids, reason, (app) => ({ ...app, visibility: 'public' })),
-})
+function visibilityCommand(action: string, visibility: string, summary: string) {
+  return command({
+    usage: `${action} ID... --reason TEXT`,
+    summary,
+    options: REASON,
+    takes: IDS,
+    prepare: ({ reason }, ids) => decision(action, ids, reason, (app) => ({ ...app, visibility })),
+  })
+}
 
 export const tag = command({
   usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',

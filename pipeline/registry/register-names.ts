@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { NAMED, cleanName, type NewAppVisibility } from '../contract/app-identity.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
+import { pluralize, printable } from '../program/terminal.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows } from '../duckdb/statements.ts'
 import { writeInOneStep } from '../snapshot/durable-file.ts'
@@ -32,18 +33,11 @@ const newRow = z.object({
 })
 type NewApp = z.infer<typeof newRow>
 
-/** New apps of an account and day that are not registered. */
-export type Declined = { readonly account: string; readonly day: string; readonly apps: number }
-
 /**
  * Appends the apps of the table `app_names` that have usage but no row in the decoded registry.
- * @returns those over their account's limit, and whether there are new rows to read.
+ * @returns whether there are new rows to read.
  */
-export async function registerNames({
-  connection,
-  rawFolder,
-  config,
-}: Run): Promise<{ readonly declined: readonly Declined[]; readonly isChanged: boolean }> {
+export async function registerNames({ connection, rawFolder, config, progress }: Run): Promise<boolean> {
   const apps = await readRows(connection, 'resolve.sql#new-names', newRow, {
     limit: config.newAppsPerAccount,
   })
@@ -54,13 +48,22 @@ export async function registerNames({
     const ids = listValue(declined.map(({ app_id }) => String(app_id)))
     await execute(connection, 'resolve.sql#decline-names', { ids })
   }
-  const byDay = Map.groupBy(declined, ({ day, account_id }) => JSON.stringify([day, account_id]))
-  const byAccount = [...byDay.values()].map((group) => ({
-    account: group[0]?.account_id ?? '',
-    day: group[0]?.day ?? '',
-    apps: group.length,
-  }))
-  return { declined: byAccount, isChanged: accepted.length > 0 }
+  for (const text of describeDeclined(declined, config.newAppsPerAccount)) progress.note(text)
+  return accepted.length > 0
+}
+
+/** A text for each account and day. The account stays private, as everything that a run notes. */
+function describeDeclined(declined: readonly NewApp[], limit: number): string[] {
+  const groups = Map.groupBy(
+    declined,
+    ({ day, account_id }) => `${day}: account ${printable(account_id ?? '')}`,
+  )
+  return Array.from(
+    groups,
+    ([place, apps]) =>
+      `${place} named ${pluralize(apps.length, 'new app')} beyond the ${limit} that an account may name on a day ` +
+      '(NEW_APPS_PER_ACCOUNT); they rank nobody unless raw/apps registers them',
+  )
 }
 
 function appendRows(rawFolder: string, apps: readonly NewApp[], visibility: NewAppVisibility): void {

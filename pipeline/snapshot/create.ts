@@ -1,7 +1,7 @@
 /** Creates the snapshot's file with the table app_daily. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { piecesOf, type DayRange } from '../contract/calendar.ts'
+import { addDays, type DayRange } from '../contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import type { Run } from '../stages/stage.ts'
@@ -26,12 +26,13 @@ export type Extent = {
   /** Days between which the snapshot has data. */
   readonly days: DayRange
   readonly totals: TotalType
-  /** Days written by one statement. */
-  readonly daysAtOnce: number
 }
 
-/** Attaches a new snapshot as `snapshot`, creates its tables and macros, and fills app_daily. */
-export async function createSnapshot(run: Run, { days, totals, daysAtOnce }: Extent): Promise<void> {
+/**
+ * Attaches a new snapshot as `snapshot`, creates its tables, and fills app_daily.
+ * @param daysAtOnce days written by one statement.
+ */
+export async function createSnapshot(run: Run, { days, totals }: Extent, daysAtOnce: number): Promise<void> {
   const { connection, buildFolder } = run
   mkdirSync(buildFolder, { recursive: true })
   // Every DuckDB since 0.10 opens this storage version.
@@ -42,4 +43,14 @@ export async function createSnapshot(run: Run, { days, totals, daysAtOnce }: Ext
   for (const { from, to } of piecesOf(days, daysAtOnce)) {
     await execute(connection, 'rank.sql#app-daily', { first_day: from, last_day: to })
   }
+}
+
+/** Splits a range into chunks of days; none if it ends before it begins. */
+export function piecesOf({ from, to }: DayRange, length: number): DayRange[] {
+  const pieces: DayRange[] = []
+  for (let first = from; first <= to; first = addDays(first, length)) {
+    const last = addDays(first, length - 1)
+    pieces.push({ from: first, to: last < to ? last : to })
+  }
+  return pieces
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { z } from 'zod'
 import { FLOOR_DATE, wholeSeconds } from '../contract/calendar.ts'
-import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE, MOST_TOKENS } from '../contract/dataset.ts'
+import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
 import { TAXONOMY } from '../contract/taxonomy.ts'
 import { pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
@@ -29,6 +29,9 @@ const SNAPSHOT_SQL = [
   'bundle.sql',
 ] as const
 
+/** Most prompt or completion tokens of a day: its counts are 64-bit integers in every file and snapshot. */
+const MOST_TOKENS = 9223372036854775807n
+
 /** App-days that one statement merges, sorts and writes: few enough for memory, enough to justify a statement. */
 const ROWS_AT_ONCE = 2_500_000
 
@@ -52,14 +55,15 @@ const newestRow = z.object({
  */
 export async function rank(run: Run): Promise<StageResult> {
   const newest = listSnapshots(run.config.dataDir).at(-1)
-  const known = newest === undefined ? undefined : await readNewest(run, newest)
-  const extent = await readExtent(run, known?.fits_bigint)
+  const readNewest = () => readRow(run.connection, 'rank.sql#newest', newestRow)
+  const known = newest === undefined ? undefined : await withPublished(run, newest, 'newest', readNewest)
+  const { daysAtOnce, ...extent } = await readExtent(run, known?.fits_bigint)
   const sources = readSources(run)
   const fingerprint = await fingerprintOf(run, sources)
   if (newest !== undefined && known?.input_fingerprint === fingerprint)
     return keepNewest(run, extent, { id: newest, days_restated: known.days_restated })
   reportRetracted(run, fingerprint)
-  await createSnapshot(run, extent)
+  await createSnapshot(run, extent, daysAtOnce)
   await createMacros(run.connection, extent.days.to, extent.totals)
   await fillTables(run, extent, newest)
   await fillRankings(run, extent.days.to)
@@ -77,13 +81,8 @@ export async function rank(run: Run): Promise<StageResult> {
   }
 }
 
-function readNewest(run: Run, newest: string): Promise<z.infer<typeof newestRow>> {
-  const read = () => readRow(run.connection, 'rank.sql#newest', newestRow)
-  return withPublished(run, newest, 'newest', read)
-}
-
 /** @param fits whether BIGINT holds the totals of the newest snapshot, which restatements repeat. */
-async function readExtent(run: Run, fits = true): Promise<Extent> {
+async function readExtent(run: Run, fits = true): Promise<Extent & { readonly daysAtOnce: number }> {
   const { first_day, data_through, fits_bigint, days_at_once } = await readRow(
     run.connection,
     'rank.sql#extent',

@@ -2,9 +2,9 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { pluralize, printable } from '../program/terminal.ts'
+import { pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
-import { NAMES_FILE, registerNames, type Declined } from '../registry/register-names.ts'
+import { NAMES_FILE, registerNames } from '../registry/register-names.ts'
 import {
   decodeRegistry,
   findViolations,
@@ -18,11 +18,8 @@ import { execute, readRow, readRows, returnMemory, transaction } from '../duckdb
 /** Violations in the message; a broken file may have thousands. */
 const VIOLATIONS_SHOWN = 20
 
-/** Rows named in a warning. */
-const ROWS_SHOWN = 5
-
-/** Most days in the warnings. */
-const DAYS_SHOWN = 5
+/** Most rows, or days, that a kind of warning names. */
+const WARNED = 5
 
 const unrankedRow = z.object({ day: z.string(), unranked: z.string(), tokens: z.string() })
 
@@ -43,13 +40,11 @@ type Report = z.infer<typeof reportRow>
  * @throws DataError with file and row of a broken entry, or with the ids of a broken alias chain.
  */
 export async function resolve(run: Run): Promise<StageResult> {
-  const { config, connection, rawFolder, progress } = run
+  const { connection, rawFolder } = run
   const files = await stageRegistry(connection, rawFolder)
   await transaction(connection, async () => {
     await decode(connection)
-    const { declined, isChanged } = await registerNames(run)
-    for (const text of describeDeclined(declined, config.newAppsPerAccount)) progress.note(text)
-    if (isChanged) {
+    if (await registerNames(run)) {
       await stageAgain(connection, rawFolder, NAMES_FILE)
       await decode(connection)
     } else if (files === 0) {
@@ -99,15 +94,6 @@ async function summarise({ connection, rawFolder, progress }: Run): Promise<Stag
   }
 }
 
-/** The account stays private, as everything that a run notes. */
-function describeDeclined(declined: readonly Declined[], limit: number): string[] {
-  return declined.map(
-    ({ account, day, apps }) =>
-      `${day}: account ${printable(account)} named ${pluralize(apps, 'new app')} beyond the ${limit} that an account ` +
-      'may name on a day (NEW_APPS_PER_ACCOUNT); they rank nobody unless raw/apps registers them',
-  )
-}
-
 /** A warning, since an empty ranking would look like a success. */
 function describeNobody(
   facts: Pick<Report, 'apps_registered' | 'apps_public' | 'apps_unregistered'>,
@@ -120,22 +106,22 @@ function describeNobody(
 }
 
 function describeAhead(rows: readonly string[]): string {
-  const more = rows.length > ROWS_SHOWN ? `, and ${rows.length - ROWS_SHOWN} more` : ''
+  const more = rows.length > WARNED ? `, and ${rows.length - WARNED} more` : ''
   return (
     `Warning: ${pluralize(rows.length, 'registry row')} dated after this run outranks every later decision until then: ` +
-    `${rows.slice(0, ROWS_SHOWN).join('; ')}${more}. Correct updated_at`
+    `${rows.slice(0, WARNED).join('; ')}${more}. Correct updated_at`
   )
 }
 
 /** A warning, since a misspelt name or a lost column would otherwise go unnoticed. */
 async function warnOfUnranked({ connection, progress }: Run): Promise<void> {
   const days = await readRows(connection, 'resolve.sql#unranked-days', unrankedRow)
-  for (const { day, unranked, tokens } of days.slice(0, DAYS_SHOWN)) {
+  for (const { day, unranked, tokens } of days.slice(0, WARNED)) {
     progress.note(
       `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,
     )
   }
-  const more = days.length - DAYS_SHOWN
+  const more = days.length - WARNED
   if (more > 0) progress.note(`${pluralize(more, 'more day')} like these`)
 }
 
