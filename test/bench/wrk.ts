@@ -65,7 +65,7 @@ export async function loadWithWrk(task: LoadTask): Promise<Measured> {
   }
 }
 
-/** wrk counts only 4xx and 5xx separately. Not by fetch, which has a 304 of ours answered anew by its Cache-Control. */
+/** wrk counts only 4xx and 5xx separately. The Cache-Control of fetch would make a 200 of a 304. */
 async function checkStatus({ url, headers, keysFile, status, body }: LoadTask): Promise<void> {
   const [key] = readFileSync(keysFile, 'utf8').split('\n')
   const authorized = { ...headers, authorization: `Bearer ${key}` }

@@ -29,6 +29,18 @@ const parsed = (calls) =>
     name,
     typeof text === 'string' ? JSON.parse(text) : text,
   ])
+/** The calls of a stream, whose client leaves it to the caller to join their parts. */
+async function joined(chunks, partsOf) {
+  const calls = []
+  for await (const chunk of chunks) {
+    for (const { index = 0, function: part } of partsOf(chunk) ?? []) {
+      const call = (calls[index] ??= { function: { name: '', arguments: '' } })
+      call.function.name += part?.name ?? ''
+      call.function.arguments += part?.arguments ?? ''
+    }
+  }
+  return parsed(calls)
+}
 const calledByAi = (calls) => calls.map(({ toolName, input }) => [toolName, input])
 const calledByLangchain = ({ tool_calls: calls }) => calls.map(({ name, args }) => [name, args])
 
@@ -62,17 +74,11 @@ function openrouter() {
       }),
     tools: async (model) =>
       parsed((await send({ model, messages, tools: [tool] })).choices[0].message.toolCalls),
-    async streamedTools(model) {
-      const calls = []
-      for await (const { choices } of await send({ model, messages, tools: [tool], stream: true })) {
-        for (const part of choices[0]?.delta.toolCalls ?? []) {
-          const call = (calls[part.index] ??= { function: { name: '', arguments: '' } })
-          call.function.name += part.function?.name ?? ''
-          call.function.arguments += part.function?.arguments ?? ''
-        }
-      }
-      return parsed(calls)
-    },
+    streamedTools: async (model) =>
+      await joined(
+        await send({ model, messages, tools: [tool], stream: true }),
+        ({ choices }) => choices[0]?.delta.toolCalls,
+      ),
   }
 }
 
@@ -125,16 +131,11 @@ function mistral() {
       }),
     tools: async (model) =>
       parsed((await chat.complete({ model, messages, tools: [tool] })).choices[0].message.toolCalls),
-    async streamedTools(model) {
-      let [name, text] = ['', '']
-      for await (const { data } of await chat.stream({ model, messages, tools: [tool] })) {
-        for (const part of data.choices[0]?.delta.toolCalls ?? []) {
-          name ||= part.function.name
-          text += part.function.arguments
-        }
-      }
-      return [[name, JSON.parse(text)]]
-    },
+    streamedTools: async (model) =>
+      await joined(
+        await chat.stream({ model, messages, tools: [tool] }),
+        ({ data }) => data.choices[0]?.delta.toolCalls,
+      ),
   }
 }
 
@@ -150,18 +151,11 @@ function agents() {
       called.push(['read_file', input])
       return 'done'
     }
-    const read = sdk.tool({
-      name: 'read_file',
-      description: 'Reads',
-      parameters: z.object({ a: z.number() }),
-      execute,
-    })
-    const agent = new sdk.Agent({
-      name: 'agent',
-      model,
-      tools: [read],
-      toolUseBehavior: 'stop_on_first_tool',
-    })
+    const name = 'read_file'
+    const schema = z.object({ a: z.number() })
+    const read = sdk.tool({ name, description: 'Reads', parameters: schema, execute })
+    const toolUseBehavior = 'stop_on_first_tool'
+    const agent = new sdk.Agent({ name: 'agent', model, tools: [read], toolUseBehavior })
     const result = await sdk.run(agent, 'Say hello', { stream })
     if (stream) {
       await Array.fromAsync(result)
@@ -191,17 +185,11 @@ function huggingface() {
       parsed(
         (await inference.chatCompletion({ model, messages, tools: [tool] })).choices[0].message.tool_calls,
       ),
-    async streamedTools(model) {
-      const calls = []
-      for await (const { choices } of inference.chatCompletionStream({ model, messages, tools: [tool] })) {
-        for (const part of choices[0]?.delta.tool_calls ?? []) {
-          const call = (calls[part.index] ??= { function: { name: '', arguments: '' } })
-          call.function.name += part.function.name ?? ''
-          call.function.arguments += part.function.arguments ?? ''
-        }
-      }
-      return parsed(calls)
-    },
+    streamedTools: async (model) =>
+      await joined(
+        inference.chatCompletionStream({ model, messages, tools: [tool] }),
+        ({ choices }) => choices[0]?.delta.tool_calls,
+      ),
   }
 }
 
