@@ -5,7 +5,6 @@ import { expect, it } from 'vitest'
 import { rankingsSchema, until } from '../../support/api.ts'
 import { MESSAGES, startScriptedChat, usageFiles } from '../../support/chat/chat.ts'
 import {
-  chunk,
   chunksOf,
   completion,
   either,
@@ -24,16 +23,13 @@ const MODEL = 'acme/small,"😀"'
 /** A provider that reports other tokens with each reply, and their sum. */
 function startReporting() {
   const reported = { requests: 0, tokens: 0 }
-  const usage = () => {
+  const behaviour: Behaviour = (...given) => {
     reported.requests += 1
-    const one = { prompt_tokens: 100 + reported.requests, completion_tokens: 7 * reported.requests }
-    reported.tokens += one.prompt_tokens + one.completion_tokens
-    return one
+    const usage = { prompt_tokens: 100 + reported.requests, completion_tokens: 7 * reported.requests }
+    reported.tokens += usage.prompt_tokens + usage.completion_tokens
+    return either(json({ ...completion(), usage }), stream(sse(chunksOf(['Hel', 'lo'], usage))))(...given)
   }
-  const whole: Behaviour = (...given) => json({ ...completion(), usage: usage() })(...given)
-  const streamed: Behaviour = (...given) =>
-    stream(sse([...chunksOf(['Hel', 'lo'], null), { ...chunk({}), choices: [], usage: usage() }]))(...given)
-  return { reported, behaviour: either(whole, streamed) }
+  return { reported, behaviour }
 }
 
 it('requests of two apps are in the rankings of the next day, with the exact totals of the provider', async () => {

@@ -13,6 +13,7 @@ import { freePort } from '../../../support/ports.ts'
 import { randomFrom, seedFrom } from '../../../support/random.ts'
 import {
   chunk,
+  chunksOf,
   completion,
   json,
   reset,
@@ -48,11 +49,10 @@ function startFaulty(random: () => number) {
     if (received.body.stream !== true) {
       await json({ ...completion(), usage })(response, received)
     } else {
-      const words = [chunk({ content: 'Hel' }), chunk({ content: 'lo' })]
-      if (chance < 0.2) return await stream(sse(words, false), { ending: 'cut' })(response, received)
-      await stream(sse([...words, chunk({}, 'stop'), { ...chunk({}), choices: [], usage }]), {
-        pieces: chance < 0.5 ? 37 : Infinity,
-      })(response, received)
+      if (chance < 0.2)
+        return await stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' })(response, received)
+      const pieces = chance < 0.5 ? 37 : Infinity
+      await stream(sse(chunksOf(['Hel', 'lo'], usage)), { pieces })(response, received)
     }
     reported.add(number)
   }
