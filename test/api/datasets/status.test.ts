@@ -1,10 +1,10 @@
 /** CONTRACT 4.6: GET /status. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { VERSION } from '../../../pipeline/contract/version.ts'
-import { startApi, type Api } from '../../support/api.ts'
+import { startApi } from '../../support/api.ts'
 import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
@@ -63,50 +63,31 @@ it('GET /status shows the freshness of the dataset without a key, also before th
   })
 })
 
-describe('data are stale', () => {
-  const [DAILY, HOURLY, WEEKLY] = ['0 2 * * *', '0 2-23 * * *', '0 2 * * 1']
-  const staleSchema = z.object({ data: z.object({ stale: z.boolean() }) })
-  const services = new Map<string, Api>()
-  let now = new Date(NOW)
+const [DAILY, HOURLY, WEEKLY] = ['0 2 * * *', '0 2-23 * * *', '0 2 * * 1']
+const staleSchema = z.object({ data: z.object({ stale: z.boolean() }) })
 
-  afterAll(async () => {
-    for (const api of services.values()) await api.close()
-  })
-
-  /** A service with this schedule, over a snapshot through a day or over none. */
-  async function serviceOf(schedule: string, dataThrough: string | undefined): Promise<Api> {
-    const known = services.get(`${schedule} ${dataThrough}`)
-    if (known !== undefined) return known
-    const dataDir = folders.make()
-    if (dataThrough !== undefined) await publishSnapshot(dataDir, { ...oneApp(), dataThrough, daily: [] })
-    const api = await startApi(dataDir, { clock: () => now, environment: { NIGHTLY_SCHEDULE: schedule } })
-    services.set(`${schedule} ${dataThrough}`, api)
-    return api
+it.each<readonly [string, string | undefined, Readonly<Record<string, boolean>>]>([
+  // The run of 20 November 02:00 publishes up to 19 November and has until 03:00.
+  [DAILY, '2026-11-19', { [NOW]: false, '2026-11-21T02:59:59Z': false, '2026-11-21T03:00:00Z': true }],
+  [DAILY, '2026-11-18', { '2026-11-20T02:59:59Z': false, '2026-11-20T03:00:00Z': true, [NOW]: true }],
+  [DAILY, undefined, { [NOW]: true }],
+  // A day more after the first run of the day, and not after later ones.
+  [HOURLY, '2026-11-18', { '2026-11-20T02:59:59Z': false, '2026-11-20T03:00:00Z': true }],
+  [HOURLY, '2026-11-19', { '2026-11-20T03:00:00Z': false, '2026-11-20T23:59:59Z': false }],
+  // What the last run could publish.
+  [WEEKLY, '2026-11-15', { [NOW]: false }],
+  [WEEKLY, '2026-11-14', { [NOW]: true }],
+])('by the schedule %s, data through %s are stale or not at %j', async (schedule, dataThrough, expected) => {
+  let now = NOW
+  const dataDir = folders.make()
+  if (dataThrough !== undefined) await publishSnapshot(dataDir, { ...oneApp(), dataThrough, daily: [] })
+  const environment = { NIGHTLY_SCHEDULE: schedule }
+  await using api = await startApi(dataDir, { clock: () => new Date(now), environment })
+  for (const [time, stale] of Object.entries(expected)) {
+    now = time
+    expect([time, staleSchema.parse(await (await api.get('/status')).json()).data.stale]).toEqual([
+      time,
+      stale,
+    ])
   }
-
-  it.each([
-    // The run of 20 November 02:00 publishes up to 19 November and has until 03:00.
-    [DAILY, '2026-11-19', NOW, false],
-    [DAILY, '2026-11-18', NOW, true],
-    [DAILY, '2026-11-18', '2026-11-20T01:00:00Z', false],
-    [DAILY, '2026-11-18', '2026-11-20T02:59:59Z', false],
-    [DAILY, '2026-11-18', '2026-11-20T03:00:00Z', true],
-    [DAILY, '2026-11-19', '2026-11-21T02:59:59Z', false],
-    [DAILY, '2026-11-19', '2026-11-21T03:00:00Z', true],
-    [DAILY, undefined, NOW, true],
-    // A day more after the first run of the day, and not after later ones.
-    [HOURLY, '2026-11-18', '2026-11-20T00:30:00Z', false],
-    [HOURLY, '2026-11-18', '2026-11-20T02:59:59Z', false],
-    [HOURLY, '2026-11-18', '2026-11-20T03:00:00Z', true],
-    [HOURLY, '2026-11-18', '2026-11-20T23:59:59Z', true],
-    [HOURLY, '2026-11-19', '2026-11-20T03:00:00Z', false],
-    [HOURLY, '2026-11-19', '2026-11-20T23:59:59Z', false],
-    // What the last run could publish.
-    [WEEKLY, '2026-11-15', NOW, false],
-    [WEEKLY, '2026-11-14', NOW, true],
-  ])('by the schedule %s, through %s at %s: %s', async (schedule, dataThrough, time, stale) => {
-    now = new Date(time)
-    const api = await serviceOf(schedule, dataThrough)
-    expect(staleSchema.parse(await (await api.get('/status')).json()).data.stale).toBe(stale)
-  })
 })
