@@ -59,18 +59,8 @@ describe('the document', () => {
     }
   })
 
-  it.each([
-    ['content coding', { 'Content-Encoding': 'compress' }],
-    ['charset', { 'Content-Type': 'application/json; charset=shift_jis' }],
-  ])('lists the error of a chat request for an unknown %s', async (_name, headers) => {
-    const Authorization = `Bearer ${await api.makeKey('inference')}`
-    const { status } = await fetch(`${api.origin}${COMPLETIONS_PATH}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', Authorization, ...headers },
-      body: '{}',
-    })
-    expect(status).toBe(415)
-    expect(Object.keys(responses(COMPLETIONS_PATH, 'post'))).toContain('415')
+  it('lists the errors of the body of a chat request', () => {
+    expect(Object.keys(responses(COMPLETIONS_PATH, 'post'))).toEqual(expect.arrayContaining(['413', '415']))
   })
 
   it('names every type of file that a snapshot has, and every header of the limits', async () => {

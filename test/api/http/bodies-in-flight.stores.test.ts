@@ -16,27 +16,14 @@ afterAll(async () => {
 
 const MEBIBYTE = 1024 * 1024
 
-function open(origin: string): Socket {
+/** A chat request that announces a body of this size and sends its first byte. */
+function beginBody(origin: string, key: string, bytes: number): Socket {
   const { hostname, port } = new URL(origin)
   const socket = connect(Number(port), hostname).setEncoding('utf8')
   socket.on('error', () => undefined)
-  return socket
-}
-
-/** A chat request that announces a body of this size and sends its first byte. */
-function beginBody(origin: string, key: string, bytes: number): Socket {
-  const socket = open(origin)
   const head = ['POST /api/v1/chat/completions HTTP/1.1', 'Host: x', `Authorization: Bearer ${key}`]
-  socket.write(
-    [
-      ...head,
-      'Content-Type: application/json',
-      `Content-Length: ${bytes}`,
-      'Expect: 100-continue',
-      '',
-      '{',
-    ].join('\r\n'),
-  )
+  const ofBody = ['Content-Type: application/json', `Content-Length: ${bytes}`, 'Expect: 100-continue']
+  socket.write([...head, ...ofBody, '', '{'].join('\r\n'))
   return socket
 }
 
