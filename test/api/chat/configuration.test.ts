@@ -44,7 +44,7 @@ describe('an invalid configuration', () => {
   })
 
   it('has all its faults reported at once, each with its place', async () => {
-    const faults: readonly (readonly [fault: string, model: object])[] = [
+    const faults: readonly (readonly [fault: string, provider: object, model?: object])[] = [
       ['must be an http or https address', { base_url: 'ftp://acme.example' }],
       ['a query or fragment', { base_url: 'https://acme.example/?a=1' }],
       ['a query or fragment', { base_url: 'https://acme.example/#x' }],
@@ -54,17 +54,15 @@ describe('an invalid configuration', () => {
       ['must be printable ASCII', { headers: { 'X-A': 'a\r\nb' } }],
       ['expected string', { model: 7 }],
       ['idle_ms', { timeouts: { idle_ms: 0 } }],
-      ['must name at least one provider', { providers: [] }],
-      ['must name each provider once', { providers: [NOWHERE, NOWHERE] }],
-      ['pricing.prompt', { pricing: { prompt: 1, completion: 1 } }],
-      ['context_length', { context_length: 0 }],
+      ['must name at least one provider', {}, { providers: [] }],
+      ['must name each provider once', {}, { providers: [NOWHERE, NOWHERE] }],
+      ['pricing.prompt', {}, { pricing: { prompt: 1, completion: 1 } }],
+      ['context_length', {}, { context_length: 0 }],
     ]
-    const ofModel = ['providers', 'pricing', 'context_length']
-    const models = faults.map(([, changes], index) => {
-      const isOfModel = Object.keys(changes).some((key) => ofModel.includes(key))
-      const provider = isOfModel ? NOWHERE : { ...NOWHERE, ...changes }
-      return [`a/${index}`, { providers: [provider], ...(isOfModel && changes) }]
-    })
+    const models = faults.map(([, provider, model], index) => [
+      `a/${index}`,
+      { providers: [{ ...NOWHERE, ...provider }], ...model },
+    ])
     const unslashed = { one: { providers: [NOWHERE] } }
     const text = await faultsOf(
       write({ models: { ...Object.fromEntries(models), ...unslashed }, modles: {} }),
