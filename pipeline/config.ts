@@ -21,7 +21,6 @@ function bytesOf(size: string): number {
   return Number.parseFloat(size) * (size.includes('i') ? 1024 : 1000) ** power
 }
 
-/** A text of this form. */
 function text(form: RegExp, expected: string) {
   return z.string().regex(form, { error: expected, abort: true })
 }

@@ -176,7 +176,6 @@ async function runStages(run: Run, report: Report): Promise<void> {
   }
 }
 
-/** Deletes the half-built snapshot. */
 async function deleteBuild(run: Run): Promise<void> {
   await run.connection.run('USE warehouse; DETACH DATABASE IF EXISTS snapshot')
   rmSync(run.buildFolder, { recursive: true, force: true })

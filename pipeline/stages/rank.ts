@@ -68,7 +68,7 @@ export async function rank(run: Run): Promise<StageResult> {
   await fillTables(run, extent, newest)
   await fillRankings(run, extent.days.to)
   await fillFast(run.connection, extent)
-  await describe(run, extent, { sources, fingerprint })
+  await fillMeta(run, extent, { sources, fingerprint })
   await run.connection.run(sqlWithTotals('snapshot.sql#views', extent.totals))
   const { first_day, data_through, days_restated, rows, ...meta } = await readMeta(run.connection)
   const { total_requests, total_tokens, input_fingerprint } = meta
@@ -177,8 +177,7 @@ async function fillTables(run: Run, { days }: Extent, newest: string | undefined
   await execute(connection, 'models.sql#fill', { data_through: days.to })
 }
 
-/** Fills the one row of `meta`. */
-async function describe(
+async function fillMeta(
   { connection, config: { publisher }, asOf }: Run,
   { days }: Extent,
   { sources, fingerprint }: { readonly sources: string | null; readonly fingerprint: string },
