@@ -225,7 +225,7 @@ describe('a failing provider', () => {
   })
 
   it('that had only the rest of the time is not tried last for it, and no other one is tried', async () => {
-    await using chat = await start(stall, { total_ms: 100 })
+    await using chat = await start(stall, { total_ms: 200 })
     for (const stream of [false, true, false, true]) expect((await chat.api.ask({ stream })).status).toBe(408)
     expect(chat.asked()).toEqual(['first', 'first', 'first', 'first'])
     expect((await chat.failing()).join()).not.toContain(' 1')
