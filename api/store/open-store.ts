@@ -101,8 +101,11 @@ const RECORD = 'INSERT INTO migrations (name, applied_at) VALUES ($1, $2)'
  * together take turns; none if all are applied, since it would wait for other writers.
  */
 async function updateSchema(store: Store, now: Date): Promise<void> {
-  // A new database has no ledger.
-  const pending = await pendingMigrations(store).catch(() => undefined)
+  const pending = await pendingMigrations(store).catch((error: unknown) => {
+    // A new database has no ledger. Nothing is tried twice on one that does not answer.
+    if (messageOf(error).includes('migrations')) return undefined
+    throw error
+  })
   if (pending?.length === 0) return
   await store.transaction(async (queries) => {
     await queries.script(CREATE_LEDGER)
