@@ -16,14 +16,15 @@ export function nightAfter(day: string): string {
 }
 
 /** Path of the one Parquet file of a day. */
-export function dayFile(dataDir: string, day: string): string {
+function dayFile(dataDir: string, day: string): string {
   return join(dataDir, 'raw', 'usage', `date=${day}`, 'rows.parquet')
 }
 
 /** The model of a request: each app has a favourite and three rarer ones. */
 const MODEL = "'acme/model-' || ((hash(app_id) + CAST(floor(4 * pow(random(), 3)) AS BIGINT)) % 40) AS model"
 
-interface DaySize {
+/** Rows and apps of a day, and whether each row has a request_id. */
+export interface DaySize {
   readonly rows: number
   readonly apps: number
   readonly identified?: boolean
@@ -43,9 +44,11 @@ function requestsOf(day: string, size: DaySize): string {
     )`
 }
 
-/** Writes a day of single requests. */
-export async function makeDay(dataDir: string, day: string, size: DaySize): Promise<void> {
-  await writeParquet(dayFile(dataDir, day), requestsOf(day, size))
+/** Writes a day of single requests. Resolves to the file. */
+export async function makeDay(dataDir: string, day: string, size: DaySize): Promise<string> {
+  const file = dayFile(dataDir, day)
+  await writeParquet(file, requestsOf(day, size))
+  return file
 }
 
 /** Writes a day of chat's usage records, as `api/chat/records.ts` does; apps have addresses. Resolves to the file. */

@@ -31,12 +31,15 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** Milliseconds of processor time that `work` takes in this process, all threads together. */
-export async function processorTimed(work: () => Promise<unknown>): Promise<number> {
+async function processorTimed(work: () => Promise<unknown>): Promise<number> {
   const start = process.cpuUsage()
   await work()
   const { user, system } = process.cpuUsage(start)
   return (user + system) / 1000
 }
+
+/** How a case is timed. */
+export const CLOCKS = { wall: timed, processor: processorTimed }
 
 /** The quantile; with few values the largest value, and of an even number the upper median. */
 export function percentile(values: readonly number[], share: number): number {

@@ -12,7 +12,13 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
   it.each([
     {
       part: 'pipeline',
-      rows: ['a: one day', "e: chat's records", 'f: compressed CSV', 'whole', 'peak'],
+      rows: [
+        'a: one day',
+        "e: chat's records, processor time",
+        'f: compressed CSV, processor time',
+        'whole',
+        'peak',
+      ],
       bench: (print: (text: string) => void) =>
         benchPipeline(print, {
           large: false,

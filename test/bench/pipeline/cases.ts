@@ -18,7 +18,7 @@ import { resolve } from '../../../pipeline/stages/resolve.ts'
 import type { Run } from '../../../pipeline/stages/stage.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
 import { withDatabase } from '../../support/pipeline/nightly.ts'
-import { processorTimed, timed } from '../measure.ts'
+import { CLOCKS, timed } from '../measure.ts'
 
 type Figures = Promise<Record<string, number>>
 
@@ -28,49 +28,33 @@ interface Night {
   readonly asOf: string
 }
 
-interface TextFile {
-  readonly file: string
+interface Clocked {
+  readonly clock: keyof typeof CLOCKS
+}
+
+/** What a baseline reads, in SQL. */
+interface Baseline extends Clocked {
+  readonly rows: string
   readonly by: 'app' | 'app_id'
-  readonly identified: boolean
 }
 
 const { memory } = readConfig(process.env)
 
-/** Baseline of a day: one GROUP BY without checks or storage. */
-export function scan({ file }: { readonly file: string }): Figures {
+/** Baseline of a day: one GROUP BY over `rows`, without checks or storage; `by` names the apps. */
+export function scan({ rows, by, clock }: Baseline): Figures {
   const group = `CREATE TEMP TABLE bare AS
-    SELECT app_id, model, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
-    FROM read_parquet(${literal(file)}) GROUP BY app_id, model`
-  return withDatabase(async (connection) => ({ ms: await timed(() => connection.run(group)) }), ':memory:', {
+    SELECT ${by}, model, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+    FROM ${rows} GROUP BY ALL`
+  const measured = (connection: DuckDBConnection) => CLOCKS[clock](() => connection.run(group))
+  return withDatabase(async (connection) => ({ ms: await measured(connection) }), ':memory:', {
     memory_limit: memory,
   })
 }
 
 /** The stage load, from listing the folder to the rows in the warehouse. */
-export async function loadDay(night: Night): Figures {
+export async function loadDay({ clock, ...night }: Night & Clocked): Figures {
   const run = await prepareRun(night)
-  return { ms: await timed(() => load(run)) }
-}
-
-/**
- * Baseline of a day in text: one statement over the file that reads, removes repeats if there are ids, and groups, in
- * processor time. `by` names the apps.
- */
-export function scanText({ file, by, identified }: TextFile): Figures {
-  const rows = identified ? `(SELECT DISTINCT ON (request_id) * FROM ${literal(file)})` : literal(file)
-  const group = `CREATE TEMP TABLE bare AS
-    SELECT ${by}, model, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
-    FROM ${rows} GROUP BY ALL`
-  const work = (connection: DuckDBConnection) => processorTimed(() => connection.run(group))
-  return withDatabase(async (connection) => ({ ms: await work(connection) }), ':memory:', {
-    memory_limit: memory,
-  })
-}
-
-/** The stage load over a day in text, in processor time. */
-export async function loadText(night: Night): Figures {
-  const run = await prepareRun(night)
-  return { ms: await processorTimed(() => load(run)) }
+  return { ms: await CLOCKS[clock](() => load(run)) }
 }
 
 /** A nightly run: in total, and each stage by its report. */

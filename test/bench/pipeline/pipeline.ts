@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
+import { literal } from '../../../pipeline/duckdb/sql-values.ts'
 import {
-  dayFile,
+  type DaySize,
   EVEN_VOLUMES,
   LAST_DAY,
   makeCsv,
@@ -20,6 +21,7 @@ import {
   nightAfter,
 } from '../data.ts'
 import {
+  type CLOCKS,
   besideBaseline,
   casesOf,
   figure,
@@ -84,68 +86,63 @@ export async function benchPipeline(
   const { memory } = readConfig(process.env)
   print(`\npipeline: medians of ${sizes.runs} runs that take turns; DuckDB's limit ${memory}; peaks in MB`)
   if (large) return benchLarge(print, memory, sizes)
-  await benchDay(print, sizes)
-  await benchText(print, sizes)
+  await benchLoads(print, sizes)
   for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
 }
 
-/** (a) and (b): the stage load beside one GROUP BY app_id, model over the same file. */
-async function benchDay(print: Print, { runs, day }: Sizes): Promise<void> {
-  const rows: string[][] = []
-  for (const [name, identified] of [
-    ['a: one day', false],
-    ['b: one day with request_id', true],
-  ] as const) {
-    await inTemporaryFolder(async (dataDir) => {
-      await makeDay(dataDir, LAST_DAY, { ...day, identified })
-      const file = dayFile(dataDir, LAST_DAY)
-      const [scan, load] = await takeTurns(
-        runs,
-        () => measure('scan', { file }),
-        () => {
-          rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
-          return measure('loadDay', { dataDir, asOf: AS_OF })
-        },
-      )
-      const size = `${millions(day.rows)} rows, ${millions(day.apps)} apps, ${Math.round(statSync(file).size / 1e6)} MB`
-      rows.push([name, size, ...besideBaseline(scan, load)])
-    })
-  }
-  printTable(
-    print,
-    ['case', 'Parquet', 'GROUP BY app_id, model s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'],
-    rows,
-  )
+/** A day to load: its file, made in a data folder, and what the baseline reads of it. */
+interface Load {
+  readonly name: string
+  readonly size: DaySize
+  readonly make: (dataDir: string, day: string, size: DaySize) => Promise<string>
+  readonly by: 'app' | 'app_id'
+  readonly clock: keyof typeof CLOCKS
+  readonly rowsOf: (file: string) => string
 }
 
-/** (e) and (f): the stage load over text beside one statement over the same file, in processor time. */
-async function benchText(print: Print, { runs, text }: Sizes): Promise<void> {
-  const { apps, records, csv } = text
+function loadsOf({ day, text: { apps, records, csv } }: Sizes): readonly Load[] {
+  const parquet = { make: makeDay, by: 'app_id', clock: 'wall', rowsOf: literal } as const
+  return [
+    { ...parquet, name: 'a: one day', size: day },
+    { ...parquet, name: 'b: one day with request_id', size: { ...day, identified: true } },
+    {
+      name: "e: chat's records, processor time",
+      size: { rows: records, apps },
+      make: makeRecords,
+      by: 'app',
+      clock: 'processor',
+      rowsOf: (file) => `(SELECT DISTINCT ON (request_id) * FROM ${literal(file)})`,
+    },
+    {
+      name: 'f: compressed CSV, processor time',
+      size: { rows: csv, apps },
+      make: makeCsv,
+      by: 'app_id',
+      clock: 'processor',
+      rowsOf: literal,
+    },
+  ]
+}
+
+/** (a), (b), (e) and (f): the stage load beside one GROUP BY over the same file. */
+async function benchLoads(print: Print, sizes: Sizes): Promise<void> {
   const rows: string[][] = []
-  for (const { name, count, make, by } of [
-    { name: "e: chat's records", count: records, make: makeRecords, by: 'app' },
-    { name: 'f: compressed CSV', count: csv, make: makeCsv, by: 'app_id' },
-  ] as const) {
+  for (const { name, size, make, by, clock, rowsOf } of loadsOf(sizes)) {
     await inTemporaryFolder(async (dataDir) => {
-      const file = await make(dataDir, LAST_DAY, { rows: count, apps })
+      const file = await make(dataDir, LAST_DAY, size)
       const [scan, load] = await takeTurns(
-        runs,
-        () => measure('scanText', { file, by, identified: by === 'app' }),
+        sizes.runs,
+        () => measure('scan', { rows: rowsOf(file), by, clock }),
         () => {
           rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
-          return measure('loadText', { dataDir, asOf: AS_OF })
+          return measure('loadDay', { dataDir, asOf: AS_OF, clock })
         },
       )
-      const size = `${millions(count)} rows, ${Math.round(statSync(file).size / 1e6)} MB`
-      rows.push([name, size, ...besideBaseline(scan, load)])
+      const made = `${millions(size.rows)} rows, ${millions(size.apps)} apps, ${Math.round(statSync(file).size / 1e6)} MB`
+      rows.push([name, made, ...besideBaseline(scan, load)])
     })
   }
-  print('')
-  printTable(
-    print,
-    ['case', 'text', 'statement, processor s', 'load, processor s', 'ratio', 'statement peak', 'load peak'],
-    rows,
-  )
+  printTable(print, ['case', 'file', 'GROUP BY s', 'load s', 'ratio', 'GROUP BY peak', 'load peak'], rows)
 }
 
 /** (c): a night with a new day, after a short history and after a long one. */
