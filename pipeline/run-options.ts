@@ -1,6 +1,6 @@
 /** Options of a run: let a gate through once, count a range of days again, or run as of another time. */
 import { z } from 'zod'
-import { UsageError } from './program/program.ts'
+import { textOption, UsageError } from './program/program.ts'
 import { FLOOR_DATE, daySchema, type DayRange } from './contract/calendar.ts'
 
 /** The gates before publishing, in the order of their findings; see gate.ts. */
@@ -18,8 +18,8 @@ export const USUAL_RUN: RunOptions = { accepted: [], range: undefined }
 
 /** The options `--from` and `--to` of `run` and `plan`. */
 export const RANGE_OPTIONS = {
-  from: { type: 'string', value: 'DAY', help: 'counts every day from this one on again, and no other day' },
-  to: { type: 'string', value: 'DAY', help: 'counts every day up to this one again (YYYY-MM-DD)' },
+  from: textOption('DAY', 'counts every day from this one on again, and no other day'),
+  to: textOption('DAY', 'counts every day up to this one again (YYYY-MM-DD)'),
 } as const
 
 /**

@@ -5,6 +5,7 @@ import {
   ProgramError,
   runAsProcess,
   runCommandLine,
+  textOption,
   UsageError,
   type CommandLine,
   type Work,
@@ -40,7 +41,7 @@ interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment
 const command = commandsOf<Dependencies>()
 const FIRST = { limit: 1, offset: 0 }
 
-const ACCOUNT = { account: { type: 'string', value: 'NAME', help: 'the account of the directory' } } as const
+const ACCOUNT = { account: textOption('NAME', 'the account of the directory') } as const
 
 /** Work for the account in the options of the command `name`. */
 function forAccount(

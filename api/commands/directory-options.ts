@@ -1,28 +1,27 @@
 /** The options of `npm run directories set`: read before anything is opened, then combined with the connection. */
 import { resolve } from 'node:path'
 import { validate } from 'node-cron'
-import { UsageError } from '../../pipeline/program/program.ts'
+import { textOption, UsageError } from '../../pipeline/program/program.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
 
 type Settings = Partial<ConnectionSettings>
 
-const text = (value: string, help: string) => ({ type: 'string', value, help }) as const
 const flag = (help: string) => ({ type: 'boolean', help }) as const
 
 export const SET_OPTIONS = {
-  url: text('URL', 'the address of the directory, which /Groups follows'),
-  'token-env': text('VARIABLE', 'the variable of the service that holds the token'),
-  'token-file': text('PATH', 'a file with mode 0600 that holds the token'),
-  'token-url': text('URL', 'where a sync requests its token (OAuth)'),
-  'client-id': text('ID', 'the OAuth client'),
-  'client-secret-env': text('VARIABLE', 'the variable that holds the secret of the client'),
-  'client-secret-file': text('PATH', 'a file with mode 0600 that holds it'),
-  members: text('inline|per_group|off', 'from the list (default), a request per group, or none'),
-  schedule: text('CRON|off', 'also syncs at these times, in UTC'),
-  'gate-groups': text('N', 'this many groups may always be removed (default: 5)'),
-  'gate-members': text('N', 'this many members may always be removed (default: 50)'),
-  'gate-percent': text('N', 'beyond them, this percentage may be (default: 20)'),
+  url: textOption('URL', 'the address of the directory, which /Groups follows'),
+  'token-env': textOption('VARIABLE', 'the variable of the service that holds the token'),
+  'token-file': textOption('PATH', 'a file with mode 0600 that holds the token'),
+  'token-url': textOption('URL', 'where a sync requests its token (OAuth)'),
+  'client-id': textOption('ID', 'the OAuth client'),
+  'client-secret-env': textOption('VARIABLE', 'the variable that holds the secret of the client'),
+  'client-secret-file': textOption('PATH', 'a file with mode 0600 that holds it'),
+  members: textOption('inline|per_group|off', 'from the list (default), a request per group, or none'),
+  schedule: textOption('CRON|off', 'also syncs at these times, in UTC'),
+  'gate-groups': textOption('N', 'this many groups may always be removed (default: 5)'),
+  'gate-members': textOption('N', 'this many members may always be removed (default: 50)'),
+  'gate-percent': textOption('N', 'beyond them, this percentage may be (default: 20)'),
   'allow-private': flag('allows a private network, and this machine'),
   'no-allow-private': flag('reverts it'),
   'allow-loopback': flag('allows this machine, by http too'),

@@ -5,6 +5,7 @@ import {
   commandsOf,
   runAsProcess,
   runCommandLine,
+  textOption,
   UsageError,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
@@ -18,14 +19,10 @@ type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Stor
 
 const command = commandsOf<Dependencies>()
 
-function option(value: string, help: string) {
-  return { type: 'string', value, help } as const
-}
-
 const LIMIT_OPTIONS = {
-  'requests-per-minute': option('N', 'chat requests of the key in a minute; off for no limit'),
-  'tokens-per-day': option('N', 'tokens of its chat requests in a UTC day; off for no limit'),
-  expires: option('DATE', 'the first UTC day without the key, YYYY-MM-DD, or a time; off for never'),
+  'requests-per-minute': textOption('N', 'chat requests of the key in a minute; off for no limit'),
+  'tokens-per-day': textOption('N', 'tokens of its chat requests in a UTC day; off for no limit'),
+  expires: textOption('DATE', 'the first UTC day without the key, YYYY-MM-DD, or a time; off for never'),
 } as const
 
 /** The given limits, null for `off`; missing options change nothing. */
@@ -61,8 +58,8 @@ const create = command({
   usage: CREATE,
   summary: 'creates a key, and the account if it is new; the key is shown only now',
   options: {
-    account: option('NAME', 'the account that the key belongs to'),
-    kind: option(KEY_KINDS.join('|'), 'inference for chat requests, management for directory sync'),
+    account: textOption('NAME', 'the account that the key belongs to'),
+    kind: textOption(KEY_KINDS.join('|'), 'inference for chat requests, management for directory sync'),
     ...LIMIT_OPTIONS,
   },
   prepare(values) {

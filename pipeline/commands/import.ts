@@ -2,7 +2,7 @@
 import { createWriteStream } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { UsageError } from '../program/program.ts'
+import { textOption, UsageError } from '../program/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
@@ -43,18 +43,13 @@ export const importCommand = command({
     'sorts usage files into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts. FILE may be a folder, or - for standard input. A file that was imported before is skipped',
   options: {
     ...JSON_OPTION,
-    from: { type: 'string', value: 'PRODUCER', help: `reads an export of ${PRODUCER_NAMES}` },
-    map: {
-      type: 'string',
-      value: 'MAP',
-      help: 'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
-    },
-    source: {
-      type: 'string',
-      value: 'NAME',
-      help: 'replaces earlier usage of this source on the days of these files',
-    },
-    format: { type: 'string', value: 'FORMAT', help: `${FORMAT_NAMES}; default: by file name or content` },
+    from: textOption('PRODUCER', `reads an export of ${PRODUCER_NAMES}`),
+    map: textOption(
+      'MAP',
+      'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
+    ),
+    source: textOption('NAME', 'replaces earlier usage of this source on the days of these files'),
+    format: textOption('FORMAT', `${FORMAT_NAMES}; default: by file name or content`),
     'dry-run': {
       type: 'boolean',
       default: false,

@@ -18,6 +18,11 @@ type Options = Readonly<
   Record<string, ParseArgsOptionDescriptor & { readonly value?: string; readonly help?: string }>
 >
 
+/** An option with a text; `value` names it in the help. */
+export function textOption(value: string, help: string) {
+  return { type: 'string', value, help } as const
+}
+
 /** A command; `Dependencies` is what its work is handed. */
 export type Command<Dependencies> = {
   /** The command with its arguments: `retract ID --reason TEXT [--json]`. */
