@@ -3,13 +3,6 @@ import type { Request, Response } from 'express'
 import type { KeyKind, StoredLimits } from '../accounts/keys.ts'
 import { ApiError, errorEnvelope, typedMetadata } from './errors.ts'
 
-declare global {
-  interface JSON {
-    /** Missing in TypeScript's library: a value that is serialized as this text. */
-    rawJSON(text: string): unknown
-  }
-}
-
 /** Returns the time; a parameter, so that tests can move it. */
 export type Clock = () => Date
 

@@ -202,6 +202,7 @@ export class Directory {
     return others
   }
 }
+
 function tooLarge(what: 'groups' | 'memberships'): SyncFailure {
   return new SyncFailure('directory_too_large', `more ${what} than a sync may have`)
 }

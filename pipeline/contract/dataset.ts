@@ -2,6 +2,13 @@
 import { z } from 'zod'
 import { daySchema, timeSchema } from './calendar.ts'
 
+declare global {
+  interface JSON {
+    /** Missing in TypeScript's library: a value that is serialized as this text, such as an id or a count beyond 2^53. */
+    rawJSON(text: string): unknown
+  }
+}
+
 /** Label of the dataset's schema; it stays as long as field names and grain do (CONTRACT 4.3). */
 export const DATASET_VERSION = 'v1'
 
