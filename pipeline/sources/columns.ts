@@ -65,7 +65,9 @@ export function missingColumns(
   { required, alternative }: Columns,
   names: readonly string[],
 ): readonly string[] {
-  return required.filter((column) => !names.includes(column) && !names.includes(alternative?.[column] ?? ''))
+  return required.filter(
+    (column) => !names.includes(column) && !names.includes(alternative?.[column] ?? column),
+  )
 }
 
 /**

@@ -247,6 +247,8 @@ describe('a rejected file', () => {
       'the first is row 1: the key prompt_tokens is missing',
     ],
     ['a.xlsx', 'x', 'a.xlsx has no column ts, app_id, prompt_tokens, completion_tokens'],
+    // pandas and R write the numbers of the rows under an empty name.
+    ['a.csv', ',ts,app\n0,2026-01-05,One\n', 'a.csv has no column prompt_tokens, completion_tokens'],
   ]
 
   it.each(cases)('%s with %j is not imported at all', async (name, content, message) => {
