@@ -9,6 +9,7 @@ export default defineConfig({
     // These limits only end hung tests.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    setupFiles: ['test/support/setup.ts'],
     env: {
       // A zone far from UTC, since every date of the product must be UTC.
       TZ: 'Pacific/Kiritimati',

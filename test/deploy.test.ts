@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { PINNED_RUNTIME } from '../pipeline/contract/version.ts'
 import { startApi } from './support/api.ts'
-import { TemporaryFolders } from './support/pipeline/nightly.ts'
+import { makeFolder } from './support/folders.ts'
 import { hasProgram } from './support/programs.ts'
 import { REPOSITORY, startProcess } from './support/processes.ts'
 
@@ -13,8 +13,7 @@ const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json'])(
   '%s uses only metrics that the service exports',
   async (name) => {
-    const folders = new TemporaryFolders()
-    await using api = await startApi(folders.make())
+    await using api = await startApi(makeFolder())
     const exported = new Set(
       [...(await (await fetch(`${api.origin}/metrics`)).text()).matchAll(/^# TYPE (\S+)/gm)].map(
         ([, metric]) => metric,
@@ -25,7 +24,6 @@ it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json
     )
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter((metric) => !exported.has(metric))).toEqual([])
-    folders.removeAll()
   },
 )
 
@@ -59,8 +57,7 @@ it.each(['app-rankings.service', 'app-rankings-nightly.service'])(
 )
 
 it.runIf(hasProgram('systemd-analyze'))('systemd accepts the units unchanged', async () => {
-  const folders = new TemporaryFolders()
-  const folder = folders.make()
+  const folder = makeFolder()
   const units = globSync('data/deploy/*.{service,timer}', { cwd: REPOSITORY })
   const copies = units.map((unit) => {
     const copy = join(folder, basename(unit))
@@ -71,5 +68,4 @@ it.runIf(hasProgram('systemd-analyze'))('systemd accepts the units unchanged', a
   expect(copies).toHaveLength(3)
   const verified = await startProcess('systemd-analyze', ['verify', ...copies], { environment: {} }).ended
   expect(verified).toMatchObject({ code: 0, stdout: '', stderr: '' })
-  folders.removeAll()
 })

@@ -1,18 +1,15 @@
 /** CONTRACT 9: every program of package.json explains itself, and the documents name only commands and options that exist. */
 import { globSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { directories } from '../api/commands/directories.ts'
 import { keys } from '../api/commands/keys.ts'
 import { apps } from '../pipeline/apps.ts'
 import { nightly } from '../pipeline/nightly.ts'
+import { makeFolder } from './support/folders.ts'
 import { SILENT } from './support/pipeline/in-process.ts'
-import { TemporaryFolders } from './support/pipeline/nightly.ts'
 import { REPOSITORY, runCommandLine, startProcess, type Command } from './support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const { scripts } = z
   .object({ scripts: z.record(z.string(), z.string()) })
@@ -27,7 +24,7 @@ function start(script: string, args: readonly string[], DATA_DIR: string) {
 }
 
 it.each(programs)('npm run %s prints its usage, fits 100 columns, and does nothing else', async (script) => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   // Half of the programs get --help, half -h: starting one takes longer than most tests.
   const help = await start(script, [programs.indexOf(script) % 2 === 0 ? '--help' : '-h'], dataDir)
   expect(help).toMatchObject({ code: 0, stderr: '' })
@@ -79,9 +76,7 @@ it.each([...calledCommands])('the documents call %s with existing options', asyn
   const [script = '', ...command] = name.split(' ')
   const args = [...command, '--help']
   const here = HERE[script]
-  const help = await (here === undefined
-    ? start(script, args, folders.make())
-    : runCommandLine(here, args, {}))
+  const help = await (here === undefined ? start(script, args, makeFolder()) : runCommandLine(here, args, {}))
   expect(help).toMatchObject({ code: 0, stderr: '' })
   const options = called.flatMap((call) => call.options)
   expect(options.filter((option) => !help.stdout.includes(option))).toEqual([])

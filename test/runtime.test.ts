@@ -1,17 +1,14 @@
 /** CONTRACT 9: messages on machines that cannot run the programs. */
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
-import { TemporaryFolders } from './support/pipeline/nightly.ts'
+import { expect, it } from 'vitest'
+import { makeFolder } from './support/folders.ts'
 import { REPOSITORY, startProcess } from './support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const RUNTIME = join('pipeline', 'program', 'runtime.js')
 
 it('a runtime older than the pinned one gives one line with the remedy', async () => {
-  const project = folders.make()
+  const project = makeFolder()
   mkdirSync(dirname(join(project, RUNTIME)), { recursive: true })
   cpSync(join(REPOSITORY, RUNTIME), join(project, RUNTIME))
   writeFileSync(

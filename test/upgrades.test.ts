@@ -2,13 +2,11 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { rankingsSchema, startApi } from './support/api.ts'
-import { TemporaryFolders, publish, queryCurrent, runCommand, writeRaw } from './support/pipeline/nightly.ts'
+import { makeFolder } from './support/folders.ts'
+import { publish, queryCurrent, runCommand, writeRaw } from './support/pipeline/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const UPGRADES = join(REPOSITORY, 'test', 'golden', 'upgrades')
 const SNAPSHOT = '20260107T020000Z'
@@ -27,7 +25,7 @@ it('test/golden/upgrades has a DATA_DIR for each version with a key', () => {
 it.each(Object.entries(KEYS))(
   'the DATA_DIR of version %s is served unchanged, and the next night continues it',
   async (version, key) => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     execFileSync('tar', ['-xzf', join(UPGRADES, `${version}.tar.gz`), '-C', dataDir])
     const expected = { app_id: 1, app_name: 'One', rank: 1, total_requests: 242, total_tokens: '1590' }
     await using api = await startApi(dataDir)

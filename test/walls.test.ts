@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { TemporaryFolders } from './support/pipeline/nightly.ts'
+import { makeFolder } from './support/folders.ts'
 import { REPOSITORY } from './support/processes.ts'
 
 /** Files with an import of `one`, and the linter's message for each. */
@@ -46,9 +46,6 @@ const ALLOWED = [
   ['api/c/program.ts', '../../pipeline/program/one.ts'],
 ] as const
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 const reportSchema = z.object({
   diagnostics: z.array(z.object({ filename: z.string(), code: z.string(), help: z.string().optional() })),
 })
@@ -59,7 +56,7 @@ const messagesFor = (name: string) =>
   diagnostics.filter(({ filename }) => filename === name).map(({ code, help }) => `${code} ${help}`)
 
 beforeAll(() => {
-  const folder = folders.make()
+  const folder = makeFolder()
   const write = (name: string, text: string) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), text)

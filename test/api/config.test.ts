@@ -1,18 +1,16 @@
 /** CONTRACT 9 and 10: the settings of the API: defaults, what they refuse, and how a database that cannot be used is named. */
 import dns from 'node:dns'
-import { afterAll, afterEach, expect, it, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { keys } from '../../api/commands/keys.ts'
 import { startProgram } from '../support/api.ts'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
 import { runCommandLine } from '../support/processes.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 afterEach(() => vi.restoreAllMocks())
 
 /** Runs a command that reads the settings and opens the store. */
 function list(environment: Readonly<Record<string, string>>) {
-  return runCommandLine(keys, ['list'], { DATA_DIR: folders.make(), ...environment })
+  return runCommandLine(keys, ['list'], { DATA_DIR: makeFolder(), ...environment })
 }
 
 it('every setting has a description and most a default, which the help shows', async () => {

@@ -1,9 +1,9 @@
 /** CONTRACT 4.6: the OpenAPI document is valid and complete, and matches the routes and the replies. */
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../support/api.ts'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
 import { startSampleApi } from '../support/sample-api.ts'
 
 const object = z.record(z.string(), z.unknown())
@@ -25,20 +25,14 @@ const documentSchema = z.looseObject({
 const COMPLETIONS_PATH = '/api/v1/chat/completions'
 const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'
 
-const folders = new TemporaryFolders()
 let api: Api
 let text = ''
 let document: z.infer<typeof documentSchema>
 
 beforeAll(async () => {
-  api = await startSampleApi(folders.make())
+  api = await startSampleApi(makeFolder())
   text = await (await api.get('/openapi.json')).text()
   document = documentSchema.parse(JSON.parse(text))
-})
-
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 /** The operation of a path in the form of the document. */

@@ -5,19 +5,18 @@ import {
   TooManyRequestsResponseError,
   UnauthorizedResponseError,
 } from '@openrouter/sdk/models/errors'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { UNKNOWN_KEY, startApi, type Api } from '../support/api.ts'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
 import { publishSnapshot } from '../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
 const APPS = 120
 const LAST_DAY = '2026-11-19'
 
 let api: Api
 
 beforeAll(async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const ids = Array.from({ length: APPS }, (_, index) => index + 1)
   await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
@@ -36,11 +35,6 @@ beforeAll(async () => {
   })
   // No minute ends between the requests of a test.
   api = await startApi(dataDir, { clock: () => new Date('2026-11-20T12:00:00Z') })
-})
-
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 async function client(apiKey?: string) {

@@ -3,20 +3,17 @@ import { once } from 'node:events'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { expect, it } from 'vitest'
+import { makeFolder } from '../support/folders.ts'
 import { freePort, portOf } from '../support/ports.ts'
 import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 function start(program: string, environment: Readonly<Record<string, string>>) {
   return startProcess(process.execPath, [join(REPOSITORY, program)], { environment }).ended
 }
 
 it('npm start names every fault of settings, files, port and database at once, also of the pipeline', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const port = portOf(other)
@@ -50,7 +47,7 @@ it('npm run schedule reports every fault of its settings before it starts anythi
 })
 
 it('a DATA_DIR that is a file is named once', async () => {
-  const file = join(folders.make(), 'file')
+  const file = join(makeFolder(), 'file')
   writeFileSync(file, '')
   symlinkSync(file, `${file}-link`)
   for (const dataDir of [file, `${file}-link`]) {
@@ -61,7 +58,7 @@ it('a DATA_DIR that is a file is named once', async () => {
 })
 
 it('a store that is no database is named', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeFileSync(join(dataDir, 'service.sqlite'), 'x'.repeat(5000))
   const { code, stderr } = await start('api/server.ts', { DATA_DIR: dataDir, PORT: '0' })
   expect([code, stderr]).toEqual([
@@ -71,7 +68,7 @@ it('a store that is no database is named', async () => {
 })
 
 it('each file of DATA_DIR that the user may not use is named, by the service and by a command', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   mkdirSync(join(dataDir, 'snapshots'))
   writeFileSync(join(dataDir, 'service.sqlite'), '')
   const paths = ['service.sqlite', 'snapshots'].map((name) => join(dataDir, name))
@@ -86,10 +83,10 @@ it('each file of DATA_DIR that the user may not use is named, by the service and
 })
 
 it('a backup of an unreadable store reports that in a sentence', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   mkdirSync(join(dataDir, 'snapshots'))
   writeFileSync(join(dataDir, 'service.sqlite'), '', { mode: 0o000 })
-  const command = ['api/commands/backup.ts', join(folders.make(), 'backup')] as const
+  const command = ['api/commands/backup.ts', join(makeFolder(), 'backup')] as const
   const { code, stderr } = await startWithoutPrivilege(command, { DATA_DIR: dataDir }).ended
   expect([code, stderr]).toEqual([2, expect.stringMatching(/^EACCES[^\n]*service\.sqlite'\n$/)])
 })

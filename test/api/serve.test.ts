@@ -1,13 +1,11 @@
 /** CONTRACT 4.6 and 9: what a service that starts or ends has open, and what /readyz says meanwhile. */
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
 import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 afterEach(() => void vi.useRealTimers())
 
 const HOUR_MS = 3_600_000
@@ -37,7 +35,7 @@ async function readiness(api: Api): Promise<unknown> {
 }
 
 it('a service is ready once a snapshot is open, and otherwise names the reason', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await using api = await startApi(dataDir)
   expect(await readiness(api)).toEqual({ reasons: ['no snapshot is open'] })
   await publishSnapshot(dataDir, oneApp())
@@ -47,7 +45,7 @@ it('a service is ready once a snapshot is open, and otherwise names the reason',
 
 describe('a service that stops', () => {
   it('closes its store and every open snapshot, and reports its end last', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     for (const day of ['19', '20'])
       await publishSnapshot(dataDir, { ...oneApp(), asOf: new Date(`2026-11-${day}T02:00:00Z`) })
     const api = await startApi(dataDir)
@@ -61,13 +59,13 @@ describe('a service that stops', () => {
 
   it('leaves no timer behind', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
-    const api = await startApi(folders.make())
+    const api = await startApi(makeFolder())
     await api.close()
     expect(vi.getTimerCount()).toBe(0)
   })
 
   it('reports that to clients that poll readiness before its port closes, and answers others until then', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await publishSnapshot(dataDir, oneApp())
     const api = await startApi(dataDir, { limits: { unreadyMs: HOUR_MS } })
     expect(await readiness(api)).toEqual({ status: 'ready' })
@@ -79,15 +77,15 @@ describe('a service that stops', () => {
   })
 
   it('closes its port at once if no client polled readiness', async () => {
-    const api = await startApi(folders.make(), { limits: { unreadyMs: HOUR_MS } })
+    const api = await startApi(makeFolder(), { limits: { unreadyMs: HOUR_MS } })
     await api.close()
     await expect(fetch(`${api.origin}/healthz`)).rejects.toThrow()
   })
 })
 
 it('a service that cannot listen closes its resources', async () => {
-  await using first = await startApi(folders.make())
-  const dataDir = folders.make()
+  await using first = await startApi(makeFolder())
+  const dataDir = makeFolder()
   const second = startApi(dataDir, { environment: { PORT: new URL(first.origin).port } })
   await expect(second).rejects.toThrow('already in use')
   expect(isStoreOpen(dataDir)).toBe(false)

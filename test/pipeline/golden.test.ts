@@ -5,15 +5,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  copyRaw,
-  currentSnapshot,
-  publish,
-  query,
-  TemporaryFolders,
-  writeRaw,
-} from '../support/pipeline/nightly.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../support/folders.ts'
+import { copyRaw, currentSnapshot, publish, query, writeRaw } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/pipeline/nightly.ts'
 import { appDaily, appsTable, ranking, readDataset } from '../support/pipeline/oracle.ts'
@@ -65,8 +59,7 @@ interface State {
 
 const NOTHING: Dataset = { apps: new Map(), days: [], rejects: [], dataThrough: '' }
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 const states: Readonly<Record<'first' | 'later', State>> = {
   first: { asOf: '2025-01-21T02:00:00Z', folder: RULES, snapshot: '', dataset: NOTHING },
   later: { asOf: '2025-01-22T02:00:00Z', folder: join(RULES, 'later'), snapshot: '', dataset: NOTHING },
@@ -83,8 +76,6 @@ beforeAll(async () => {
     state.snapshot = currentSnapshot(dataDir)
   }
 })
-
-afterAll(() => folders.removeAll())
 
 describe.each(['first', 'later'] as const)('state %s', (name) => {
   const state = states[name]

@@ -8,9 +8,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vite
 import { z } from 'zod'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
+import { makeFolder } from '../support/folders.ts'
 import {
   deliver,
-  TemporaryFolders,
   currentSnapshot,
   publish,
   register,
@@ -25,7 +25,6 @@ import { startWithoutPrivilege } from '../support/processes.ts'
 const DAY = '2026-01-06'
 const FIRST_NIGHT = '2026-01-07T02:00:00Z'
 
-const folders = new TemporaryFolders()
 let dataDir = ''
 let origin = ''
 let requests: { path: string; method: string; body: string; authorization: string | undefined }[] = []
@@ -51,14 +50,13 @@ beforeEach(() => {
   replies = []
   vi.stubEnv('NOTICE_WEBHOOK', `${origin}/hook`)
   vi.stubEnv('SUCCESS_PING', `${origin}/ping`)
-  dataDir = folders.make()
+  dataDir = makeFolder()
   register(dataDir, ['1,One,public,,,2025-01-01', '2,Two,public,,,2025-01-01'])
   deliver(dataDir, DAY, ['1,1,0'])
 })
 afterEach(() => vi.unstubAllEnvs())
 afterAll(() => {
   server.close()
-  folders.removeAll()
 })
 
 function events(): unknown[] {

@@ -5,8 +5,9 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { publish, queryCurrent, TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../support/folders.ts'
+import { publish, queryCurrent } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/pipeline/nightly.ts'
 import { readCsv } from '../support/pipeline/oracle.ts'
@@ -64,17 +65,14 @@ const COUNTED_AS_NEW = [
   { week: '2026-08-31', app: '3282295' },
 ] as const
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 
 beforeAll(async () => {
   await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
 })
 
-afterAll(() => folders.removeAll())
-
 it('the sample equals its source figures byte for byte, and is under 1 MB', () => {
-  const output = folders.make('sample')
+  const output = makeFolder('sample')
   const made = spawnSync(process.execPath, [join(SAMPLE, 'make.ts'), PUBLISHED, output], { encoding: 'utf8' })
   expect(made.stderr).toContain('42 days and 215 apps')
   expect(made.status).toBe(0)

@@ -1,21 +1,19 @@
 /** CONTRACT 9: the nightly schedule: a run that met a held lock is repeated, and the operator hears of it. */
-import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'
 import { EXIT_LOCKED } from '../../pipeline/errors.ts'
 import { createRun } from '../../pipeline/schedule.ts'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
 
-const folders = new TemporaryFolders()
 const MINUTE = 60_000
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => vi.useRealTimers())
-afterAll(() => folders.removeAll())
 
 /** A schedule of which each run ends as the next of `ends`, and what it started. */
 function scheduled(ends: readonly (number | string)[]) {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const started: string[] = []
   const left = [...ends]
   const run = createRun(readConfig({ DATA_DIR: dataDir }), async (...args) => {
@@ -52,7 +50,7 @@ it('a run that is due while the last one is under way is skipped, one that canno
   const { promise: ended, resolve: end } = Promise.withResolvers<number>()
   const ends = [Promise.reject(new Error('ENOENT')), ended, Promise.resolve(0)]
   const runProcess = vi.fn(async (name: string) => (name === 'run' ? await ends.shift() : 0) ?? 0)
-  const run = createRun(readConfig({ DATA_DIR: folders.make() }), runProcess)
+  const run = createRun(readConfig({ DATA_DIR: makeFolder() }), runProcess)
   await run()
   const underWay = run()
   await run()

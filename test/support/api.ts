@@ -12,6 +12,7 @@ import { BASE_PATH } from '../../api/paths.ts'
 import { readSettings } from '../../api/config.ts'
 import { serve, type ServeDependencies } from '../../api/serve.ts'
 import { sendOver } from './connections.ts'
+import { atEnd } from './folders.ts'
 import { REPOSITORY, startProcess } from './processes.ts'
 
 /** The body of a rankings reply for a strict client (CONTRACT 4.3). */
@@ -64,7 +65,10 @@ interface ApiOptions {
   readonly chat?: NonNullable<ServeDependencies['chat']>
 }
 
-/** A running service over `dataDir` on a free port, with a short request function and its log in memory. */
+/**
+ * A running service over `dataDir` on a free port, with a short request function and its log in memory; it ends with the
+ * test file, if not before.
+ */
 export async function startApi(
   dataDir: string,
   { clock, limits, environment = {}, sync = {}, chat = {} }: ApiOptions = {},
@@ -79,6 +83,9 @@ export async function startApi(
     // No balancer asks in a test, even if the test does.
     limits: { ...HTTP_LIMITS, unreadyMs: 0, ...limits },
   })
+  let closed: Promise<void> | undefined
+  const close = () => (closed ??= service.close())
+  atEnd(close)
   const now = clock ?? (() => new Date())
   const createFor = (kind: KeyKind = 'inference', account = 'test') =>
     createKey(service.store, { account, kind, now: now() })
@@ -95,8 +102,8 @@ export async function startApi(
     messages,
     routes: service.routes,
     reload: () => service.reload(),
-    close: () => service.close(),
-    [Symbol.asyncDispose]: () => service.close(),
+    close,
+    [Symbol.asyncDispose]: close,
     makeKey: createFor,
     /** Requests a path under the base address. */
     get,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
+import { atEnd } from './folders.ts'
 import { freePort } from './ports.ts'
 import { findProgram } from './programs.ts'
 
@@ -22,7 +23,7 @@ export function findPostgres(): string | undefined {
   return initdb === undefined ? undefined : dirname(initdb)
 }
 
-/** Makes a cluster with the programs in `bin` and starts it. */
+/** Makes a cluster with the programs in `bin` and starts it; it ends with the test file. */
 export async function startPostgres(bin: string) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'postgres-test-')))
   const owner = serverUser()
@@ -60,6 +61,10 @@ export async function startPostgres(bin: string) {
   }
 
   await start()
+  atEnd(async () => {
+    await stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
   return {
     start,
     stop,
@@ -77,10 +82,6 @@ export async function startPostgres(bin: string) {
       databases += 1
       await ask(address('postgres'), `CREATE DATABASE test_${databases}`)
       return address(`test_${databases}`)
-    },
-    async remove() {
-      await stop()
-      rmSync(folder, { recursive: true, force: true })
     },
   }
 }

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi } from '../support/api.ts'
-import { TemporaryFolders, currentSnapshot, startNightly } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
+import { currentSnapshot, startNightly } from '../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../support/processes.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/pipeline/two-nights.ts'
 
 const APPS = 20_000
 const MINUTES = 15
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 // DATA_DIR is a disk of its own, on machines that allow a test to mount one.
 const isMounted =
   spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', dataDir], { stdio: 'ignore' }).status === 0
@@ -26,7 +26,6 @@ beforeAll(async () => {
 
 afterAll(() => {
   spawnSync('umount', ['-l', dataDir])
-  folders.removeAll()
 })
 
 const filler = join(dataDir, 'filler')

@@ -3,19 +3,11 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
-import {
-  currentSnapshot,
-  publish,
-  queryCurrent,
-  TemporaryFolders,
-  writeRaw,
-} from '../support/pipeline/nightly.ts'
+import { expect, it } from 'vitest'
+import { makeFolder } from '../support/folders.ts'
+import { currentSnapshot, publish, queryCurrent, writeRaw } from '../support/pipeline/nightly.ts'
 import { hasFolder } from '../support/programs.ts'
 import { REPOSITORY } from '../support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** The first code block of a document in a language that contains a text. */
 function block(name: string, language: string, contained = ''): string {
@@ -26,7 +18,7 @@ function block(name: string, language: string, contained = ''): string {
 
 /** DATA_DIR of a reader who typed "Your own data" of README.md, and published it. */
 async function publishOwnData(): Promise<string> {
-  const folder = folders.make()
+  const folder = makeFolder()
   const [typed = ''] = block('README.md', 'sh', 'DATA_DIR=mydata').split('DATA_DIR=mydata npm start')
   execFileSync('sh', ['-e', '-c', typed], { cwd: folder })
   const dataDir = join(folder, 'mydata')

@@ -7,25 +7,21 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../support/api.ts'
-import { currentSnapshot, queryCurrent, TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
+import { currentSnapshot, queryCurrent } from '../support/pipeline/nightly.ts'
 import { listen } from '../support/ports.ts'
 import { startProcess } from '../support/processes.ts'
 import { findProgram, hasFolder } from '../support/programs.ts'
 import { startSampleApi } from '../support/sample-api.ts'
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 let api: Api
 
 beforeAll(async () => {
   api = await startSampleApi(dataDir)
-})
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 const address = () => `${api.base}/datasets/app-rankings/snapshots/20260901T020000Z`
@@ -47,6 +43,7 @@ const TABLES = ['rankings', 'app_daily', 'model_daily', 'apps', 'coverage', 'res
 /** Prints how many rows each reader finds in each table, and the totals of a view as pandas has them. */
 const READ_FOLDER = `
 import json, sys, duckdb, pandas, polars, pyarrow.parquet
+
 from datasets import load_dataset
 folder, *tables = sys.argv[1:]
 found = {}
@@ -69,6 +66,7 @@ print(json.dumps(found))
 /** Prints how many records mlcroissant finds in each record set. */
 const READ_CROISSANT = `
 import json, sys, mlcroissant
+
 dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
 print(json.dumps({s.id: sum(1 for _ in dataset.records(s.id)) for s in dataset.metadata.record_sets}))
 `
@@ -77,7 +75,7 @@ const withPython = it.runIf(hasFolder('PYTHON_READERS'))
 
 /** The JSON that a Python program prints; its caches stand in a temporary folder. */
 function python(program: string, ...args: readonly string[]): Promise<unknown> {
-  const environment = { HF_HOME: folders.make(), HF_HUB_OFFLINE: '1', CROISSANT_CACHE: folders.make() }
+  const environment = { HF_HOME: makeFolder(), HF_HUB_OFFLINE: '1', CROISSANT_CACHE: makeFolder() }
   const executable = join(String(process.env['PYTHON_READERS']), 'bin', 'python')
   return jsonOf(executable, ['-c', program, ...args], environment)
 }

@@ -1,7 +1,7 @@
 /** CONTRACT 9: programs with output that cannot be written, or that nobody reads. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { until } from '../support/api.ts'
-import { TemporaryFolders } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/pipeline/two-nights.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedirected } from '../support/processes.ts'
@@ -26,11 +26,8 @@ const WAYS: Readonly<Record<string, { readonly start: Start; readonly end: objec
   },
 }
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 async function publishedFirst(): Promise<string> {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await publishFirstNight(dataDir, APPS)
   return dataDir
 }
@@ -38,7 +35,7 @@ async function publishedFirst(): Promise<string> {
 describe.each(Object.entries(WAYS))('%s', (_where, { start, end }) => {
   it('the log blocks neither the service nor its end', async () => {
     const port = String(await freePort())
-    const environment = { DATA_DIR: folders.make(), PORT: port, LOG_LEVEL: 'debug' }
+    const environment = { DATA_DIR: makeFolder(), PORT: port, LOG_LEVEL: 'debug' }
     const service = start('stderr', ['api/server.ts'], environment)
     // Each request has a log line.
     const answers = async () =>

@@ -8,13 +8,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { said } from '../support/api.ts'
-import { TemporaryFolders, currentSnapshot } from '../support/pipeline/nightly.ts'
+import { makeFolder } from '../support/folders.ts'
+import { currentSnapshot } from '../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../support/processes.ts'
 import { writeModels } from '../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../support/chat/upstream.ts'
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 const NAMESPACE = ['--user', '--map-root-user', '--mount']
 const isAllowed = spawnSync('unshare', [...NAMESPACE, 'mount', '--bind', dataDir, dataDir]).status === 0
 if (!isAllowed) process.stderr.write('unshare is not allowed here: the test of a read-only root is skipped\n')
@@ -50,7 +50,6 @@ describe.runIf(isAllowed)('with a read-only root', () => {
     service.child.kill('SIGTERM')
     await service.ended
     await (await upstream).close()
-    folders.removeAll()
   })
 
   const get = (path: string, key = keys.inference) =>

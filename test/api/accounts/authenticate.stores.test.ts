@@ -1,16 +1,13 @@
 /** CONTRACT 2: which credentials each operation takes, how keys are stored, and that they are never logged, on both stores. */
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFirstKey } from '../../../api/accounts/keys.ts'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { envelopeSchema, startApi, UNKNOWN_KEY, until, type Api } from '../../support/api.ts'
 import { runCommandLine } from '../../support/processes.ts'
-import { asEnvironment, TestStores } from '../../support/stores.ts'
+import { asEnvironment, stores } from '../../support/stores.ts'
 
 const KINDS = ['inference', 'management'] as const
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
 
 describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   let settings: Awaited<ReturnType<typeof fresh>>

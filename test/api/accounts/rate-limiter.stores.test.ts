@@ -1,15 +1,12 @@
 /** CONTRACT 4.5 and 6: limits of requests and tokens, exact over restarts and servers, on both stores. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { keys } from '../../../api/commands/keys.ts'
 import { envelopeSchema, startApi, until } from '../../support/api.ts'
 import { MESSAGES, startScriptedChat } from '../../support/chat/chat.ts'
 import { completion, json } from '../../support/chat/upstream.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { runCommandLine } from '../../support/processes.ts'
-import { asEnvironment, TestStores } from '../../support/stores.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
+import { asEnvironment, stores } from '../../support/stores.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 const after = (time: Date, seconds: number) => new Date(time.getTime() + seconds * 1000)

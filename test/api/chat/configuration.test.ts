@@ -4,29 +4,26 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI from 'openai'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, startProgram, startServer, until } from '../../support/api.ts'
 import { ONE, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
 import { answers, completion, status } from '../../support/chat/upstream.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { listen } from '../../support/ports.ts'
 import { REPOSITORY } from '../../support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** A provider that is never called. */
 const NOWHERE = { name: 'acme', base_url: 'http://127.0.0.1:9', model: 'their-name' }
 
 function write(content: unknown): string {
-  const path = join(folders.make(), 'models.json')
+  const path = join(makeFolder(), 'models.json')
   writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
   return path
 }
 
 /** Why the service does not start with this configuration. */
 async function faultsOf(MODELS_FILE: string): Promise<string> {
-  const environment = { DATA_DIR: folders.make(), PORT: '0', MODELS_FILE }
+  const environment = { DATA_DIR: makeFolder(), PORT: '0', MODELS_FILE }
   const { code, stderr } = await startProgram('server.ts', [], environment).ended
   expect(code).toBe(2)
   expect(stderr).toContain(MODELS_FILE)
@@ -36,7 +33,7 @@ async function faultsOf(MODELS_FILE: string): Promise<string> {
 
 describe('an invalid configuration', () => {
   it.each([
-    ['that is not there', () => join(folders.make(), 'none.json'), 'ENOENT'],
+    ['that is not there', () => join(makeFolder(), 'none.json'), 'ENOENT'],
     ['that is no JSON', () => write('{"models": {'), 'not JSON'],
     ['without models', () => write({}), 'models'],
   ])('%s keeps the service from starting', async (_name, file, named) => {
@@ -82,7 +79,7 @@ async function sentWith(
   environment: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, string>> = {},
 ) {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dataDir, name), text)
   await using chat = await startScriptedChat({
     wire: (provider) => ({ 'a/one': [{ ...provider, base_url: `${provider.base_url}/`, ...entry }] }),
@@ -182,7 +179,7 @@ describe('a proxy that the environment names', () => {
 
 describe('a service', () => {
   it('without a configuration starts, lists no model, and names the setting', async () => {
-    await using api = await startApi(folders.make())
+    await using api = await startApi(makeFolder())
     const key = await api.makeKey('inference')
     const none = { object: 'list', data: [], total_count: 0, links: { next: null } }
     expect(await (await api.get('/models')).json()).toEqual(none)
@@ -198,7 +195,7 @@ describe('a service', () => {
 
   it('takes the example of the repository', async () => {
     const MODELS_FILE = join(REPOSITORY, 'data', 'models.example.json')
-    await using api = await startApi(folders.make(), { environment: { MODELS_FILE } })
+    await using api = await startApi(makeFolder(), { environment: { MODELS_FILE } })
     const models = await (await api.get('/models')).text()
     expect(models.match(/"object":"model"/g)?.length).toBeGreaterThan(1)
   })
@@ -210,7 +207,7 @@ describe('a service', () => {
     const MODELS_FILE = write({
       models: { 'a/one': { name: 'One', ...limits, pricing, providers }, 'a/two:free': { providers } },
     })
-    await using api = await startApi(folders.make(), { environment: { MODELS_FILE } })
+    await using api = await startApi(makeFolder(), { environment: { MODELS_FILE } })
     const openai = new OpenAI({ baseURL: api.base, apiKey: 'x', maxRetries: 0 })
     const openrouter = new OpenRouter({ serverURL: api.base, apiKey: 'x', retryConfig: { strategy: 'none' } })
     const { result } = await openrouter.models.list()
@@ -251,7 +248,7 @@ describe('a service', () => {
   })
 
   it('reads the file again on SIGHUP, and keeps the old one if the file is invalid', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const wiring = { 'a/one': [NOWHERE] }
     const MODELS_FILE = writeModels(dataDir, wiring)
     const { origin, ...program } = await startServer({ DATA_DIR: dataDir, MODELS_FILE })

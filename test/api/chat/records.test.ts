@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeKey, startServer, until } from '../../support/api.ts'
 import {
   CHAT_DAY,
@@ -14,21 +14,19 @@ import {
   type ScriptedChat,
 } from '../../support/chat/chat.ts'
 import { answers, startUpstream } from '../../support/chat/upstream.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
+import { writeRaw } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { hasProgram } from '../../support/programs.ts'
 
 const NEXT_DAY = '2026-03-11'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 let now: Date
 let dataDir: string
 let chat: ScriptedChat
 beforeEach(async () => {
   now = new Date(`${CHAT_DAY}T12:00:00Z`)
-  dataDir = folders.make()
+  dataDir = makeFolder()
   chat = await startScriptedChat({ dataDir, clock: () => now })
   chat.script(answers())
 })
@@ -93,7 +91,7 @@ describe('a record', () => {
 
   it('is found though the folder was moved away or removed', async () => {
     const first = await ask()
-    const moved = folders.make()
+    const moved = makeFolder()
     renameSync(join(dataDir, 'raw'), join(moved, 'raw'))
     await ask()
     rmSync(join(dataDir, 'raw'), { recursive: true })
@@ -105,7 +103,7 @@ describe('a record', () => {
   it('is not lost if another file takes the place of its own, as in log rotation', async () => {
     const first = await ask()
     const [path = ''] = usageFiles(dataDir)
-    const rotated = join(folders.make(), 'rotated')
+    const rotated = join(makeFolder(), 'rotated')
     renameSync(path, rotated)
     writeFileSync(path, '')
     const second = await ask()

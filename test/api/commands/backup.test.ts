@@ -13,14 +13,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
 import { rankingsSchema, startApi, startProgram, startServer } from '../../support/api.ts'
-import { TemporaryFolders, currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
+import { currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const APPS = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 1,One,public,cli-agent,,2026-01-01T00:00:00Z
@@ -28,8 +26,8 @@ const APPS = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 const usage = (day: string) =>
   `ts,app_id,prompt_tokens,completion_tokens\n${day}T10:00:00Z,1,${day.replaceAll('-', '')},5\n`
 
-const dataDir = folders.make()
-const whole = join(folders.make(), 'whole')
+const dataDir = makeFolder()
+const whole = join(makeFolder(), 'whole')
 
 beforeAll(async () => {
   writeRaw(dataDir, 'apps/apps.csv', APPS)
@@ -47,7 +45,7 @@ const run = (to: string, from = dataDir, environment = {}) =>
 
 /** Copies the backup back, as an operator does. */
 function copyBack(): string {
-  const restored = join(folders.make(), 'data')
+  const restored = join(makeFolder(), 'data')
   execFileSync('cp', ['-a', whole, restored])
   return restored
 }
@@ -77,8 +75,8 @@ describe('a backup of a running service', () => {
   })
 
   it('lets the users read the snapshots who may read the original ones, and nobody else the rest', async () => {
-    const to = join(folders.make(), 'to')
-    const from = folders.copy(dataDir)
+    const to = join(makeFolder(), 'to')
+    const from = copyFolder(dataDir)
     for (const mode of [0o755, 0o750]) {
       chmodSync(from, mode)
       const made = await startProgram('commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
@@ -102,11 +100,11 @@ describe('a backup of a running service', () => {
   })
 
   it('is rejected for a folder that exists, is inside of the data, cannot be made, or holds nothing', async () => {
-    const none = folders.make()
+    const none = makeFolder()
     for (const [to, from, reason] of [
       [whole, dataDir, 'name a new folder'],
       [join(dataDir, 'raw', 'backup'), dataDir, 'name a new folder'],
-      [join(folders.make(), 'to'), none, 'holds nothing to back up'],
+      [join(makeFolder(), 'to'), none, 'holds nothing to back up'],
       ['', dataDir, 'name a new folder'],
       ['--force', dataDir, "Unknown option '--force'"],
       // Linux loops for ever over new folders there if they are made recursively.
@@ -119,7 +117,7 @@ describe('a backup of a running service', () => {
   })
 
   it('leaves out what is removed meanwhile, such as a snapshot that is pruned', async () => {
-    const from = folders.copy(dataDir)
+    const from = copyFolder(dataDir)
     const code = `
       const { mkdirSync, renameSync, rmSync, writeFileSync } = require('node:fs')
       const { folder, shared } = require('node:worker_threads').workerData
@@ -137,7 +135,7 @@ describe('a backup of a running service', () => {
     const shared = new Int32Array(new SharedArrayBuffer(4))
     const worker = new Worker(code, { eval: true, workerData: { folder: from, shared } })
     await once(worker, 'online')
-    const to = folders.make()
+    const to = makeFolder()
     for (let round = 0; round < 20; round += 1) {
       expect(await run(join(to, String(round)), from)).toMatchObject({ code: 0 })
       expect(existsSync(join(to, String(round), 'current', 'app-rankings.duckdb'))).toBe(true)
@@ -147,7 +145,7 @@ describe('a backup of a running service', () => {
   })
 
   it('beside PostgreSQL leaves the store out and shows how to dump it', async () => {
-    const to = join(folders.make(), 'to')
+    const to = join(makeFolder(), 'to')
     const made = await run(to, dataDir, { DATABASE_URL: 'postgres://127.0.0.1:1/rankings' })
     expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('pg_dump')])
     expect(existsSync(join(to, 'service.sqlite'))).toBe(false)
@@ -175,7 +173,7 @@ describe('the first start over a copied backup', () => {
       )
       return same.toSorted().map((name) => [name, readFileSync(join(folder, 'current', name), 'base64')])
     }
-    const [lost, restored] = [folders.copy(dataDir), copyBack()]
+    const [lost, restored] = [copyFolder(dataDir), copyBack()]
     for (const folder of [lost, restored]) {
       writeRaw(folder, 'usage/date=2026-03-11/a.csv', usage('2026-03-11'))
       await publish(folder, '2026-03-12T02:00:00Z')

@@ -1,7 +1,7 @@
 /** CONTRACT 9: npm run directories. */
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/keys.ts'
 import { findConnectionByName } from '../../../api/scim/connections.ts'
 import { requestJob } from '../../../api/scim/job-store.ts'
@@ -9,22 +9,15 @@ import { FAILURES } from '../../../api/scim/failures.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { startProgram } from '../../support/api.ts'
+import { makeFolder } from '../../support/folders.ts'
 import {
   DIRECTORY_TOKEN,
   groupsNamed,
   manyGroups,
   startDirectory,
 } from '../../support/scim/faulty-directory.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { asEnvironment, TestStores } from '../../support/stores.ts'
+import { asEnvironment, stores } from '../../support/stores.ts'
 import { directories, jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
-
-const folders = new TemporaryFolders()
-const stores = new TestStores()
-afterAll(async () => {
-  folders.removeAll()
-  await stores.removeAll()
-})
 
 const SET = 'set --account acme --allow-loopback'
 const TOKEN = `--token-env ${TOKEN_VARIABLE}`
@@ -65,7 +58,7 @@ stores.describeOnce('directories, wrongly used', () => {
     ['connect', 'expected set, list, remove, test, sync'],
     ['', 'set --account NAME'],
   ])('names the remedy on %s before it opens anything', async (line, remedy) => {
-    const DATA_DIR = join(folders.make(), 'none')
+    const DATA_DIR = join(makeFolder(), 'none')
     const run = await directories({ DATA_DIR }, line)
     expect(run).toMatchObject({ code: 2, stdout: '' })
     expect(run.stderr).toContain(remedy)
@@ -79,7 +72,7 @@ stores.describeOnce('directories, wrongly used', () => {
     'AbCdEfGhIjKlMnOpQrStUvWxYz',
     'secret-token.x',
   ])('does not repeat %s, which looks like a token and no variable', async (token) => {
-    const { stderr } = await directories({ DATA_DIR: folders.make() }, `${SET} ${A} --token-env ${token}`)
+    const { stderr } = await directories({ DATA_DIR: makeFolder() }, `${SET} ${A} --token-env ${token}`)
     expect(stderr).toContain('ACME_SCIM_TOKEN')
     expect(stderr).not.toContain(token)
   })
@@ -90,7 +83,7 @@ stores.describeOnce('directories, wrongly used', () => {
     `${SET} ${A} --token-env acmeScimToken`,
     `${SET} ${A} --token-url https://a.example/token --client-id x --client-secret-env scim_secret`,
   ])('takes %s', async (line) => {
-    expect((await directories({ DATA_DIR: folders.make() }, line)).stderr).toContain('There is no account')
+    expect((await directories({ DATA_DIR: makeFolder() }, line)).stderr).toContain('There is no account')
   })
 })
 
@@ -170,7 +163,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
   it('sync syncs with a token from a private file and prints the job, which list shows', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
-    const file = join(folders.make(), 'token')
+    const file = join(makeFolder(), 'token')
     writeFileSync(file, `${DIRECTORY_TOKEN}\n`, { mode: 0o600 })
     const settings = await connected(directory.url, `--token-file ${file}`)
     const run = await sync(settings)

@@ -1,12 +1,9 @@
 /** CONTRACT 9: `npm run keys`. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { startProgram } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { runCommandLine } from '../../support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 function keys(dataDir: string, ...args: string[]) {
   return runCommandLine(runKeys, args, { DATA_DIR: dataDir })
@@ -14,7 +11,7 @@ function keys(dataDir: string, ...args: string[]) {
 
 describe('npm run keys', () => {
   it('create prints the key and nothing else on stdout; list never shows it; revoke takes the id that list shows', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const made = await keys(dataDir, 'create', '--account', 'Acme Inc', '--kind', 'management')
     const key = made.stdout.trim()
     expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(/^sk-management-[\w-]{43}\n$/)])
@@ -39,7 +36,7 @@ describe('npm run keys', () => {
   })
 
   it('limit changes only the limits that it names, and off lifts one', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const limits = ['--requests-per-minute', '20', '--tokens-per-day', '100000', '--expires', '2031-02-03']
     await keys(dataDir, 'create', '--account', 'a', '--kind', 'inference', ...limits)
     const shown = async () => (await keys(dataDir, 'list')).stdout.split('\n')[1]?.split('\t') ?? []
@@ -73,7 +70,7 @@ describe('npm run keys', () => {
     ['revoke', 'revoke takes one id, which list shows'],
     ['revoke nobody', 'list shows the ids'],
   ])('exits with 2 and the remedy for %j', async (line, remedy) => {
-    const run = await keys(folders.make(), ...line.split(' ').filter(Boolean))
+    const run = await keys(makeFolder(), ...line.split(' ').filter(Boolean))
     expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(remedy) as unknown })
     expect(run.stderr).not.toContain('    at ')
   })
@@ -83,13 +80,13 @@ describe('npm run keys', () => {
     ['create -h', 'create --account NAME --kind inference|management'],
     ['create --account a --help', '--account NAME'],
   ])('%s prints the help on stdout', async (line, words) => {
-    const run = await keys(folders.make(), ...line.split(' '))
+    const run = await keys(makeFolder(), ...line.split(' '))
     expect(run).toMatchObject({ code: 0, stderr: '' })
     for (const word of words.split(' ')) expect(run.stdout).toContain(word)
   })
 
   it('works while other processes create keys in the same new folder', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const args = ['create', '--account', 'same', '--kind', 'inference']
     const create = () => startProgram('commands/keys.ts', args, { DATA_DIR: dataDir }).ended
     const runs = await Promise.all([create(), create(), create()])

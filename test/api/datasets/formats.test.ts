@@ -2,15 +2,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tableFromIPC } from 'apache-arrow'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { RANKING_COLUMNS } from '../../../pipeline/contract/dataset.ts'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
-import { queryCurrent, TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
+import { queryCurrent } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const LAST_DAY = '2026-11-19'
 const PATH = '/datasets/app-rankings'
@@ -22,7 +20,7 @@ const TYPES = {
   arrow: 'application/vnd.apache.arrow.stream',
 } as const
 
-const dataDir = folders.make()
+const dataDir = makeFolder()
 let api: Api
 
 beforeAll(async () => {
@@ -42,8 +40,6 @@ beforeAll(async () => {
   })
   api = await startApi(dataDir)
 })
-
-afterAll(() => api.close())
 
 const get = (search: string, Accept?: string) =>
   api.getAsNewAccount(`${PATH}${search}`, Accept === undefined ? {} : { headers: { Accept } })
@@ -125,7 +121,7 @@ describe('the rows', () => {
     async (search) => {
       const { data } = rankingsSchema.parse(await (await get(search)).json())
       const rows = data.map((row) => Object.values(row).map(String))
-      const path = join(folders.make(), 'page.parquet')
+      const path = join(makeFolder(), 'page.parquet')
       writeFileSync(path, await (await get(`${search}&format=parquet`)).bytes())
       const read = (sql: string) => queryCurrent(dataDir, sql)
       const parquet = await read(`FROM read_parquet('${path}')`)

@@ -1,29 +1,23 @@
 /** CONTRACT 3 and 4.1: the parameters of the rankings, their defaults and clamps, their faults and contradictions. */
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
 /** The data end on 2028-03-29, the day after 2025-01-03 or on 2026-11-19. */
 const apis = new Map<string, Api>()
 let key: string | undefined
 
 beforeAll(async () => {
   for (const dataThrough of ['2026-11-19', '2028-03-29', '2025-01-03']) {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await publishSnapshot(dataDir, { ...oneApp(), dataThrough, daily: [] })
     apis.set(dataThrough, await startApi(dataDir))
   }
-})
-
-afterAll(async () => {
-  for (const api of apis.values()) await api.close()
-  folders.removeAll()
 })
 
 const pathOf = (query: string) => `/datasets/app-rankings${query === '' ? '' : `?${query}`}`

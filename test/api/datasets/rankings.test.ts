@@ -1,11 +1,9 @@
 /** CONTRACT 4.1, 4.2, 4.3, 4.4, 4.5 and 4.6: GET /datasets/app-rankings: order, pages, caching, limits. */
 import { request } from 'undici'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
-
-const folders = new TemporaryFolders()
 
 const AS_OF = new Date('2026-11-20T02:00:07Z')
 const LAST_DAY = '2026-11-19'
@@ -45,17 +43,11 @@ let ties: Api
 let now = AS_OF
 
 beforeAll(async () => {
-  const [dataDir, dataOfTies] = [folders.make(), folders.make()]
+  const [dataDir, dataOfTies] = [makeFolder(), makeFolder()]
   await publishSnapshot(dataDir, CONTENT)
   await publishSnapshot(dataOfTies, TIES)
   api = await startApi(dataDir, { clock: () => now })
   ties = await startApi(dataOfTies)
-})
-
-afterAll(async () => {
-  await api.close()
-  await ties.close()
-  folders.removeAll()
 })
 
 const ask = (query = '', init?: RequestInit) => api.getAsNewAccount(`${PATH}${query}`, init)
@@ -269,7 +261,7 @@ describe('rate limits of GET /datasets/app-rankings', () => {
   })
 
   it('do not count a 503 before the first snapshot, which is served once it is published', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await using empty = await startApi(dataDir)
     const key = await empty.makeKey()
     const response = await empty.get(PATH, key)

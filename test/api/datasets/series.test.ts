@@ -1,8 +1,8 @@
 /** CONTRACT 4.6: GET /datasets/app-rankings/daily and /datasets/rankings-daily: apps and models by day. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, linksOf, sendRaw, startApi, type Api } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
 const SERIES = '/datasets/app-rankings/daily'
@@ -46,18 +46,12 @@ const CONTENT: SnapshotContent = {
   ],
 }
 
-const folders = new TemporaryFolders()
 let api: Api
 
 beforeAll(async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await publishSnapshot(dataDir, CONTENT)
   api = await startApi(dataDir, { clock: () => CONTENT.asOf })
-})
-
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 const ask = (path: string, init?: RequestInit) => api.getAsNewAccount(path, init)

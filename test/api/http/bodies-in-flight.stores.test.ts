@@ -2,17 +2,10 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-import { asEnvironment, TestStores } from '../../support/stores.ts'
-
-const folders = new TemporaryFolders()
-const stores = new TestStores()
-afterAll(async () => {
-  folders.removeAll()
-  await stores.removeAll()
-})
+import { makeFolder } from '../../support/folders.ts'
+import { asEnvironment, stores } from '../../support/stores.ts'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -29,7 +22,7 @@ function beginBody(origin: string, key: string, bytes: number): Socket {
 
 stores.describeOnce('in one process', () => {
   it('bodies in flight have a bound per key and one together; over it 503 with Retry-After, until one has ended', async () => {
-    await using api = await startApi(folders.make())
+    await using api = await startApi(makeFolder())
     const keys = [await api.makeKey(), await api.makeKey(), await api.makeKey()] as const
     const sockets: Socket[] = []
     const begin = async (key: string) => {
@@ -60,7 +53,7 @@ stores.describeOnce('in one process', () => {
   })
 
   it('small compressed bodies, or of unknown length, hold their own size: many are read at once', async () => {
-    await using api = await startApi(folders.make())
+    await using api = await startApi(makeFolder())
     const key = await api.makeKey()
     const json = { 'Content-Type': 'application/json' }
     const text = '{"model":"a/b","messages":[]}'

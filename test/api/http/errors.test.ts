@@ -1,6 +1,6 @@
 /** CONTRACT 3 and 4.6: every error has the envelope, whatever raises it; pages of other origins may read it; the log has a line of each reply. */
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   UNKNOWN_KEY,
   answerWith,
@@ -10,9 +10,7 @@ import {
   until,
   type Api,
 } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
+import { makeFolder } from '../../support/folders.ts'
 
 let api: Api
 /** The same, with a short time for a request to arrive. */
@@ -20,13 +18,9 @@ let impatient: Api
 let key: string
 
 beforeAll(async () => {
-  api = await startApi(folders.make(), { environment: { CHAT_BODY_MIB: '2' } })
-  impatient = await startApi(folders.make(), { limits: { headersMs: 1000, requestMs: 1500 } })
+  api = await startApi(makeFolder(), { environment: { CHAT_BODY_MIB: '2' } })
+  impatient = await startApi(makeFolder(), { limits: { headersMs: 1000, requestMs: 1500 } })
   key = await api.makeKey()
-})
-afterAll(async () => {
-  await Promise.all([api.close(), impatient.close()])
-  folders.removeAll()
 })
 
 /** The envelope of a reply that must be an error with this status. */

@@ -6,12 +6,9 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { answerWith, startApi, until, type Api } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { makeFolder } from '../../support/folders.ts'
 
 const HOUR_MS = 3_600_000
 /** A path that a test answers in its own way. */
@@ -21,7 +18,7 @@ type Reply = Parameters<Api['routes'][number]['handle']>[1]
 
 /** A service with these limits, in which `handle` answers PATH. */
 async function start(limits: Limits = {}, handle: Api['routes'][number]['handle'] = () => undefined) {
-  const api = await startApi(folders.make(), { limits })
+  const api = await startApi(makeFolder(), { limits })
   answerWith(api, PATH, handle)
   return api
 }
@@ -213,7 +210,7 @@ const HOSTS: [host: string, reachable: string][] = [
 if (hasIpv6) HOSTS.push(['::', '[::1]'], ['[::1]', '[::1]'])
 
 it.each(HOSTS)('with HOST=%s it listens for clients of http://%s', async (HOST, host) => {
-  await using api = await startApi(folders.make(), { environment: { HOST } })
+  await using api = await startApi(makeFolder(), { environment: { HOST } })
   expect(new URL(api.origin).hostname).toBe(host)
   expect((await fetch(`${api.origin}/healthz`)).status).toBe(200)
 })
@@ -222,7 +219,7 @@ describe('a reply that its client does not read', () => {
   const STALL_MS = 300
   /** More than the operating system buffers for a connection. */
   const LARGE = Buffer.alloc(30_000_000)
-  const file = join(folders.make(), 'large')
+  const file = join(makeFolder(), 'large')
   writeFileSync(file, LARGE)
 
   const WAYS: Readonly<Record<string, (reply: Reply) => void>> = {

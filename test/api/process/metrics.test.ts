@@ -1,11 +1,8 @@
 /** CONTRACT 4.6: /metrics in the text format of Prometheus. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const DAY = '2026-03-10'
 
@@ -41,7 +38,7 @@ function countedReplies(origin: string, total: number): Promise<string[]> {
 
 describe('GET /metrics', () => {
   it('needs no key and has the content type of the text form', async () => {
-    await using api = await startApi(folders.make())
+    await using api = await startApi(makeFolder())
     const response = await fetch(`${api.origin}/metrics`)
     expect(response.headers.get('Content-Type')).toBe('text/plain; version=0.0.4; charset=utf-8')
     expect(await response.text()).toContain('process_cpu_seconds_total')
@@ -49,7 +46,7 @@ describe('GET /metrics', () => {
   })
 
   it('counts replies by method, route, status and format, none of which a client can choose', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await snapshotAt(dataDir, `2026-03-11T02:00:00Z`)
     await using api = await startApi(dataDir)
     const key = await api.makeKey()
@@ -75,7 +72,7 @@ describe('GET /metrics', () => {
   })
 
   it('shows the served snapshot, and each that replaces it', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await using api = await startApi(dataDir)
     const dataset = async () => (await scrape(api.origin)).filter((line) => line.startsWith('dataset_'))
     expect(await dataset()).toEqual([

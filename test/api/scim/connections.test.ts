@@ -1,11 +1,11 @@
 /** CONTRACT 5: how a sync reaches its directory: addresses, TLS, tokens, and the sentence for each fault. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { guardedLookup, isWithinReach } from '../../../api/scim/addresses.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { listen } from '../../support/ports.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import {
   DIRECTORY_TOKEN,
   groupsNamed,
@@ -15,8 +15,6 @@ import {
 } from '../../support/scim/faulty-directory.ts'
 import { startSyncApi, useAccounts } from '../../support/scim/sync.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 const { connect } = useAccounts()
 
 const NOTHING = { allow_loopback: 0, allow_private: 0 }
@@ -110,7 +108,7 @@ describe('a token from a token address', () => {
   const SECRET = 'client-secret-7f3a'
 
   async function sync({ url, oauth }: Awaited<ReturnType<typeof startOAuth>>) {
-    await using service = await startSyncApi({ DATA_DIR: folders.make() }, { token: SECRET })
+    await using service = await startSyncApi({ DATA_DIR: makeFolder() }, { token: SECRET })
     const acme = await service.connect(url, oauth)
     const job = await acme.sync()
     const stored = JSON.stringify(await service.store.query('SELECT * FROM scim_connections'))
@@ -148,7 +146,7 @@ it.each([
   ['missing', 'ANOTHER_VARIABLE'],
 ])('a token that is %s is not sent, and not repeated', async (_name, token_source) => {
   await using directory = await startDirectory(groupsNamed('1'))
-  await using service = await startSyncApi({ DATA_DIR: folders.make() }, { token: 'two words-7f3a' })
+  await using service = await startSyncApi({ DATA_DIR: makeFolder() }, { token: 'two words-7f3a' })
   const acme = await service.connect(directory.url, { token_source })
   expect((await acme.sync()).error_message).toBe(FAILURES.token_unavailable)
   expect(directory.asked).toEqual([])

@@ -1,14 +1,11 @@
 /** CONTRACT 5: how the groups of an account are stored. */
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { deadJob, directories, startSyncApi } from '../../support/scim/sync.ts'
-import { TestStores } from '../../support/stores.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
+import { stores } from '../../support/stores.ts'
 
 describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name }) => {
   it('keep a former id: deleted ones that return, and ones that are made anew with their externalId', async () => {

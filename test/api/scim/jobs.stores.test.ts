@@ -1,7 +1,7 @@
 /** CONTRACT 4.6 and 5: a sync job from its account's view: states, failures, times, changes, notices and metrics. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import type { Store } from '../../../api/store/store.ts'
@@ -15,15 +15,12 @@ import {
   type DirectoryGroup,
 } from '../../support/scim/faulty-directory.ts'
 import { connectionTo, deadJob, startSyncApi } from '../../support/scim/sync.ts'
-import { TestStores } from '../../support/stores.ts'
+import { stores } from '../../support/stores.ts'
 
 /** A time in the past, at which a scheduled sync is due. */
 const DUE = '2026-11-20T10:00:00.000Z'
 const HOURLY = { schedule: '0 * * * *', next_sync_at: DUE }
 const NOTHING = { synced_groups: null, deleted_groups: null }
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
 
 /** A clock that moves this much with each look. */
 const moving = (seconds: number) => {

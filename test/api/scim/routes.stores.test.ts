@@ -5,11 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
-import { TestStores } from '../../support/stores.ts'
+import { stores } from '../../support/stores.ts'
 import { startSyncApi } from '../../support/scim/sync.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 const LISTS = ['/scim/sync-jobs', '/scim/groups', `/scim/groups/${UNKNOWN}/members`]
@@ -31,10 +28,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     await acme.sync()
   })
 
-  afterAll(async () => {
-    await service.close()
-    await directory.close()
-  })
+  afterAll(() => directory.close())
 
   /** The status of an error, and its message. */
   async function fault(path: string, key?: string, init?: RequestInit) {

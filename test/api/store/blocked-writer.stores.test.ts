@@ -1,19 +1,11 @@
 /** CONTRACT 2 and 4.5: a key is looked up, and a request counted, whoever writes into the store meanwhile, and whoever dies. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { UNKNOWN_KEY, makeKey, startApi, startServer } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { runCommandLine } from '../../support/processes.ts'
-import { asEnvironment, TestStores } from '../../support/stores.ts'
-
-const stores = new TestStores()
-const folders = new TemporaryFolders()
-afterAll(async () => {
-  await stores.removeAll()
-  folders.removeAll()
-})
+import { asEnvironment, stores } from '../../support/stores.ts'
 
 const RANKINGS = '/datasets/app-rankings'
 

@@ -1,14 +1,11 @@
 /** CONTRACT 10: what SQLite holds moves into PostgreSQL. */
 import { readdirSync } from 'node:fs'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { copyStore } from '../../../api/commands/copy-store.ts'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { runCommandLine } from '../../support/processes.ts'
-import { asEnvironment, TestStores } from '../../support/stores.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
+import { asEnvironment, stores } from '../../support/stores.ts'
 
 const ACCOUNT = `Ärger & "Söhne", it's 100 %`
 /** More than fit into one statement. */

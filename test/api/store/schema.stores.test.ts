@@ -1,12 +1,9 @@
 /** CONTRACT 10: migrations of the store. */
 import { readFileSync, readdirSync } from 'node:fs'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { TestStores, type StoreKind } from '../../support/stores.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
+import { stores, type StoreKind } from '../../support/stores.ts'
 
 const FOLDER = new URL('../../../api/store/migrations/', import.meta.url)
 const files = readdirSync(FOLDER).toSorted()

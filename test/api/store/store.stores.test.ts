@@ -2,13 +2,11 @@
 import { readlinkSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { TestStores } from '../../support/stores.ts'
+import { stores } from '../../support/stores.ts'
 
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
 afterEach(() => vi.restoreAllMocks())
 
 async function openCounter(settings: StoreSettings) {

@@ -1,11 +1,12 @@
 /** CONTRACT 4.6: the pages at the origin and their files, as a browser without a script gets them. */
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { request } from 'undici'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { writeRaw } from '../../support/pipeline/nightly.ts'
 
 const EVIL = '<script>alert(1)</script> & "co"'
 const BACKWARDS = 'App\u0007 \u202e59'
@@ -16,8 +17,7 @@ const NAMES = new Map([
   [59, EVIL],
 ])
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 let api: Api
 
 /** 60 apps; app n uses n times `tokens`, with the model acme/large or, for odd ids, acme/small. */
@@ -50,11 +50,6 @@ beforeAll(async () => {
   deliver('2026-01-07', 5)
   await runAt(dataDir, '2026-01-08T02:00:00Z')
   api = await startApi(dataDir, { clock: () => new Date('2026-01-08T12:00:00Z') })
-})
-
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 /** A page, with white space as a browser shows it. */
@@ -324,7 +319,7 @@ describe('what cannot be shown', () => {
   )
 
   it('before the first snapshot a page says what to run', async () => {
-    await using empty = await startApi(folders.make())
+    await using empty = await startApi(makeFolder())
     const response = await fetch(`${empty.origin}/`, BROWSER)
     expect(response.status).toBe(503)
     expect(await response.text()).toContain('<code>npm run nightly</code>')

@@ -1,8 +1,9 @@
 /** CONTRACT 8: the data files of a snapshot for whoever downloads them: complete, exact and safe to open. */
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
+import { makeFolder } from '../../support/folders.ts'
 import {
   AS_OF,
   ATTRIBUTION,
@@ -18,7 +19,7 @@ import {
   SOURCES,
   TEXT_FILES,
 } from '../../support/pipeline/bundle.ts'
-import { TemporaryFolders, query, queryCurrent } from '../../support/pipeline/nightly.ts'
+import { query, queryCurrent } from '../../support/pipeline/nightly.ts'
 
 /** The Parquet files of each table. */
 const FILES = {
@@ -28,14 +29,11 @@ const FILES = {
   apps: 'apps.parquet',
 } as const
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 let folder = ''
 let dataDir = ''
 
 beforeAll(async () => {
-  dataDir = folders.make()
+  dataDir = makeFolder()
   folder = await publishBundle(dataDir)
 })
 
@@ -114,7 +112,7 @@ describe('Parquet', () => {
   })
 
   it('has the same bytes when made again from the same input, and so does CSV', async () => {
-    const again = await publishBundle(folders.make())
+    const again = await publishBundle(makeFolder())
     for (const name of DATA_FILES.slice(1)) {
       expect(readFileSync(join(again, name)).equals(readFileSync(join(folder, name))), name).toBe(true)
     }

@@ -1,7 +1,8 @@
 /** CONTRACT 1 and 8: the files that describe a snapshot: README.md, LICENSE and croissant.json. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import {
   ADDRESS,
   AS_OF,
@@ -16,21 +17,12 @@ import {
   sha256,
 } from '../../support/pipeline/bundle.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import {
-  currentSnapshot,
-  deliver,
-  query,
-  register,
-  TemporaryFolders,
-} from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { currentSnapshot, deliver, query, register } from '../../support/pipeline/nightly.ts'
 
 let folder = ''
 
 beforeAll(async () => {
-  folder = await publishBundle(folders.make())
+  folder = await publishBundle(makeFolder())
 })
 
 function read(name: string): string {
@@ -130,7 +122,7 @@ describe('the texts', () => {
   })
 
   it('do not mention sources if the data has none', async () => {
-    const without = folders.make()
+    const without = makeFolder()
     register(without, ['1,One,public,,,2025-01-01'])
     deliver(without, LAST_DAY, ['1,1,1'])
     await runAt(without, AS_OF)

@@ -1,14 +1,14 @@
 /** CONTRACT 8: no private fact is in any published file. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse } from '../../support/pipeline/in-process.ts'
 import {
   currentSnapshot,
   publish,
   query,
   register,
-  TemporaryFolders,
   withDatabase,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
@@ -27,8 +27,7 @@ const UNREGISTERED = 5_801_733_204_918_273_999n
 
 const DAY = '2026-01-02'
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make('Jqvxw-data-folder')
+const dataDir = makeFolder('Jqvxw-data-folder')
 
 const SECRETS: readonly string[] = [
   ...APPS.flatMap(({ id, name }) => [String(id), name]),
@@ -57,8 +56,6 @@ beforeAll(async () => {
   await publish(dataDir, '2026-01-03T03:00:00Z')
   texts = await publishedTexts(currentSnapshot(dataDir))
 })
-
-afterAll(() => folders.removeAll())
 
 it('the search finds public facts, in the database and as text', () => {
   const found = [...texts].filter(([, text]) => text.includes('Seen by everyone') && text.includes('77001'))

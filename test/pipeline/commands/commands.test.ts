@@ -2,12 +2,12 @@
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { pipelineSettings } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
 import {
   deliver,
-  TemporaryFolders,
   publish,
   register,
   runCommand,
@@ -18,15 +18,13 @@ import { pointAt, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { FIRST, SECOND, publishTwice } from '../../support/pipeline/published-twice.ts'
 import { REPOSITORY, startProcess } from '../../support/processes.ts'
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 
 beforeAll(() => publishTwice(dataDir))
 afterEach(() => {
   vi.unstubAllEnvs()
   vi.useRealTimers()
 })
-afterAll(() => folders.removeAll())
 
 /** The --json result of a successful command. */
 async function jsonOf(folder: string, ...args: readonly string[]): Promise<unknown> {
@@ -37,7 +35,7 @@ async function jsonOf(folder: string, ...args: readonly string[]): Promise<unkno
 
 /** A folder with the raw input of both nights alone. */
 function rawCopy(): string {
-  const copy = folders.make()
+  const copy = makeFolder()
   cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
   return copy
 }
@@ -61,7 +59,7 @@ describe('status', () => {
   })
 
   it('shows how old the data is, and joins consecutive days', async () => {
-    const old = folders.make()
+    const old = makeFolder()
     await publishSnapshot(old, {
       asOf: new Date('2026-01-20T02:00:00Z'),
       firstDay: '2026-01-01',
@@ -91,7 +89,7 @@ describe('status', () => {
   })
 
   it('indents the further lines of its message, and leaves out an unreadable one, which a locked-out run keeps', async () => {
-    const copy = folders.make()
+    const copy = makeFolder()
     const file = join(copy, 'last-run.json')
     const lastRun = { finished_at: '2026-01-08T02:00:09Z', outcome: 'blocked', snapshot: null }
     writeFileSync(file, JSON.stringify({ ...lastRun, message: 'A:\n  b\n  c' }))
@@ -110,7 +108,7 @@ describe('status', () => {
 
 describe('quarantine', () => {
   it('lists rejected rows with file, row, reason and content, of one day or all days', async () => {
-    const copy = folders.make()
+    const copy = makeFolder()
     const bad = (count: number) => Array<string>(count).fill('1,-5,0')
     register(copy, ['1,One,public,,,2025-01-01'])
     deliver(copy, '2026-01-04', bad(1))
@@ -141,7 +139,7 @@ describe('quarantine', () => {
   ])(
     '%s works before the first run, and with the empty warehouse of a killed one',
     async (command, stdout) => {
-      const copy = folders.make()
+      const copy = makeFolder()
       expect(await runCommand(copy, command)).toMatchObject({ code: 0, stdout })
       const instance = await DuckDBInstance.create(join(copy, 'warehouse.duckdb'))
       instance.closeSync()
@@ -161,7 +159,7 @@ it('run explains a time in the future, and the remedy', async () => {
 
 it('a service on another port publishes nothing new, which a run in brief says in one line', async () => {
   vi.stubEnv('PORT', '4711')
-  const ended = await runCommand(folders.copy(dataDir), 'run', '--brief', '--as-of', '2026-01-09T02:00:00Z')
+  const ended = await runCommand(copyFolder(dataDir), 'run', '--brief', '--as-of', '2026-01-09T02:00:00Z')
   const line = new RegExp(
     `^run      the input has not changed since ${SECOND}; nothing new is published  \\d\\.\\d\\d s\n$`,
   )
@@ -170,7 +168,7 @@ it('a service on another port publishes nothing new, which a run in brief says i
 
 describe('plan', () => {
   it('lists the days that a run would read or forget, and writes nothing', async () => {
-    const planned = folders.make()
+    const planned = makeFolder()
     for (const day of ['2026-01-06', '2024-12-31', '2026-01-09']) deliver(planned, day, [], 'a.csv')
     const args = ['run', '--dry-run', '--as-of', '2026-01-09T12:00:00Z']
     expect(await jsonOf(planned, ...args)).toEqual({
@@ -189,7 +187,7 @@ describe('plan', () => {
     const { stdout } = await runCommand(dataDir, 'plan')
     const unchanged = '0 days to read, 0 to forget, 3 unchanged, .*\nA run would publish only if '
     expect(stdout).toMatch(new RegExp(`^current snapshot: ${SECOND}\n${unchanged}`))
-    const copy = folders.copy(dataDir)
+    const copy = copyFolder(dataDir)
     rmSync(join(copy, 'raw/usage/date=2026-01-04'), { recursive: true })
     expect((await runCommand(copy, 'plan', '--from', '2026-01-04', '--to', '2026-01-06')).stdout).toBe(
       `current snapshot: ${SECOND}\n` +
@@ -208,13 +206,13 @@ describe('prune', () => {
     ['', [FIRST, SECOND, 'records']],
   ])('with RETENTION_DAYS "%s" a run leaves %j', async (days, left) => {
     vi.stubEnv('RETENTION_DAYS', days)
-    const copy = folders.copy(dataDir)
+    const copy = copyFolder(dataDir)
     await publish(copy, '2026-01-09T02:00:00Z')
     expect(readdirSync(join(copy, 'snapshots')).toSorted()).toEqual(left)
   })
 
   it('with --dry-run lists snapshots, without it removes exactly these', async () => {
-    const copy = folders.make()
+    const copy = makeFolder()
     cpSync(join(dataDir, 'snapshots'), join(copy, 'snapshots'), { recursive: true })
     const args = ['prune', '--keep-days', '0'] as const
     expect(await jsonOf(copy, ...args, '--dry-run')).toEqual({ removed: [FIRST], dry_run: true })
@@ -236,7 +234,7 @@ describe('prune', () => {
   ])(
     '--keep-days %s (default 90) at %s removes old ones, but neither the last of a month nor the current one',
     async (days, now, removed) => {
-      const kept = folders.make()
+      const kept = makeFolder()
       for (const id of ids) mkdirSync(join(kept, 'snapshots', id), { recursive: true })
       pointAt(kept, '20260202T020000Z')
       vi.useFakeTimers({ toFake: ['Date'], now: new Date(now) })
@@ -251,7 +249,7 @@ describe('wrong usage', () => {
   it.each([['--json'], ['--with-sample']])(
     'run %s reports a DATA_DIR that cannot be created',
     async (option) => {
-      const file = join(folders.make(), 'file')
+      const file = join(makeFolder(), 'file')
       writeFileSync(file, '')
       for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
         const ended = await runCommand(place, 'run', option)
@@ -277,7 +275,7 @@ describe('wrong usage', () => {
   })
 
   it('plan names a DATA_DIR that does not exist', async () => {
-    const missing = join(folders.make(), 'missing')
+    const missing = join(makeFolder(), 'missing')
     const stderr = `DATA_DIR ${missing} does not exist\n`
     expect(await runCommand(missing, 'plan')).toMatchObject({ code: 2, stderr })
   })
@@ -324,6 +322,6 @@ describe('npm run sql', () => {
 
   it('names the remedy if nothing is published yet', async () => {
     const stderr = 'Nothing is published yet: npm run nightly makes a snapshot\n'
-    expect(await ask(folders.make(), 'SELECT 1')).toMatchObject({ code: 2, stderr })
+    expect(await ask(makeFolder(), 'SELECT 1')).toMatchObject({ code: 2, stderr })
   })
 })

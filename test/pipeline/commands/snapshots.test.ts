@@ -4,12 +4,12 @@
  */
 import { appendFileSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
   deliver,
-  TemporaryFolders,
   currentSnapshot,
   publish,
   queryCurrent,
@@ -20,15 +20,13 @@ import {
 import { FIRST, publishTwice, SECOND } from '../../support/pipeline/published-twice.ts'
 import { pointAt } from '../../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
 /** State after two nights. */
-const template = folders.make()
+const template = makeFolder()
 let dataDir = ''
 
 beforeAll(() => publishTwice(template))
-afterAll(() => folders.removeAll())
 beforeEach(() => {
-  dataDir = folders.copy(template)
+  dataDir = copyFolder(template)
 })
 
 const pathOf = (...parts: readonly string[]) => join(dataDir, 'snapshots', ...parts)

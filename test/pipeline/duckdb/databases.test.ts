@@ -6,17 +6,14 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { tmpdir } from 'node:os'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { scratchPath, withMemoryDatabase } from '../../../pipeline/duckdb/database.ts'
 import { withAppender } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse, readWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { makeFolder } from '../../support/folders.ts'
 
 it('SQL of a run reaches only DATA_DIR and the targets of links in it', async () => {
-  const [dataDir, disk, elsewhere] = [folders.make("it's"), folders.make(), folders.make()]
+  const [dataDir, disk, elsewhere] = [makeFolder("it's"), makeFolder(), makeFolder()]
   for (const folder of [dataDir, disk, elsewhere]) writeFileSync(join(folder, 'a.csv'), 'a\n1\n')
   const usage = join(dataDir, 'raw', 'usage')
   mkdirSync(join(usage, 'date=2026-01-06'), { recursive: true })
@@ -41,7 +38,7 @@ it('SQL of a run reaches only DATA_DIR and the targets of links in it', async ()
 })
 
 it('a warehouse that is an SQLite database is rejected with the remedy, for reading and writing', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   using other = new DatabaseSync(join(dataDir, 'warehouse.duckdb'))
   other.exec('CREATE TABLE t (a)')
   const remedy = /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/
@@ -88,7 +85,7 @@ it.each([
 })
 
 it('what killed processes spilled is removed after a day, and what lives stays', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   for (const name of ['.spilled-old', '.spilled-young', '.other-old'])
     mkdirSync(join(dataDir, name, 'inside'), { recursive: true })
   const dayAgo = Date.now() / 1000 - 86_401

@@ -2,13 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { failureText } from '../../../pipeline/program/program.ts'
 import { createProgress } from '../../../pipeline/terminal/progress.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { makeFolder } from '../../support/folders.ts'
 
 describe('progress', () => {
   /** The output of a progress for one stage of 40 steps. */
@@ -41,7 +38,7 @@ describe('a failure', () => {
   }
 
   it('of the system is a sentence without a stack: a locked or full store, a full disk', () => {
-    const path = join(folders.make(), 'store')
+    const path = join(makeFolder(), 'store')
     using holder = new DatabaseSync(path)
     holder.exec('BEGIN EXCLUSIVE')
     using other = new DatabaseSync(path, { timeout: 0 })

@@ -5,15 +5,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { rankingsSchema, startApi } from '../../support/api.ts'
-import { query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
+import { query } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const FIRST_DAY = '2025-01-01'
 const LAST_DAY = '2025-02-28'
 const RANKINGS = ['popular', 'trending', 'popular_by_requests', 'daily_models'] as const
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 let file = ''
 let instance: DuckDBInstance
 let connection: DuckDBConnection
@@ -38,7 +38,6 @@ beforeAll(async () => {
 afterAll(() => {
   connection.closeSync()
   instance.closeSync()
-  folders.removeAll()
 })
 
 /** The rows as text, or the error message. */
@@ -101,7 +100,7 @@ it('popular_by_requests ranks by requests, and the lower app_id wins ties', asyn
 
 it('trending compares in integers: what a DOUBLE could not tell apart is in order', async () => {
   const tokens = 2n ** 60n
-  const folder = await publishSnapshot(folders.make(), {
+  const folder = await publishSnapshot(makeFolder(), {
     asOf: new Date('2025-03-01T02:00:00Z'),
     dataThrough: LAST_DAY,
     apps: [1, 2].map((id) => ({ id, name: `App ${id}` })),

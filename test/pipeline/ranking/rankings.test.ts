@@ -1,10 +1,11 @@
 /** CONTRACT 4.2: the table rankings equals the macros' answers, list by list. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
+import { deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
 import { randomFrom } from '../../support/random.ts'
 
 /** Enough apps that most lists are cut at 200, and figures so small that ties lie at the cut. */
@@ -23,9 +24,7 @@ const FILTERS = [
 ]
 const KINDS = [1, 7, 30, 90].flatMap((days) => SORTS.map((sort) => ({ days, sort })))
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
-afterAll(() => folders.removeAll())
+const dataDir = makeFolder()
 
 beforeAll(async () => {
   const random = randomFrom(1)

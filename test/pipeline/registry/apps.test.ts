@@ -2,19 +2,14 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { apps as runApps } from '../../../pipeline/apps.ts'
 import { decide as appendDecision, type AppState } from '../../../pipeline/registry/decide.ts'
 import { hide, show } from '../../../pipeline/registry/decisions.ts'
 import { readConfig } from '../../../pipeline/config.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import {
-  deliver,
-  queryCurrent,
-  register,
-  TemporaryFolders,
-  writeRaw,
-} from '../../support/pipeline/nightly.ts'
+import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY, runCommandLine, startProcess } from '../../support/processes.ts'
 
 const AS_OF = '2026-01-10T02:00:00Z'
@@ -25,11 +20,8 @@ const THREE = [
   '3,Three,private,,,2025-01-01',
 ]
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 function folder(...registry: readonly string[]): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   register(dataDir, registry)
   deliver(
     dataDir,
@@ -288,7 +280,7 @@ describe('wrong use', () => {
 
   it('a missing registry is reported; an unreadable file and a lock that is none are named, with exit code 1', async () => {
     for (const args of [['list'], ['hide', '1', ...BECAUSE]]) {
-      const empty = await apps(folders.make(), ...args)
+      const empty = await apps(makeFolder(), ...args)
       expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no app registry') })
     }
     const dataDir = folder(...THREE)

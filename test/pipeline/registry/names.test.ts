@@ -1,21 +1,13 @@
 /** CONTRACT 7: apps by an address or a name, in usage and in the registry; one id each, whichever source comes first. */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt, runNoting } from '../../support/pipeline/in-process.ts'
-import {
-  deliver,
-  queryCurrent,
-  register,
-  TemporaryFolders,
-  writeRaw,
-} from '../../support/pipeline/nightly.ts'
+import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile, type RawFormat } from '../../support/pipeline/raw-files.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const FIRST_RUN = '2026-11-18T02:00:00Z'
 const SECOND_RUN = '2026-11-19T02:00:00Z'
@@ -24,7 +16,7 @@ const CLINE = appIdOf('local:cline')
 
 let dataDir = ''
 beforeEach(() => {
-  dataDir = folders.make()
+  dataDir = makeFolder()
 })
 
 /** Writes a CSV file of usage from rows of app, prompt_tokens and completion_tokens. */

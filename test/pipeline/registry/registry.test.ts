@@ -1,22 +1,14 @@
 /** CONTRACT 7: the app registry: which row wins, where aliases lead, and which violations stop a run. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt, runNoting } from '../../support/pipeline/in-process.ts'
-import {
-  deliver,
-  register,
-  TemporaryFolders,
-  queryCurrent,
-  writeRaw,
-} from '../../support/pipeline/nightly.ts'
+import { deliver, register, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-10T02:00:00Z'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 function folder(...registry: readonly string[]): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   register(dataDir, registry)
   deliver(
     dataDir,
@@ -98,7 +90,7 @@ describe('broken registries', () => {
   })
 
   it('a missing registry is reported with the remedy', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     deliver(dataDir, DAY, [])
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('There is no app registry: put a file')
   })

@@ -5,18 +5,13 @@
 import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import type { Report } from '../../../pipeline/run-end.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import {
-  TemporaryFolders,
-  currentSnapshot,
-  deliver,
-  queryCurrent,
-  register,
-} from '../../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
 
 /** App 4 has usage but is not registered, 5 and 9 are registered without usage. */
 const REGISTRY = [
@@ -35,11 +30,8 @@ const MONTHS = ['2025-12', '2026-01', '2026-02', '2026-03']
 const ALL_BUT_NEWEST = MONTHS.slice(0, -1)
 const FEBRUARY = 'app_daily/month=2026-02.parquet'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 /** State after the first night. */
-const template = folders.make()
+const template = makeFolder()
 let dataDir = template
 
 beforeAll(async () => {
@@ -49,7 +41,7 @@ beforeAll(async () => {
 })
 
 beforeEach(() => {
-  dataDir = folders.copy(template)
+  dataDir = copyFolder(template)
 })
 
 /** Writes a file of usage of a day; app 7 has none on one day. */

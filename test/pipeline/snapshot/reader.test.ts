@@ -1,9 +1,10 @@
 /** CONTRACT 8: the published DuckDB file for a stranger: opened alone, without this project. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
-import { currentSnapshot, publish, query, TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
+import { currentSnapshot, publish, query } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 const WEEK = "'2026-08-25', '2026-08-31'"
@@ -27,16 +28,13 @@ const COLUMNS = {
   [`trending(${WEEK})`]: `${RANKING}, excess_tokens BIGINT`,
 }
 
-const folders = new TemporaryFolders()
 let file = ''
 
 beforeAll(async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
   file = join(currentSnapshot(dataDir), 'app-rankings.duckdb')
 })
-
-afterAll(() => folders.removeAll())
 
 const ask = (sql: string) => query(file, sql)
 

@@ -1,13 +1,11 @@
 /** CONTRACT 9: `run --from --to`: counts the days of a range again, whatever their fingerprint, and no other day. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { readRange } from '../../../pipeline/run-options.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAYS = ['2026-01-04', '2026-01-05', '2026-01-06', '2026-01-07']
 const AS_OF = '2026-01-08T02:00:00Z'
@@ -25,7 +23,7 @@ describe('a run over a range', () => {
   const range = { from: '2026-01-05', to: '2026-01-06' }
 
   beforeEach(async () => {
-    dataDir = folders.make()
+    dataDir = makeFolder()
     writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
     for (const day of DAYS) deliver(day, 10)
     await runAt(dataDir, AS_OF)

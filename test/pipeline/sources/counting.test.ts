@@ -12,9 +12,10 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
+import { writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
 import { rawFile } from '../../support/pipeline/raw-files.ts'
 
 const DAY = '2026-01-05'
@@ -22,12 +23,9 @@ const FOLDER = `usage/date=${DAY}`
 const AS_OF = '2026-01-06T02:00:00Z'
 const CSV = `ts,app_id,prompt_tokens,completion_tokens\n${DAY}T10:00:00Z,1,5,1\n`
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 /** A DATA_DIR with files of the day. */
 function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   for (const [name, content] of Object.entries(files)) writeRaw(dataDir, `${FOLDER}/${name}`, content)
   return dataDir
@@ -48,7 +46,7 @@ function totals(dataDir: string) {
 describe('names in the drop folder', () => {
   it('may be links and in capitals; those that begin with a dot or an underscore are skipped', async () => {
     const dataDir = folderOf({ 'A.CSV.GZ': gzipSync(CSV), _SUCCESS: '', '.rows.csv.part': 'half' })
-    const elsewhere = join(folders.make(), 'b.csv')
+    const elsewhere = join(makeFolder(), 'b.csv')
     writeFileSync(elsewhere, CSV)
     symlinkSync(elsewhere, join(dataDir, 'raw', FOLDER, 'link.csv'))
     await runAt(dataDir, AS_OF)

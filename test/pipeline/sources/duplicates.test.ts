@@ -3,29 +3,20 @@
  * a run.
  */
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { BlockedError } from '../../../pipeline/errors.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import {
-  TemporaryFolders,
-  queryCurrent,
-  runCommand,
-  writeParquet,
-  writeRaw,
-} from '../../support/pipeline/nightly.ts'
+import { queryCurrent, runCommand, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
 
 const ROWS = 300_000
 const DAY = '2026-01-05'
 
-const folders = new TemporaryFolders()
-
-afterAll(() => folders.removeAll())
-
 /** A day with unique request_ids, except that every `step`-th repeats a distant one. */
 async function runOver(step: number) {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   await writeParquet(
     join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet'),
@@ -48,7 +39,7 @@ it.each([
 })
 
 it('an unknown count ranks below 0, and a duplicate without tokens reduces their number', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const rows = ['a,,,5', 'a,0,0,1', 'b,,,1', 'b,,,2'].map((row) => `${DAY},1,${row}`)
   writeRaw(
@@ -71,7 +62,7 @@ function writeDay(dataDir: string, day: string, again: readonly string[]): void 
 }
 
 it('a redelivery is no conflict, and up to one conflict in a thousand rows is only reported', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   writeDay(dataDir, '2026-01-04', [])
   await runAt(dataDir, '2026-01-05T02:00:00Z')
@@ -89,7 +80,7 @@ it('a redelivery is no conflict, and up to one conflict in a thousand rows is on
 })
 
 it('more conflicts block the run until they are corrected or accepted', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   writeDay(dataDir, '2026-01-05', [])
   await runAt(dataDir, '2026-01-06T02:00:00Z')
@@ -108,7 +99,7 @@ it('more conflicts block the run until they are corrected or accepted', async ()
 })
 
 it('a day with many tokens of unknown apps gives a warning', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   const csv =
     'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,90,0\n2026-01-05,0,4,0\n2026-01-05,77,6,0\n'

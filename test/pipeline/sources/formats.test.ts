@@ -19,14 +19,9 @@ import type { DataType, Timestamp } from 'apache-arrow'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  publish,
-  queryCurrent,
-  TemporaryFolders,
-  writeRaw,
-  writeParquet,
-} from '../../support/pipeline/nightly.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
+import { publish, queryCurrent, writeRaw, writeParquet } from '../../support/pipeline/nightly.ts'
 
 const AS_OF = '2025-03-01T02:00:00Z'
 
@@ -59,10 +54,8 @@ const EXPECTED = [
   { app_id: '3', requests: '1000000', prompt_tokens: '9007199254740991', completion_tokens: '4000000000' },
 ]
 
-const folders = new TemporaryFolders()
-const scratch = folders.make('scratch')
-const dataDir = folders.make()
-afterAll(() => folders.removeAll())
+const scratch = makeFolder('scratch')
+const dataDir = makeFolder()
 
 type Content = (day: string) => string | Uint8Array | Promise<Uint8Array>
 
@@ -170,7 +163,7 @@ it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;',
   async (name) => {
     const day = '2025-01-01'
     // DuckDB cannot open a database below a folder with a question mark; a raw file may have one.
-    const odd = folders.make(name.replaceAll('?', ''))
+    const odd = makeFolder(name.replaceAll('?', ''))
     const files = {
       [`${name}.csv`]: toCsv(day),
       [`${name}.ndjson.gz`]: gzipSync(`${toNdjson(day).split('\n')[0]}\n`),
@@ -187,7 +180,7 @@ it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;',
 async function folderOf(
   day: string,
   files: Readonly<Record<string, string | Uint8Array>>,
-  folder = folders.make(),
+  folder = makeFolder(),
 ): Promise<string> {
   writeRaw(folder, 'apps/registry.csv', REGISTRY)
   for (const [name, content] of Object.entries(files)) writeRaw(folder, `usage/date=${day}/${name}`, content)

@@ -11,19 +11,17 @@ import {
   readFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { runNightly, chooseAsOf } from '../../../pipeline/run.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { fact, runAt, SILENT } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 let dataDir = ''
 /** State after the first night. */
-const template = folders.make()
+const template = makeFolder()
 
 /** A CSV file of usage with these rows behind the time. */
 function put(day: string, file: string, ...rows: readonly string[]): void {
@@ -62,7 +60,7 @@ beforeAll(async () => {
 })
 
 /** The same with so many rows on the second day that one broken row is at most 1 %. */
-const manyRows = folders.make()
+const manyRows = makeFolder()
 
 beforeAll(async () => {
   dataDir = manyRows
@@ -72,7 +70,7 @@ beforeAll(async () => {
 })
 
 beforeEach(() => {
-  dataDir = folders.copy(template)
+  dataDir = copyFolder(template)
 })
 
 /** A run that records the copied files, which have new change times. */
@@ -100,7 +98,7 @@ describe('load', () => {
 
   it('removes the rows of a removed file and day, and reads a day that is a link to a folder', async () => {
     deliver('2026-01-05', 1, 'late.csv')
-    const elsewhere = join(folders.make(), 'day')
+    const elsewhere = join(makeFolder(), 'day')
     renameSync(join(dataDir, 'raw/usage/date=2026-01-06'), elsewhere)
     symlinkSync(elsewhere, join(dataDir, 'raw/usage/date=2026-01-06'))
     await runAt(dataDir, '2026-01-08T02:00:00Z')
@@ -169,7 +167,7 @@ describe('publish', () => {
     ['who used how much', () => deliverMany(30, 10)],
     ['whether all rows were good', () => put('2026-01-06', 'bad.csv', '1,x,0')],
   ])('makes a new snapshot when only %s changed', async (_, change) => {
-    dataDir = folders.copy(manyRows)
+    dataDir = copyFolder(manyRows)
     change()
     expect((await runAt(dataDir, '2026-01-08T02:00:00Z')).outcome).toBe('published')
   })

@@ -1,9 +1,10 @@
 /** CONTRACT 7: usage is also counted by model, in the same pass; the column's value never invalidates a row. */
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, parquetWithBytes, rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
 
 const DAY = '2026-01-05'
@@ -18,11 +19,8 @@ const REGISTRY = `app_id,app_name,visibility,alias_of,updated_at
 const USAGE = 'usage_by_model LEFT JOIN models ON key = model_key'
 const BY_MODEL = `SELECT * EXCLUDE (day, key, model_key) FROM ${USAGE} ORDER BY app_id, model`
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 function withRegistry(): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
   return dataDir
 }

@@ -1,16 +1,14 @@
 /** CONTRACT 9: the bundled sample goes into an empty DATA_DIR alone. */
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { run } from '../../../pipeline/commands/run.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { placeSample } from '../../../pipeline/sources/sample.ts'
 import { listRegistryFiles, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAYS = 42
 
@@ -37,7 +35,7 @@ describe('the sample', () => {
     ['an empty folder', []],
     ['empty folders', ['raw/usage/date=2026-01-01', 'raw/apps']],
   ])('is copied into %s, once', (_, made) => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     for (const folder of made) mkdirSync(join(dataDir, folder), { recursive: true })
     expect(placeSample(dataDir)).toBe(true)
     expect(isComplete(dataDir)).toBe(true)
@@ -52,7 +50,7 @@ describe('the sample', () => {
       'usage/date=2026-07-21/.unfinished.csv',
       'usage/.old/a.csv',
     ]
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     for (const name of others) writeRaw(dataDir, name, name)
     expect(placeSample(dataDir)).toBe(true)
     expect(listUsageDays(join(dataDir, 'raw'))).toHaveLength(DAYS)
@@ -62,7 +60,7 @@ describe('the sample', () => {
   })
 
   it('is not copied if there is a registry without usage', () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     writeRaw(dataDir, 'apps/registry.csv', 'mine')
     expect(placeSample(dataDir)).toBe(false)
     expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
@@ -70,7 +68,7 @@ describe('the sample', () => {
   })
 
   it('is not copied if there are snapshots, even without a current one', () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     mkdirSync(join(dataDir, 'snapshots', '20260107T020000Z'), { recursive: true })
     expect(placeSample(dataDir)).toBe(false)
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
@@ -82,7 +80,7 @@ describe('the sample', () => {
     { placed: ['ATTRIBUTION', 'apps'], days: 0 },
     { placed: ['ATTRIBUTION', 'apps'], days: 10 },
   ])('is completed when its copy was interrupted after $placed and $days days', ({ placed, days }) => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     writeRaw(dataDir, 'usage/.gitkeep', '')
     placeSample(dataDir)
     interruptAfter(join(dataDir, 'raw'), placed, days)
@@ -91,7 +89,7 @@ describe('the sample', () => {
   })
 
   it('is not completed beside usage that arrived while its copy was interrupted', () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     placeSample(dataDir)
     interruptAfter(join(dataDir, 'raw'), ['ATTRIBUTION', 'apps'], 0)
     writeRaw(dataDir, 'usage/date=2026-01-05/own.csv', 'ts')
@@ -100,7 +98,7 @@ describe('the sample', () => {
   })
 
   it('is not copied if a cluster counts the usage', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const source = 'clickhouse://127.0.0.1:1/default?table=usage'
     const config = readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: source })
     const dependencies = {

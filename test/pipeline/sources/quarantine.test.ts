@@ -2,17 +2,15 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, queryCurrent, runNightly, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, runNightly, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 const DAY = '2026-01-05'
 const FOLDER = `usage/date=${DAY}`
 const AS_OF = '2026-01-10T02:00:00Z'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** Enough valid rows that a few broken ones stay below 1 %. */
 function goodCsv(rows: number): string {
@@ -24,7 +22,7 @@ function json(further = '"prompt_tokens":1,"completion_tokens":1'): string {
 }
 
 function folder(files: Readonly<Record<string, string | Uint8Array>> = {}): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   for (const [name, content] of Object.entries(files)) writeRaw(dataDir, `${FOLDER}/${name}`, content)
   return dataDir

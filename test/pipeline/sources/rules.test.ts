@@ -23,16 +23,14 @@ import { parquetWriteBuffer } from 'hyparquet-writer'
 import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
 import { join } from 'node:path'
 import { crc32, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { TemporaryFolders, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
+import { runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, parquetOf, plainColumns, rawFile } from '../../support/pipeline/raw-files.ts'
 import type { ParquetColumn, RawColumn, RawFormat } from '../../support/pipeline/raw-files.ts'
 
 const AS_OF = '2026-12-31T02:00:00Z'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 type Content = string | Uint8Array
 type Columns = Readonly<Record<string, RawColumn[1]>>
@@ -45,7 +43,7 @@ function dayOf(index: number): string {
 }
 
 function withRegistry(): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
   return dataDir
 }
@@ -704,7 +702,7 @@ describe('the run fails for', () => {
     ),
   )('import alike: %s', async (_, ending, day, words) => {
     const path = join(dataDir, `raw/usage/date=${day}/rows.${ending}`)
-    const other = folders.make()
+    const other = makeFolder()
     expect(await runCommand(other, 'import', path)).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(words),

@@ -5,8 +5,9 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, register, TemporaryFolders, currentSnapshot } from '../../support/pipeline/nightly.ts'
+import { deliver, register, currentSnapshot } from '../../support/pipeline/nightly.ts'
 
 const { 'day-totals': totals = '', ...CHECKS } = Object.fromEntries(sqlSections('checks.sql'))
 
@@ -96,12 +97,11 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
   ],
 }
 
-const folders = new TemporaryFolders()
 let instance: DuckDBInstance
 let connection: DuckDBConnection
 
 beforeAll(async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const tagged = 'public,game,,2025-01-01'
   register(dataDir, [`1,One,${tagged}`, `2,Two,${tagged}`, '3,Three,hidden,,,2025-01-01'])
   deliver(dataDir, '2026-01-05', ['1,1,9', '2,2,9', '3,3,9'])
@@ -120,7 +120,6 @@ beforeAll(async () => {
 afterAll(() => {
   connection.closeSync()
   instance.closeSync()
-  folders.removeAll()
 })
 
 /** Fresh copies of both databases under the names in the checks. */
@@ -148,7 +147,7 @@ it('every check has a planted violation, and states its rule in complete sentenc
 })
 
 it('a failed check names the day, and the next run counts that day again', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   register(dataDir, ['1,One,public,,,2025-01-01'])
   deliver(dataDir, '2026-01-06', ['1,5,1'])
   await runAt(dataDir, '2026-01-07T02:00:00Z')

@@ -1,9 +1,10 @@
 /** CONTRACT 9: data that is valid but incomplete: an unusual snapshot is blocked with its figures, and published once it is accepted. */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { readLastRun } from '../../../pipeline/contract/last-run.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
   copyRaw,
@@ -13,11 +14,7 @@ import {
   queryCurrent,
   register,
   runCommand,
-  TemporaryFolders,
 } from '../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** A Tuesday with eight earlier Tuesdays in the data. */
 const LAST = '2026-03-03'
@@ -25,7 +22,7 @@ const WEEKS = [1, 2, 3, 4, 5, 6, 7, 8]
 
 let dataDir = ''
 /** State after the night before. */
-const template = folders.make()
+const template = makeFolder()
 
 /** Delivers a row of each app; an app that is named twice has two rows. */
 function deliver(day: string, tokens: number, apps = [1, 2]): void {
@@ -49,7 +46,7 @@ beforeAll(async () => {
   await runAt(dataDir, `${LAST}T02:00:00Z`)
 })
 beforeEach(() => {
-  dataDir = folders.copy(template)
+  dataDir = copyFolder(template)
 })
 afterEach(() => vi.unstubAllEnvs())
 
@@ -156,7 +153,7 @@ describe('volume', () => {
 
   it('of the first run is compared for its last day only, and noted without blocking', async () => {
     const raw = join(dataDir, 'raw')
-    dataDir = folders.make()
+    dataDir = makeFolder()
     copyRaw(dataDir, raw)
     deliverWeeks(addDays(LAST, -1), 100)
     deliver(addDays(LAST, -1), 1)

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../api/paths.ts'
+import { makeFolder } from '../folders.ts'
 import { startApi, until } from '../api.ts'
-import { TemporaryFolders } from '../pipeline/nightly.ts'
 import { startUpstream, type Behaviour } from './upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -54,8 +54,7 @@ export async function startScriptedChat({
   behaviours = {},
   ...options
 }: ScriptedChatOptions = {}) {
-  const folders = new TemporaryFolders()
-  const dataDir = given ?? folders.make()
+  const dataDir = given ?? makeFolder()
   const upstream = await startUpstream({ ...behaviours })
   const MODELS_FILE = writeModels(dataDir, wire({ base_url: upstream.url, model: 'scripted' }), modelLimits)
   const service = await startApi(dataDir, {
@@ -75,7 +74,6 @@ export async function startScriptedChat({
   const stop = async () => {
     await service.close()
     await upstream.close()
-    folders.removeAll()
   }
   return {
     api: {

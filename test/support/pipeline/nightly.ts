@@ -1,8 +1,8 @@
 /** The pipeline as its users see it: commands over a DATA_DIR, and the resulting DuckDB file. */
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import { copyFolder, makeFolder } from '../folders.ts'
 import { REPOSITORY, runCommandLine, startProcess, type Ended } from '../processes.ts'
 
 const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
@@ -10,28 +10,11 @@ const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
 /** A row as text, so that no digit is lost. */
 export type TextRow = Readonly<Record<string, string | null>>
 
-/** Temporary folders of a test file; call `removeAll` in its afterAll. */
+/** For the files that still call `removeAll`, which does nothing. */
 export class TemporaryFolders {
-  readonly #made: string[] = []
-
-  make(name = 'data'): string {
-    const outer = realpathSync(mkdtempSync(join(tmpdir(), 'nightly-test-')))
-    this.#made.push(outer)
-    const folder = join(outer, name)
-    mkdirSync(folder)
-    return folder
-  }
-
-  /** A copy of a folder. The copied files are new, so the first run counts every day again, with the same figures. */
-  copy(source: string): string {
-    const folder = this.make()
-    cpSync(source, folder, { recursive: true, verbatimSymlinks: true })
-    return folder
-  }
-
-  removeAll(): void {
-    for (const folder of this.#made) rmSync(folder, { recursive: true, force: true })
-  }
+  make = makeFolder
+  copy = copyFolder
+  removeAll = () => undefined
 }
 
 /** Starts a run over `dataDir` as a process; returns the process and the promise of its end. */

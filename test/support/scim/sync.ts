@@ -1,6 +1,6 @@
 /** Directory sync as its users see it: an account with a connection, and a job from start to end. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { directories as runDirectories } from '../../../api/commands/directories.ts'
 import type { StoreSettings } from '../../../api/store/open-store.ts'
@@ -10,8 +10,8 @@ import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import type { HttpLimits } from '../../../api/http/server.ts'
 import type { JobDependencies } from '../../../api/scim/jobs.ts'
 import { startApi, until, type Api } from '../api.ts'
+import { makeFolder } from '../folders.ts'
 import { runCommandLine } from '../processes.ts'
-import { TemporaryFolders } from '../pipeline/nightly.ts'
 import { DIRECTORY_TOKEN, startDirectory, type DirectoryGroup, type Quirk } from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
 
@@ -179,16 +179,11 @@ export interface DirectoryCase {
 
 /** A service for the tests of a file, with a new account for each directory. */
 export function useAccounts(options: Parameters<typeof startSyncApi>[1] = {}) {
-  const folders = new TemporaryFolders()
   let service: Awaited<ReturnType<typeof startSyncApi>>
   let accounts = 0
 
   beforeAll(async () => {
-    service = await startSyncApi({ DATA_DIR: folders.make() }, options)
-  })
-  afterAll(async () => {
-    await service.close()
-    folders.removeAll()
+    service = await startSyncApi({ DATA_DIR: makeFolder() }, options)
   })
 
   return {

@@ -1,18 +1,15 @@
 /** CONTRACT 9: how `npm run serve` starts and ends: gracefully on one signal, at once on a second. */
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { makeKey, startApi, startProgram, startServer } from '../../support/api.ts'
 import { halfRequest, untilClosing } from '../../support/connections.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { startWithoutPrivilege } from '../../support/processes.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 it('serves keys of `npm run keys` and writes its log only to stderr', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await publishSnapshot(dataDir, oneApp())
   const server = await startServer({ DATA_DIR: dataDir })
   const key = await makeKey({ DATA_DIR: dataDir })
@@ -29,7 +26,7 @@ it('serves keys of `npm run keys` and writes its log only to stderr', async () =
 })
 
 it('exits with 2 and one line if DATA_DIR cannot be created, or may not be written', async () => {
-  const folder = folders.make()
+  const folder = makeFolder()
   const file = join(folder, 'file')
   writeFileSync(file, '')
   // The system creates no folders in /proc, and nobody creates one inside a file.
@@ -45,7 +42,7 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
 })
 
 it('rejects an argument, prints its settings and starts nothing', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const wrong = await startProgram('server.ts', ['--port', '80'], { DATA_DIR: dataDir }).ended
   expect(wrong).toMatchObject({ code: 2, stdout: '' })
   expect(wrong.stderr).toMatch(/Unexpected argument "--port"[^]* {2}PORT {2}/)
@@ -55,7 +52,7 @@ it('rejects an argument, prints its settings and starts nothing', async () => {
 it.each(['SIGTERM', 'SIGINT'] as const)(
   'on %s finishes the request in flight, closes idle connections and exits with 0',
   async (signal) => {
-    const server = await startServer({ DATA_DIR: folders.make() })
+    const server = await startServer({ DATA_DIR: makeFolder() })
     const idle = await untilClosing(server.origin)
     const busy = await halfRequest(server.origin)
     server.child.kill(signal)
@@ -72,7 +69,7 @@ it.each([
   ['SIGTERM', 'SIGINT'],
   ['SIGINT', 'SIGINT'],
 ] as const)('on %s and then %s ends at once', async (first, second) => {
-  const server = await startServer({ DATA_DIR: folders.make(), npm_lifecycle_event: '' })
+  const server = await startServer({ DATA_DIR: makeFolder(), npm_lifecycle_event: '' })
   const idle = await untilClosing(server.origin)
   await halfRequest(server.origin)
   server.child.kill(first)
@@ -82,7 +79,7 @@ it.each([
 })
 
 it('under npm, which passes on a Ctrl-C a second time, ends at once on the next', async () => {
-  const server = await startServer({ DATA_DIR: folders.make(), npm_lifecycle_event: 'serve' })
+  const server = await startServer({ DATA_DIR: makeFolder(), npm_lifecycle_event: 'serve' })
   const idle = await untilClosing(server.origin)
   const busy = [await halfRequest(server.origin), await halfRequest(server.origin)]
   await halfRequest(server.origin)

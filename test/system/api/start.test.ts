@@ -9,18 +9,16 @@ import { open, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { rankingsSchema, said, startAll, startProgram, until } from '../../support/api.ts'
-import { TemporaryFolders, writeRaw } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
+import { writeRaw } from '../../support/pipeline/nightly.ts'
 import { listen } from '../../support/ports.ts'
 import { hasProgram } from '../../support/programs.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 /** A data folder without publishable data. */
 function brokenFolder(): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   writeRaw(dataDir, 'usage/date=2026-01-01/broken.parquet', 'not a Parquet file')
   return dataDir
 }
@@ -32,7 +30,7 @@ function tryIt(welcome: string): Promise<Response> {
 }
 
 it('npm start starts the API if the pipeline fails, reports that, and the schedule, and reads MODELS_FILE again on SIGHUP', async () => {
-  const file = join(folders.make(), 'models.json')
+  const file = join(makeFolder(), 'models.json')
   writeFileSync(file, '{"models":{}}')
   const { welcome, child, output, ended } = await startAll({ DATA_DIR: brokenFolder(), MODELS_FILE: file })
   expect((await tryIt(welcome)).status).toBe(503)
@@ -56,7 +54,7 @@ it('npm start ends together with the run if it is stopped before it serves', asy
   await using listening = await listen(silent)
   const asked = once(silent, 'request')
   const program = startProgram('start.ts', [], {
-    DATA_DIR: folders.make(),
+    DATA_DIR: makeFolder(),
     PORT: '0',
     USAGE_SOURCE: `clickhouse://127.0.0.1:${listening.port}/default?table=usage`,
   })
@@ -68,7 +66,7 @@ it('npm start ends together with the run if it is stopped before it serves', asy
 })
 
 it('npm start ends if it is stopped while it opens', async () => {
-  const pipe = join(folders.make(), 'models.json')
+  const pipe = join(makeFolder(), 'models.json')
   await promisify(execFile)('mkfifo', [pipe])
   const program = startProgram('start.ts', [], { DATA_DIR: brokenFolder(), PORT: '0', MODELS_FILE: pipe })
   // Read twice: by the check of the settings, and by the API.
@@ -86,7 +84,7 @@ it('npm start ends if it is stopped while it opens', async () => {
 })
 
 it('npm start on an empty folder publishes the sample and prints a request that answers, once with a key', async () => {
-  const dataDir = join(folders.make(), 'data')
+  const dataDir = join(makeFolder(), 'data')
   const { welcome, output, child, ended } = await startAll({ DATA_DIR: dataDir })
   expect(welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
   await until(() => output.stdout.includes('Ready: '))

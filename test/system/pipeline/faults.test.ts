@@ -21,11 +21,11 @@ import {
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
-  TemporaryFolders,
   currentSnapshot,
   queryCurrent,
   runCommand,
@@ -41,11 +41,8 @@ const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01
 const CSV = `ts,app_id,prompt_tokens,completion_tokens\n${`${DAY}T12:00:00Z,1,50,0\n`.repeat(2)}`
 const NIGHT = ['run', '--as-of', '2026-01-07T02:00:00Z'] as const
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 /** State after the first night. */
-const template = folders.make()
+const template = makeFolder()
 let dataDir = ''
 
 beforeAll(async () => {
@@ -55,7 +52,7 @@ beforeAll(async () => {
 })
 
 beforeEach(() => {
-  dataDir = folders.copy(template)
+  dataDir = copyFolder(template)
   writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
 })
 
@@ -228,7 +225,7 @@ it('status names a damaged snapshot', async () => {
 
 it('a DATA_DIR that was copied with its links followed is rejected before any work, with the remedy', async () => {
   const original = dataDir
-  dataDir = folders.make()
+  dataDir = makeFolder()
   cpSync(original, dataDir, { recursive: true, dereference: true })
   const everything = () => new Set(readdirSync(dataDir, { recursive: true, encoding: 'utf8' }))
   const before = everything()

@@ -5,17 +5,12 @@
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import {
-  currentSnapshot,
-  queryCurrent,
-  runCommand,
-  TemporaryFolders,
-  writeRaw,
-} from '../../support/pipeline/nightly.ts'
+import { currentSnapshot, queryCurrent, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 import { appDaily, FILTERS, ranking, readDataset, type Question } from '../../support/pipeline/oracle.ts'
 import { randomFrom } from '../../support/random.ts'
 import { rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
@@ -28,9 +23,6 @@ const APPS = 300
 const FIRST_DAY = '2026-03-28'
 const ENDINGS = ['csv', 'csv.gz', 'ndjson', 'parquet', 'arrow'] as const
 const TAGS = ['', 'cli-agent', 'ide-extension|game', 'legal', 'cli-agent|roleplay|game']
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** Unregistered names and addresses, and registered ones in several spellings. */
 const TEXTS = [
@@ -207,7 +199,7 @@ async function expectAsComputed({ dataDir, plain }: World, asOf: string, night: 
 
 /** A first run over the same input gives the same bytes of each month. */
 async function expectAsAnew({ dataDir }: World, asOf: string): Promise<void> {
-  const anew = folders.make()
+  const anew = makeFolder()
   cpSync(join(dataDir, 'raw'), join(anew, 'raw'), { recursive: true })
   rmSync(join(anew, 'raw', 'apps', 'by-name.ndjson'))
   await runAt(anew, asOf)
@@ -222,8 +214,8 @@ async function expectAsAnew({ dataDir }: World, asOf: string): Promise<void> {
 
 it.each(SEEDS)('every figure of every night equals the independent count, seed %i', async (seed) => {
   const world: World = {
-    dataDir: folders.make(),
-    plain: folders.make(),
+    dataDir: makeFolder(),
+    plain: makeFolder(),
     random: randomFrom(seed),
     registry: Array.from({ length: APPS }, (_, index) => registryRow(index + 1)),
     delivered: new Map(),

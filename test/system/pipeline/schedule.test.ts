@@ -3,19 +3,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
-import { TemporaryFolders, deliver, register } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
+import { deliver, register } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../../support/processes.ts'
 
 const NEVER = '0 0 29 2 *'
 const EVERY_SECOND = '* * * * * *'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 function folder(): string {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   register(dataDir, ['1,One,public,,,2025-01-01'])
   deliver(dataDir, '2026-01-06', ['1,1,0'])
   return dataDir
@@ -43,7 +41,7 @@ it('makes up for a missed night at its start, and ends on SIGTERM', async () => 
 })
 
 it('reports how a failed run ended', async () => {
-  const { child, output, ended } = start(folders.make(), NEVER)
+  const { child, output, ended } = start(makeFolder(), NEVER)
   await until(() => output.stderr.includes('schedule: nightly run ended with exit code 1\n'))
   child.kill('SIGTERM')
   await ended

@@ -6,9 +6,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
-import { TemporaryFolders, currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
+import { copyFolder, makeFolder } from '../../support/folders.ts'
+import { currentSnapshot, startNightly } from '../../support/pipeline/nightly.ts'
 import {
   SECOND_NIGHT,
   expectNights,
@@ -26,11 +27,8 @@ const BRIEF_STAGES = ['bundle', 'publish']
 const KILLS = 6
 const FOLDERS = 4
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 /** State after the first night. */
-const template = folders.make()
+const template = makeFolder()
 
 beforeAll(() => publishFirstNight(template, APPS))
 
@@ -48,7 +46,7 @@ async function stopIn(dataDir: string, stage: string) {
 /** On a busy machine a run may end before the signal arrives; then another run is stopped. */
 async function stoppedNight(stage: string) {
   for (;;) {
-    const dataDir = folders.copy(template)
+    const dataDir = copyFolder(template)
     const ended = await stopIn(dataDir, stage)
     if (ended.signal === null) expect(ended.code).toBe(0)
     if (ended.signal !== null || BRIEF_STAGES.includes(stage)) return { dataDir, ended }
@@ -67,10 +65,10 @@ it.each(STAGES)('SIGTERM in the stage %s does no harm', async (stage) => {
 it(`${KILLS} runs killed one after the other leave a whole snapshot each, and the next run publishes`, async () => {
   const random = randomFrom(seedFrom('KILL_SEED'))
   const start = performance.now()
-  await startNightly(folders.copy(template), '--as-of', SECOND_NIGHT).ended
+  await startNightly(copyFolder(template), '--as-of', SECOND_NIGHT).ended
   const duration = performance.now() - start
   for (let folder = 0; folder < FOLDERS; folder += 1) {
-    const dataDir = folders.copy(template)
+    const dataDir = copyFolder(template)
     for (let kill = 0; kill < KILLS; kill += 1) {
       const { child, ended } = startNightly(dataDir, '--as-of', SECOND_NIGHT)
       // The moments are spread evenly over a run, and a little beyond its end.
@@ -88,7 +86,7 @@ it(`${KILLS} runs killed one after the other leave a whole snapshot each, and th
 })
 
 it('a run during another one exits with 75, names the other process, and changes nothing', async () => {
-  const dataDir = folders.copy(template)
+  const dataDir = copyFolder(template)
   const before = currentSnapshot(dataDir)
   const other = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
   const { code, stderr } = await startNightly(dataDir, '--as-of', SECOND_NIGHT).ended

@@ -10,11 +10,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { openSnapshots } from '../../../../api/datasets/snapshots/current.ts'
 import { memoryLog, served, startApi, statusOf, until, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { copyFolder, makeFolder } from '../../../support/folders.ts'
 import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
 import { oneApp, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { openSnapshot } from '../../../support/snapshots.ts'
@@ -22,10 +22,8 @@ import { openSnapshot } from '../../../support/snapshots.ts'
 const RANKINGS = '/datasets/app-rankings'
 const SNAPSHOTS = `${RANKINGS}/snapshots`
 
-const folders = new TemporaryFolders()
-const published = folders.make()
+const published = makeFolder()
 beforeAll(() => publishTwice(published))
-afterAll(() => folders.removeAll())
 
 /** What /readyz and /metrics say about the snapshot. */
 async function health({ origin }: Api): Promise<unknown[]> {
@@ -55,7 +53,7 @@ describe('at a start', () => {
   ])(
     'the newest snapshot that opens is served, as degraded, if the newest %s, until it is repaired',
     async (_how, pathIn, damage) => {
-      const dataDir = folders.copy(published)
+      const dataDir = copyFolder(published)
       const path = pathIn(dataDir)
       const whole = readFileSync(path)
       damage(path)
@@ -80,7 +78,7 @@ describe('at a start', () => {
   )
 
   it('without a pointer the newest is served, and /status says so', async () => {
-    const dataDir = folders.copy(published)
+    const dataDir = copyFolder(published)
     rmSync(join(dataDir, 'current'))
     await using api = await startApi(dataDir)
     expect((await api.get(RANKINGS, await api.makeKey())).status).toBe(200)
@@ -89,7 +87,7 @@ describe('at a start', () => {
   })
 
   it('of which none opens, the reply is 503, /readyz too', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     writeFileSync(join(await publishSnapshot(dataDir, oneApp()), 'app-rankings.duckdb'), 'no database')
     await using api = await startApi(dataDir)
     const reply = await api.get(RANKINGS, await api.makeKey())
@@ -105,7 +103,7 @@ describe('at a start', () => {
 
 describe('in a running service', () => {
   it('a newest snapshot that cannot be opened leaves the one before, and is logged once', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await publishSnapshot(dataDir, oneApp(2, 10))
     await using api = await startApi(dataDir)
     const broken = join(dataDir, 'snapshots', '20261120T040000Z')
@@ -121,7 +119,7 @@ describe('in a running service', () => {
   })
 
   it('all open snapshots share one limit of memory, and spill nothing to disk', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, 10))
     const snapshots = await openSnapshots(dataDir, '1GB', memoryLog().log)
     await snapshots.follow()
@@ -141,7 +139,7 @@ describe('a damaged published file', () => {
     ['longer', (path) => appendFileSync(path, 'x')],
     ['gone', (path) => rmSync(path)],
   ])('%s: 500 with a message in the log, and never its bytes', async (_how, damage) => {
-    const dataDir = folders.copy(published)
+    const dataDir = copyFolder(published)
     await using api = await startApi(dataDir)
     for (const name of ['rankings.parquet', 'README.md', 'app_daily/month=2026-01.parquet']) {
       damage(join(dataDir, 'snapshots', SECOND, name))
@@ -164,7 +162,7 @@ describe('an unreadable record', () => {
     [`snapshots/records/${FIRST}.json`, [SECOND]],
     ['last-run.json', [SECOND, FIRST]],
   ])('%s is one entry less, and is listed as a fault', async (path, listed) => {
-    const dataDir = folders.copy(published)
+    const dataDir = copyFolder(published)
     const file = join(dataDir, path)
     const size = existsSync(file) ? readFileSync(file).length : 0
     writeFileSync(file, '{"half": '.padEnd(size))
@@ -187,7 +185,7 @@ describe('queries of a snapshot', () => {
   const SLOW = 'SELECT count(*) FROM range(100000000000) AS a (n), range(1000) AS b (m) WHERE n * m % 7 = 8'
 
   it('are 503 if 200 others wait, and all end with the service', async () => {
-    const snapshot = await openSnapshot(await publishSnapshot(folders.make(), oneApp()))
+    const snapshot = await openSnapshot(await publishSnapshot(makeFolder(), oneApp()))
     const queries = Array.from({ length: 4 + 200 }, () => snapshot.query(SLOW, {}).catch(String))
     await expect(snapshot.query('SELECT 1 AS one', {})).rejects.toMatchObject({ status: 503 })
     await snapshot.close()
@@ -197,7 +195,7 @@ describe('queries of a snapshot', () => {
   it('are 503 after 20 seconds, their wait included', async () => {
     // Their interruption is repeated by a timer too.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    const snapshot = await openSnapshot(await publishSnapshot(folders.make(), oneApp()))
+    const snapshot = await openSnapshot(await publishSnapshot(makeFolder(), oneApp()))
     const query = expect(snapshot.query(SLOW, {})).rejects.toMatchObject({ status: 503 })
     await vi.advanceTimersByTimeAsync(20_000)
     await query

@@ -15,22 +15,20 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { lastCompletedDay } from '../../../../pipeline/contract/calendar.ts'
 import { until } from '../../../support/api.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
-import { TemporaryFolders, runCommand, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { runCommand, writeRaw } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 let dataDir = ''
 let inbox = ''
 
 beforeEach(() => {
-  dataDir = folders.make()
-  inbox = folders.make('in box')
+  dataDir = makeFolder()
+  inbox = makeFolder('in box')
   writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
 })
 
@@ -112,7 +110,7 @@ describe('import', () => {
   it('takes the files of a folder, and names each by its path', async () => {
     const path = put('a.csv', CSV)
     put('.hidden.csv', 'x')
-    const linked = join(folders.make('elsewhere'), 'b.csv')
+    const linked = join(makeFolder('elsewhere'), 'b.csv')
     writeFileSync(linked, `${HEADER}\n${ROWS[0]}\n`)
     symlinkSync(linked, join(inbox, 'b.csv'))
     const { stdout } = await runCommand(dataDir, 'import', inbox)

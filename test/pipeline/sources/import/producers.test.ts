@@ -2,17 +2,15 @@
 import { globSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { makeFolder } from '../../../support/folders.ts'
 import { runAt } from '../../../support/pipeline/in-process.ts'
-import { queryCurrent, runCommand, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
+import { queryCurrent, runCommand } from '../../../support/pipeline/nightly.ts'
 
 /** Writes a file of a producer; returns its path. */
 function put(name: string, content: string | Uint8Array): string {
-  const path = join(folders.make('inbox'), name)
+  const path = join(makeFolder('inbox'), name)
   writeFileSync(path, content)
   return path
 }
@@ -138,7 +136,7 @@ describe('an export', () => {
   const folderOf = new Map<number, string>()
   const imported = EXPORTS.map(([producer, name, content], index) => {
     const copies = EXPORTS.slice(0, index).filter(([other]) => other === producer).length
-    const dataDir = folderOf.get(copies) ?? folders.make()
+    const dataDir = folderOf.get(copies) ?? makeFolder()
     folderOf.set(copies, dataDir)
     const app = `App ${index}`
     const own = content.replaceAll('Claude Code', app).replaceAll('claude code', app.toLowerCase())
@@ -166,7 +164,7 @@ describe('an export', () => {
   })
 
   it('of a day that has one already adds to it, and replaces it only with --source, which is said', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const take = async (name: string, options: readonly string[], ...tokens: readonly [string, number][]) => {
       const logs = tokens.map(([day, count]) => {
         const id = `${name} ${count}`
@@ -204,7 +202,7 @@ describe('an export', () => {
       /a\.csv, row 2: usage_details is not JSON: {"input":/,
     ],
   ])('%s, with file and row', async (_, producer, content, message) => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const ended = await runCommand(dataDir, 'import', '--from', producer, put('a.csv', content))
     expect(ended).toMatchObject({ code: 1, stderr: expect.stringMatching(message) })
     expect(readdirSync(dataDir)).toEqual([])
@@ -438,7 +436,7 @@ const FORMS: Readonly<Record<string, readonly Form[]>> = {
 describe.each(Object.entries(FORMS))('of %s, the rows of usage of', (producer, forms) => {
   it.each(forms)('%s', async (_form, document, rows) => {
     const path = put('export.ndjson', lines(document))
-    const { imported } = printed.parse(await importAs(folders.make(), '--from', producer, path, '--dry-run'))
+    const { imported } = printed.parse(await importAs(makeFolder(), '--from', producer, path, '--dry-run'))
     const figures = imported[0].first_rows.map((row, index) =>
       Object.fromEntries(Object.keys(rows[index] ?? row).map((name) => [name, row[name]])),
     )
@@ -464,7 +462,7 @@ describe('--map', () => {
     const map = { columns, unit: 'ms', failed: [{ path: 'out', is: ['7'] }] }
     const prompt_tokens = '9007199254740993'
     for (const value of [PAIRS, put('map.json', JSON.stringify(map))]) {
-      const dataDir = folders.make()
+      const dataDir = makeFolder()
       expect(await importAs(dataDir, '--map', value, path, '--dry-run')).toMatchObject({
         dry_run: true,
         imported: [
@@ -484,7 +482,7 @@ describe('--map', () => {
 
   it('takes precedence over the map of a producer', async () => {
     const map = ['--from', 'openrouter', '--map', 'app=api_key_name']
-    expect(await importAs(folders.make(), ...map, put('a.csv', OPENROUTER))).toMatchObject({
+    expect(await importAs(makeFolder(), ...map, put('a.csv', OPENROUTER))).toMatchObject({
       imported: [{ new_apps: ['prod'] }],
     })
   })
@@ -499,7 +497,7 @@ describe('--map', () => {
     [['--source', '../x'], 'The source "../x" is not a name'],
     [['--format', 'xlsx'], 'The format "xlsx" is not known: expected ndjson, csv'],
   ])('%j is refused: %s', async (options, message) => {
-    const ended = await runCommand(folders.make(), 'import', ...options, put('rows.ndjson', ROWS))
+    const ended = await runCommand(makeFolder(), 'import', ...options, put('rows.ndjson', ROWS))
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   })
 
@@ -516,7 +514,7 @@ describe('--map', () => {
       'WARNING 2025-11-17: no row has prompt_tokens. If',
     ],
   ])('names %s', async (_, map, message) => {
-    const ended = await runCommand(folders.make(), 'import', '--map', map, put('rows.ndjson', ROWS))
+    const ended = await runCommand(makeFolder(), 'import', '--map', map, put('rows.ndjson', ROWS))
     expect(ended.stdout + ended.stderr).toContain(message)
   })
 
@@ -529,13 +527,13 @@ describe('--map', () => {
     ]
     const path = put('parts.ndjson', lines(...rows.map((row) => ({ ...row, app: 'One', out: 1 }))))
     const map = 'ts=at,app=app,prompt_tokens=in+read+made,completion_tokens=out,cached_tokens=read'
-    expect(await importAs(folders.make(), '--map', map, path)).toMatchObject({
+    expect(await importAs(makeFolder(), '--map', map, path)).toMatchObject({
       imported: [{ parts: [{ rows: 3, prompt_tokens: '11939', rows_large_parts: 0 }] }],
     })
   })
 
   it('with another time moves the rows of a file to other days', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const path = put('times.ndjson', lines({ a: '2026-11-16', b: '2026-11-17', app: 'One', in: 5, out: 1 }))
     for (const time of ['a', 'b']) {
       const map = `ts=${time},app=app,prompt_tokens=in,completion_tokens=out`
@@ -549,7 +547,7 @@ describe('--map', () => {
     const path = put('words.csv', `at,name,in,out,id\n${rows.join('')}`)
     const map = 'ts=at,app=name,prompt_tokens=in,completion_tokens=out,request_id=id'
     const first_rows = rows.map(() => ({ ts: '2026-11-17', prompt_tokens: '5e+00', completion_tokens: '1' }))
-    expect(await importAs(folders.make(), '--map', map, path, '--dry-run')).toMatchObject({
+    expect(await importAs(makeFolder(), '--map', map, path, '--dry-run')).toMatchObject({
       imported: [{ parts: [{ rows_without_id: 4, prompt_tokens: '20' }], new_apps: [], first_rows }],
     })
   })
@@ -557,7 +555,7 @@ describe('--map', () => {
 
 describe('a warning', () => {
   it('names a second file of a day without request_id and source', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const csv = (tokens: number) => `ts,app,prompt_tokens,completion_tokens\n2026-11-17,One,${tokens},0\n`
     const first = await runCommand(dataDir, 'import', put('a.csv', csv(1)))
     const second = await runCommand(dataDir, 'import', put('b.csv', csv(2)))
@@ -569,12 +567,12 @@ describe('a warning', () => {
 
   it('names tokens without an app', async () => {
     const csv = 'ts,app,prompt_tokens,completion_tokens\n2026-11-17,,5,5\n2026-11-17,One,9,0\n'
-    const { stdout } = await runCommand(folders.make(), 'import', put('a.csv', csv))
+    const { stdout } = await runCommand(makeFolder(), 'import', put('a.csv', csv))
     expect(stdout).toContain('WARNING 2026-11-17: 10 of 19 tokens name no app')
   })
 
   it('names cached tokens above the prompt, in the import and in the run', async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     const anthropic = { ...chat(3, 10), 'gen_ai.usage.cache_read.input_tokens': 5758 }
     const path = put('spans.json', lines(inShop(span(anthropic))))
     const ended = await runCommand(dataDir, 'import', '--from', 'otlp', path)

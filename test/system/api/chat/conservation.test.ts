@@ -3,12 +3,13 @@ import { Agent, request as httpRequest } from 'node:http'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { makeKey, startProgram, until } from '../../../support/api.ts'
 import { readRecords, writeModels } from '../../../support/chat/chat.ts'
-import { publish, query, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
+import { publish, query } from '../../../support/pipeline/nightly.ts'
 import { freePort } from '../../../support/ports.ts'
 import { randomFrom, seedFrom } from '../../../support/random.ts'
 import {
@@ -23,9 +24,6 @@ import {
   stream,
   type Behaviour,
 } from '../../../support/chat/upstream.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** The gate needs 5000; fewer requests keep the daily run of the tests short. */
 const REQUESTS = 5000
@@ -67,7 +65,7 @@ it(`every one of ${REQUESTS} requests is counted once, through faults, leaving c
   const random = randomFrom(seedFrom('CHAT_SEED'))
   const { reported, faulty } = startFaulty(random)
   await using upstream = await startUpstream({ faulty })
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const provider = { base_url: upstream.url, model: 'faulty' }
   const MODELS_FILE = writeModels(dataDir, {
     'a/one': ['alpha', 'beta', 'gamma'].map((name) => ({ ...provider, name })),

@@ -5,16 +5,10 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { served, startApi } from '../../../support/api.ts'
-import {
-  TemporaryFolders,
-  currentSnapshot,
-  deliver,
-  publish,
-  register,
-  runCommand,
-} from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
+import { currentSnapshot, deliver, publish, register, runCommand } from '../../../support/pipeline/nightly.ts'
 import { startProcess } from '../../../support/processes.ts'
 import { hasProgram } from '../../../support/programs.ts'
 
@@ -27,9 +21,7 @@ const FILES = [
   'app_daily/month=2026-01.parquet',
 ]
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
-afterAll(() => folders.removeAll())
+const dataDir = makeFolder()
 
 /** Publishes a day's only figure; each has as many digits as the others. */
 async function publishTokens(tokens: number, asOf: string): Promise<void> {
@@ -54,7 +46,7 @@ it.runIf(hasProgram('wget'))('a mirror has the current data after each event', a
   register(dataDir, ['1,One,public,,,2025-01-01'])
   await publishTokens(10, '2026-01-07T02:00:00Z')
   await using api = await startApi(dataDir)
-  const mirror = folders.make('mirror')
+  const mirror = makeFolder('mirror')
   const urls = FILES.map((name) => `${api.base}/datasets/app-rankings/snapshots/latest/${name}`)
   const sums = (folder: string, names: readonly string[]) =>
     names.map((name) =>

@@ -1,17 +1,14 @@
 /** CONTRACT 4.6: clients that hold idle connections up to the limit of open files keep no snapshot from being served. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { makeKey, said, until } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { startProcess } from '../../../support/processes.ts'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 it('a run that publishes while all connections are taken is served, and the service goes on', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await publishSnapshot(dataDir, oneApp())
   const key = await makeKey({ DATA_DIR: dataDir })
   const command = 'ulimit -n 256 && exec node_modules/.bin/node api/server.ts'

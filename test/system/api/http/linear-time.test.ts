@@ -1,24 +1,18 @@
 /** CONTRACT 3: no field of a request costs more than linear time: even the largest text is read at once. */
 import { request } from 'node:http'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { startApi, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
-const folders = new TemporaryFolders()
 let api: Api
 let key = ''
 
 beforeAll(async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await publishSnapshot(dataDir, oneApp())
   api = await startApi(dataDir)
   key = await api.makeKey()
-})
-
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 const RANKINGS = '/api/v1/datasets/app-rankings'

@@ -6,9 +6,9 @@ import { execFile } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { startApi } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { hasFolder, hasProgram } from '../../../support/programs.ts'
 
@@ -24,6 +24,7 @@ const PROGRAM = `
 import java.util.List;
 import org.openapitools.client.*;
 import org.openapitools.client.api.DatasetApi;
+
 public class Main {
   public static void main(String[] args) throws Exception {
     ApiClient client = new ApiClient();
@@ -46,13 +47,10 @@ public class Main {
   }
 }`
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 it.runIf(hasFolder('API_CLIENTS') && hasProgram('mvn'))(
   'a generated client compiles, calls the service and keeps every digit',
   async () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     await publishSnapshot(dataDir, {
       asOf: new Date('2026-11-20T02:00:00Z'),
       dataThrough: '2026-11-19',
@@ -60,7 +58,7 @@ it.runIf(hasFolder('API_CLIENTS') && hasProgram('mvn'))(
       daily: [{ day: '2026-11-19', app: APP, requests: REQUESTS, tokens: TOKENS, completion: TOKENS }],
     })
     await using api = await startApi(dataDir)
-    const folder = folders.make('client')
+    const folder = makeFolder('client')
     writeFileSync(join(folder, 'openapi.json'), await (await api.get('/openapi.json')).text())
     /** The output of a program in the folder, which must succeed; the service runs meanwhile. */
     const run = async (program: string, args: readonly string[]) =>

@@ -2,16 +2,13 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { said, until } from '../../../support/api.ts'
 import { halfRequest, untilClosing } from '../../../support/connections.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { listen } from '../../../support/ports.ts'
 import { startProcess } from '../../../support/processes.ts'
 import { hasProgram } from '../../../support/programs.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** The signal that npm passes on may arrive after the end of all handlers, and then ends the process. */
 const ENDS = [0, 'SIGTERM', 'SIGINT']
@@ -20,7 +17,7 @@ const LISTENING = /"origin":"([^"]+)"/
 /** `npm run NAME` over an empty folder, in its own process group; the rest of it ends with `using`. */
 function npmRun(name: string, environment: Readonly<Record<string, string>> = {}) {
   const program = startProcess('npm', ['run', '-s', name], {
-    environment: { DATA_DIR: folders.make(), PORT: '0', NO_UPDATE_NOTIFIER: '1', ...environment },
+    environment: { DATA_DIR: makeFolder(), PORT: '0', NO_UPDATE_NOTIFIER: '1', ...environment },
     detached: true,
   })
   const { pid } = program.child
@@ -94,7 +91,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)(
 )
 
 it.runIf(process.platform === 'linux' && hasProgram('script'))('ends with its terminal', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const command = `echo "pid=$$"; exec '${process.execPath}' api/server.ts`
   const options = ['--quiet', '--flush', '--return', '--command', command, '/dev/null']
   const terminal = startProcess('script', options, { environment: { DATA_DIR: dataDir, PORT: '0' } })

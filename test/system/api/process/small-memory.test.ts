@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey, said } from '../../../support/api.ts'
-import { TemporaryFolders, startNightly } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
+import { startNightly } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
 import { writeModels } from '../../../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../../../support/chat/upstream.ts'
@@ -35,8 +36,7 @@ function makeGroup(): string | undefined {
 const group = makeGroup()
 
 describe.runIf(group !== undefined)('in 512 MB', () => {
-  const folders = new TemporaryFolders()
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   let server: ReturnType<typeof startProcess>
   let upstream: Awaited<ReturnType<typeof startUpstream>>
   let origin = ''
@@ -60,7 +60,6 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
     await server.ended
     await upstream.close()
     if (group !== undefined) rmdirSync(group)
-    folders.removeAll()
   })
 
   const chat = async (body: string | Uint8Array<ArrayBuffer>, packed = false) => {

@@ -1,5 +1,5 @@
 /** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
@@ -12,11 +12,8 @@ import {
   manyGroups,
   startDirectory,
 } from '../../../support/scim/faulty-directory.ts'
-import { asEnvironment, TestStores } from '../../../support/stores.ts'
+import { asEnvironment, stores } from '../../../support/stores.ts'
 import { administratorOf, startSyncApi, TOKEN_VARIABLE } from '../../../support/scim/sync.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
 
 const DAY_MS = 24 * 3_600_000
 

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
@@ -14,10 +14,7 @@ import { until } from '../../../support/api.ts'
 import { freePort } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
 import { directories, startSyncApi } from '../../../support/scim/sync.ts'
-import { TestStores } from '../../../support/stores.ts'
-
-const stores = new TestStores()
-afterAll(() => stores.removeAll())
+import { stores } from '../../../support/stores.ts'
 
 /** A SCIM server in its administrator's hands. */
 type LivingDirectory = Awaited<ReturnType<typeof startScimServer>> & {

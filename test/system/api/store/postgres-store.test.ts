@@ -1,24 +1,18 @@
 /** CONTRACT 10: PostgreSQL as a remote server: unreachable, rejecting, locked, frozen, or lost in the middle. */
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { envelopeSchema, makeKey, startProgram, startServer, until } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { asEnvironment } from '../../../support/stores.ts'
 
-const folders = new TemporaryFolders()
 const bin = findPostgres()
 let server: Postgres
 
 beforeAll(async () => {
   if (bin !== undefined) server = await startPostgres(bin)
-})
-
-afterAll(async () => {
-  if (bin !== undefined) await server.remove()
-  folders.removeAll()
 })
 
 /** Settings of a store in its own database, with changed parts of the address. */
@@ -27,7 +21,7 @@ async function database(
 ): Promise<StoreSettings & { url: string }> {
   const url = new URL(await server.createDatabase())
   change(url)
-  return { DATA_DIR: folders.make(), DATABASE_URL: url.href, url: url.href }
+  return { DATA_DIR: makeFolder(), DATABASE_URL: url.href, url: url.href }
 }
 
 /** How `npm run keys -- list` ends over the database at an address. */

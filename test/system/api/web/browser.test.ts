@@ -4,7 +4,7 @@ import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { until, type Api } from '../../../support/api.ts'
-import { TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { findProgram } from '../../../support/programs.ts'
 import { startSampleApi } from '../../../support/sample-api.ts'
 
@@ -30,20 +30,15 @@ function sizeOf(text: string) {
 }
 
 describe.runIf(program !== undefined)('in Chromium', () => {
-  const folders = new TemporaryFolders()
   let api: Api
   let browser: Browser
 
   beforeAll(async () => {
-    api = await startSampleApi(folders.make())
+    api = await startSampleApi(makeFolder())
     browser = await chromium.launch({ executablePath: program ?? '', args: ['--no-sandbox'] })
   })
 
-  afterAll(async () => {
-    await browser.close()
-    await api.close()
-    folders.removeAll()
-  })
+  afterAll(() => browser.close())
 
   /** A page once its chart is drawn. Errors, breaches of the policy and requests to another host are faults. */
   async function open(path: string, options: Parameters<Browser['newContext']>[0] = {}) {

@@ -2,27 +2,18 @@
 import fs, { readdirSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join, relative } from 'node:path'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { apps } from '../../../../pipeline/apps.ts'
-import {
-  currentSnapshot,
-  deliver,
-  publish,
-  register,
-  runCommand,
-  TemporaryFolders,
-} from '../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../support/folders.ts'
+import { currentSnapshot, deliver, publish, register, runCommand } from '../../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../../support/processes.ts'
 
 const ID = '20260110T020000Z'
 
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
-
 let dataDir = ''
 
 beforeEach(() => {
-  dataDir = folders.make()
+  dataDir = makeFolder()
   register(dataDir, ['1,One,public,,,2025-01-01'])
   deliver(dataDir, '2026-01-05', ['1,1,1'])
 })
@@ -95,7 +86,7 @@ it('a retraction', async () => {
 })
 
 it('an imported file', async () => {
-  const path = join(folders.make(), 'rows.csv')
+  const path = join(makeFolder(), 'rows.csv')
   writeFileSync(path, 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-06,1,1,1\n')
   const steps = await stepsOf(() => runCommand(dataDir, 'import', path))
   const folder = 'raw/usage/date=2026-01-06'

@@ -12,9 +12,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { nightly } from '../../../../pipeline/nightly.ts'
 import { PASSWORD, hasClickHouse, startCluster } from '../../../support/clickhouse.ts'
 import type { ClickHouseCluster } from '../../../support/clickhouse.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { SILENT } from '../../../support/pipeline/in-process.ts'
 import {
-  TemporaryFolders,
   currentSnapshot,
   publish,
   queryCurrent,
@@ -101,20 +101,16 @@ const REGISTRY = Array.from({ length: 30 }, (_, index) => {
 })
 
 describe.runIf(hasClickHouse)('a cluster of two shards', () => {
-  const folders = new TemporaryFolders()
   let cluster: ClickHouseCluster
 
   beforeAll(async () => {
     cluster = await startCluster()
   })
 
-  afterAll(async () => {
-    await cluster.remove()
-    folders.removeAll()
-  })
+  afterAll(() => cluster.remove())
 
   const newFolder = () => {
-    const dataDir = folders.make()
+    const dataDir = makeFolder()
     register(dataDir, REGISTRY)
     return dataDir
   }
@@ -249,7 +245,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
   })
 
   it.runIf(findProgram('openssl') !== undefined)('is pulled by https with a private authority', async () => {
-    const [key, certificate] = [join(folders.make(), 'key.pem'), join(folders.make(), 'cert.pem')]
+    const [key, certificate] = [join(makeFolder(), 'key.pem'), join(makeFolder(), 'cert.pem')]
     const request = 'req -x509 -newkey rsa:2048 -nodes -subj /CN=cluster -addext subjectAltName=IP:127.0.0.1'
     const files = ['-keyout', key, '-out', certificate]
     execFileSync('openssl', [...request.split(' '), ...files], { stdio: 'ignore' })

@@ -2,17 +2,14 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
 import { rankingsSchema, served, startApi, statusOf, until, type Api } from '../../../../support/api.ts'
-import { TemporaryFolders } from '../../../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../../../support/folders.ts'
 import { startSampleApi } from '../../../../support/sample-api.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 /** Runs a program with `connection`, open for writing on the snapshot's file, in another process; returns its exit code. */
 function writeElsewhere(folder: string, program: string): number | null {
@@ -30,7 +27,7 @@ const isAtFault = async (api: Api, thing: string) =>
   (await statusOf(api)).faults.some((fault) => fault.thing === thing)
 
 it('a snapshot that an analyst wrote to is not opened until the changes are removed', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const folder = await publishSnapshot(dataDir, oneApp(2, 10))
   const written = join(folder, `${SNAPSHOT_FILE}.wal`)
   writeElsewhere(
@@ -50,7 +47,7 @@ it('a snapshot that an analyst wrote to is not opened until the changes are remo
 })
 
 it('without a pointer the snapshot is served on, unless it is retracted', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const folder = await publishSnapshot(dataDir, oneApp(2, 10))
   await using api = await startApi(dataDir)
   const missing = join(SNAPSHOTS_FOLDER, '20261120T040000Z')
@@ -69,7 +66,7 @@ it('without a pointer the snapshot is served on, unless it is retracted', async 
 })
 
 it('a service that ends while a snapshot becomes current leaves no file open', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const published = [await publishSnapshot(dataDir, oneApp(2, 10))]
   const api = await startApi(dataDir)
   published.push(await publishSnapshot(dataDir, oneApp(3, 10)))
@@ -78,7 +75,7 @@ it('a service that ends while a snapshot becomes current leaves no file open', a
 })
 
 it('a swap does not wait for 800 visitors who ask for different pages and leave', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   await using api = await startSampleApi(dataDir)
   const days = Array.from({ length: 40 }, (_, day) => addDays('2026-08-31', -day))
   const visits = Array.from({ length: 800 }, async (_, index) => {
@@ -97,7 +94,7 @@ it('a swap does not wait for 800 visitors who ask for different pages and leave'
 })
 
 it('swaps fail no request, never mix two snapshots and close the old ones', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   const published = [await publishSnapshot(dataDir, oneApp(0, 1000))]
   await using api = await startApi(dataDir)
   const tokensAsOf = new Map<string, string>()
