@@ -40,7 +40,7 @@ export async function encode(body: Buffer, encoding: Encoding, quality = BROTLI_
  * Answers with a body that never changes while the process runs; each coding is compressed once.
  * @param headers of the reply, without type, length and coding.
  */
-export function fixedBody(contentType: string, text: Buffer | string, headers: Headers): Handler {
+export function fixedBody(contentType: string, text: Buffer | string, headers: Headers = {}): Handler {
   const body = Buffer.from(text)
   const made = new Map<Encoding, Promise<Buffer>>()
   return async (request, reply) => {

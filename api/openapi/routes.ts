@@ -1,6 +1,5 @@
 /** GET /openapi.json and the reference page at /docs (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { fixedBody } from '../http/encodings.ts'
 import { jsonText } from '../http/call.ts'
 import type { Route } from '../http/route.ts'
@@ -14,19 +13,15 @@ const REFERENCE_POLICY =
   "base-uri 'none'; frame-ancestors 'none'"
 
 const CACHED = { 'Cache-Control': 'public, max-age=300' }
-const SCRIPT = 'openapi-explorer/dist/browser/openapi-explorer.min.js'
 
 /** The routes of the description; it covers `routes`. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
+  const open = { method: 'GET', access: 'open' } as const
+  const document = jsonText(openApiDocument(routes))
   const page = readFileSync(new URL('reference.html', import.meta.url))
-  const script = readFileSync(createRequire(import.meta.url).resolve(SCRIPT))
   const headers = { ...DOCUMENT_HEADERS, ...CACHED, 'Content-Security-Policy': REFERENCE_POLICY }
-  const handlers = {
-    [DOCUMENT_PATH]: fixedBody('application/json; charset=utf-8', jsonText(openApiDocument(routes)), CACHED),
-    [REFERENCE_PATH]: fixedBody(HTML, page, headers),
-    '/assets/openapi-explorer.js': fixedBody('text/javascript; charset=utf-8', script, {
-      'Cache-Control': 'public, max-age=86400',
-    }),
-  }
-  return Object.entries(handlers).map(([path, handle]) => ({ method: 'GET', access: 'open', path, handle }))
+  return [
+    { ...open, path: DOCUMENT_PATH, handle: fixedBody('application/json; charset=utf-8', document, CACHED) },
+    { ...open, path: REFERENCE_PATH, handle: fixedBody(HTML, page, headers) },
+  ]
 }

@@ -91,7 +91,7 @@ export const appView: View = {
       description: `Tokens and requests of ${app.name} by day, and its ranks by week. ${snapshot.attribution}`,
       source: history,
       context,
-      main: markup`${chartFigure(history, `Tokens per day of ${app.name}`)}
+      main: markup`${chartFigure(history, `Tokens per day, ${app.name}`)}
         <section>
           <p>${tags} ${totals(app)}</p>
           ${weeksTable(app)}

@@ -96,17 +96,18 @@ function firstLine(
   { controls, path = '/', parameters }: PageDocument,
 ): Html {
   const { asOf, dataThrough, sources } = snapshot
+  const minute = asOf.slice(0, 'YYYY-MM-DDTHH:MM'.length).replace('T', ' ')
   const ofThisSnapshot = { as_of: isCurrent ? null : asOf }
   const kept: Given = parameters ?? ofThisSnapshot
-  const age = isCurrent ? isStale && `ends ${dataThrough}` : 'an earlier snapshot'
+  const age = isCurrent ? isStale && 'outdated' : 'an earlier snapshot'
   const badges = [sources?.includes(SAMPLE) === true && 'sample data', age].filter((badge) => badge !== false)
   const field = markup`<input type="search" name="q" value="${kept['q']}" placeholder="Find by name (/)"
     aria-label="Find by name" />`
   return markup`<p>
       ${controls === undefined && markup`<a href="${address('/', ofThisSnapshot)}">Rankings</a> · `} Data through
-      <time>${dataThrough}</time>, snapshot
-      <time datetime="${asOf}">${asOf.slice(0, 16).replace('T', ' ')} UTC</time>
-      <strong>${badges.join(', ')}</strong>
+      <time>${dataThrough}</time>
+      <span class="wide">· snapshot <time datetime="${asOf}">${minute} UTC</time></span>
+      ${badges.map((badge) => markup` · <strong>${badge}</strong>`)}
     </p>
     ${form(markup`action="${path}" role="search"`, kept, ['q'], field)}`
 }

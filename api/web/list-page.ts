@@ -181,7 +181,8 @@ function ranking({ list, data, parameters: { as_of } }: Page): Html {
     data.isCompared && { head: '±', kind: 'wide', show: changeOf },
     { head: isApps ? 'App' : 'Model', show: nameOf, isName: true },
     isApps && { head: 'Subcategory', kind: 'tags wide soft', show: tagsOf },
-    { ...FIGURES[measure], kind: 'n' },
+    // The growth has its room on a phone.
+    { ...FIGURES[measure], kind: isTrending ? 'n wide' : 'n' },
     isTrending
       ? { head: 'Growth', kind: 'n', show: growthOf }
       : { head: 'Share', kind: 'n', show: (item) => shareOf(item[measure], data.total, most) },
@@ -246,7 +247,7 @@ function sparkline(values: Item['values']): Html {
     const at = `${Math.round((index * 84) / (values.length - 1))} ${19 - Math.round((18 * Number(value)) / top)}`
     return value === null ? '' : (values[index - 1] ?? null) === null ? `M${at}h0` : `L${at}`
   })
-  const line = raw('fill="none" stroke="currentColor" stroke-width="1.5"')
+  const line = raw('fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round"')
   return markup`<svg width="84" height="20" ${line} aria-hidden="true"><path d="${path.join('')}" /></svg>`
 }
 

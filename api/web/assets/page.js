@@ -57,6 +57,8 @@ function readHistory(text) {
   return { days: rows.map(([day]) => day), coverage: rows.map((row) => row[5]), items }
 }
 
+// A legend as wide as the chart would hide the colours.
+const shorten = (name) => (name.length > 32 ? `${[...name].slice(0, 30).join('')}…` : name)
 const numbers = (values) => values.map((value) => (value === null ? null : Number(value)))
 
 function datasets() {
@@ -66,7 +68,9 @@ function datasets() {
   }
   const sets = [...drawn].flatMap(([id, place]) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
-    return name ? [{ id, label: name, in_list, data: numbers(values), ...style(colourAt(place)) }] : []
+    return name
+      ? [{ id, label: shorten(name), in_list, data: numbers(values), ...style(colourAt(place)) }]
+      : []
   })
   sets.sort((one, other) => sum(other.data) - sum(one.data))
   if (isStacked && data.total) {
@@ -113,6 +117,7 @@ function options() {
   const parts = data.days.length > 180 ? { year: '2-digit' } : {}
   const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, parts) }
   const ticks = { maxTicksLimit: 6, callback: (value) => compact.format(value) }
+  const title = { display: true, text: canvas.ariaLabel.split(',')[0] }
   return {
     animation: matchMedia('(prefers-reduced-motion: reduce)').matches ? false : { duration: 150 },
     maintainAspectRatio: false,
@@ -122,7 +127,7 @@ function options() {
     plugins: { legend, tooltip },
     scales: {
       x: { stacked: isStacked, offset: true, grid: { display: false }, ticks: dayTicks },
-      y: { stacked: isStacked, beginAtZero: true, border: { display: false }, ticks },
+      y: { stacked: isStacked, beginAtZero: true, border: { display: false }, ticks, title },
       gap: { display: false, min: 0, max: 1 },
     },
   }

@@ -1,0 +1,55 @@
+/** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per retraction, with its reason. */
+import type { Request } from 'express'
+import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import type { Snapshots } from '../datasets/snapshots/current.ts'
+import { sendOpen } from '../datasets/snapshots/files.ts'
+import type { Handler } from '../http/call.ts'
+import { FEED_PATH } from '../paths.ts'
+import { markup } from './html.ts'
+
+/** Maximum entries; the list of snapshots has the older ones. */
+const ENTRIES = 100
+
+/** Serves the feed; `ids` is a constant origin, so that an entry keeps its id, `origin` the address of the request. */
+export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Request) => string): Handler {
+  return async (request, reply) => {
+    const at = origin(request)
+    const entries = catalogue
+      .read()
+      .entries.filter(({ state }) => state !== 'pruned')
+      .map(elementsOf)
+      .toSorted((one, other) => other.updated.localeCompare(one.updated))
+      .slice(0, ENTRIES)
+    const elements = entries.map(
+      ({ path, page, title, updated, author, summary }) => markup`
+<entry>
+  <id>${ids}${path}</id><title>${title}</title><updated>${updated}</updated>
+  <author><name>${author}</name></author>
+  <link rel="alternate" type="text/html" href="${at}${page}"/>
+  <summary>${summary}</summary>
+</entry>`,
+    )
+    const { html: text } = markup`<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom">
+<id>${ids}${FEED_PATH}</id><title>App rankings</title>
+<updated>${entries[0]?.updated ?? '1970-01-01T00:00:00Z'}</updated>
+<rights>${LICENCE.name} (${LICENCE.url}). ${COMPARABILITY_NOTE}</rights>
+<link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}"/>
+<link rel="alternate" type="text/html" href="${at}/"/>${elements}
+</feed>
+`
+    await sendOpen(request, reply, 'application/atom+xml; charset=utf-8', text)
+  }
+}
+
+function elementsOf({ as_of, url, publisher, data_through, days_restated, ...rest }: SnapshotEntry) {
+  const shared = { page: `/?as_of=${as_of}`, author: publisher, title: `Snapshot of ${as_of}` }
+  const { state, retracted_at = as_of, reason = '' } = rest
+  if (state === 'retracted') {
+    const withdrawn = { title: `${shared.title} withdrawn`, updated: retracted_at, summary: reason }
+    return { ...shared, ...withdrawn, path: `${url}#retraction` }
+  }
+  const restated = days_restated > 0 ? ` Days with new figures: ${days_restated}; see restatements.csv.` : ''
+  return { ...shared, path: url, updated: as_of, summary: `Data through ${data_through}.${restated}` }
+}
