@@ -1,15 +1,5 @@
 -- The checks of a snapshot before it is published: each query must return no rows. The first line below a name states the
--- check. They read the snapshot beside the warehouse, and the totals of its days.
-
--- name: day-totals
--- The totals of each day of app_daily, shared by several checks.
-CREATE OR REPLACE TEMP TABLE day_totals AS
-SELECT
-  d.day,
-  sum(d.requests) AS requests,
-  sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens
-FROM snapshot.app_daily AS d
-GROUP BY d.day;
+-- check. They read the snapshot beside the warehouse, and the totals of its days (see rank.sql).
 
 -- name: apps-described
 -- Every app with usage or a rank is described in the table apps, under the same name.
@@ -18,8 +8,8 @@ FROM snapshot.rankings AS r
 LEFT JOIN snapshot.apps AS a ON a.app_id = r.app_id
 WHERE a.app_id IS NULL OR a.app_name <> r.app_name
 UNION
-SELECT DISTINCT d.app_id, NULL
-FROM snapshot.app_daily AS d
+SELECT d.app_id, NULL
+FROM (SELECT DISTINCT app_id FROM snapshot.app_daily) AS d
 ANTI JOIN snapshot.apps AS a ON a.app_id = d.app_id
 ORDER BY ALL;
 

@@ -45,13 +45,18 @@ measures AS (
     WHERE c.status <> 'missing'
   ) ON tokens, requests INTO NAME measure VALUE amount
 ),
+earlier AS (
+  SELECT m.*, m.day - CAST(7 * unnest(range(1, 9)) AS INTEGER) AS earlier_day
+  FROM measures AS m
+  SEMI JOIN judged AS j ON j.day = m.day
+),
 -- Twice the median is a whole number.
 compared AS (
   SELECT
-    m.*, count(*) AS weeks, list_sort(list(e.amount)) AS amounts, amounts[(weeks + 1) // 2] + amounts[weeks // 2 + 1] AS doubled
-  FROM judged AS j
-  JOIN measures AS m ON m.day = j.day
-  JOIN measures AS e ON e.measure = m.measure AND e.day BETWEEN j.day - 56 AND j.day - 7 AND (j.day - e.day) % 7 = 0
+    m.* EXCLUDE (earlier_day), count(*) AS weeks, list_sort(list(e.amount)) AS amounts,
+    amounts[(weeks + 1) // 2] + amounts[weeks // 2 + 1] AS doubled
+  FROM earlier AS m
+  JOIN measures AS e ON e.measure = m.measure AND e.day = m.earlier_day
   GROUP BY ALL
   HAVING count(*) >= 4
 )

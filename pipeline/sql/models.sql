@@ -56,8 +56,8 @@ named AS (
 ),
 -- What remains of a day without its named models.
 rest AS (
-  SELECT d.day, d.requests, d.prompt_tokens, d.completion_tokens
-  FROM snapshot.app_daily AS d
+  SELECT t.day, t.requests, t.prompt_tokens, t.completion_tokens
+  FROM day_totals AS t
   UNION ALL
   SELECT n.day, -n.requests, -n.prompt_tokens, -n.completion_tokens
   FROM named AS n

@@ -73,21 +73,33 @@ WITH merged AS (
   FROM warehouse.resolved AS r
   WHERE r.app_id <> r.canonical_id
 ),
-usage AS NOT MATERIALIZED (
-  SELECT u.day, c.canonical_id, u.requests, u.prompt_tokens, u.completion_tokens
-  FROM warehouse.usage_daily AS u
-  JOIN warehouse.resolved AS c ON c.app_id = u.app_id
-  WHERE c.published AND u.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
-)
-SELECT u.day, u.canonical_id, u.requests, u.prompt_tokens, u.completion_tokens
-FROM usage AS u
-ANTI JOIN merged AS m ON m.canonical_id = u.canonical_id
+single_apps AS (FROM warehouse.resolved AS r ANTI JOIN merged AS m ON m.canonical_id = r.canonical_id),
+merged_apps AS (FROM warehouse.resolved AS r SEMI JOIN merged AS m ON m.canonical_id = r.canonical_id)
+SELECT u.day, c.canonical_id, u.requests, u.prompt_tokens, u.completion_tokens
+FROM warehouse.usage_daily AS u
+JOIN single_apps AS c ON c.app_id = u.app_id
+WHERE c.published AND u.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
 UNION ALL
-SELECT u.day, u.canonical_id, CAST(sum(u.requests) AS BIGINT), sum(u.prompt_tokens), sum(u.completion_tokens)
-FROM usage AS u
-SEMI JOIN merged AS m ON m.canonical_id = u.canonical_id
-GROUP BY u.day, u.canonical_id
+SELECT u.day, c.canonical_id, CAST(sum(u.requests) AS BIGINT), sum(u.prompt_tokens), sum(u.completion_tokens)
+FROM warehouse.usage_daily AS u
+JOIN merged_apps AS c ON c.app_id = u.app_id
+WHERE c.published AND u.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
+GROUP BY u.day, c.canonical_id
 ORDER BY day, canonical_id;
+
+-- name: day-totals
+-- The totals of each day of app_daily, and a hash of its rows: other tables and the checks need them, and a scan of the whole
+-- history takes time.
+CREATE OR REPLACE TEMP TABLE day_totals AS
+SELECT
+  d.day,
+  sum(d.requests) AS requests,
+  sum(d.prompt_tokens) AS prompt_tokens,
+  sum(d.completion_tokens) AS completion_tokens,
+  sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens,
+  bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
+FROM snapshot.app_daily AS d
+GROUP BY d.day;
 
 -- name: restatements
 -- Restatements of earlier snapshots stay.
@@ -108,15 +120,18 @@ FROM warehouse.resolved AS r
 FULL JOIN previous.apps AS p ON p.app_id = r.app_id
 WHERE NOT EXISTS (FROM warehouse.published_apps AS k WHERE k.snapshot = getvariable('previous'));
 
--- Days whose figures differ from the previous snapshot, and why.
--- One hash per day selects the days to compare row by row: equal rows of both snapshots cancel each other out.
+-- Days whose figures differ from the previous snapshot, and why. One hash per day selects the days to compare row by row.
 INSERT INTO snapshot.restatements BY NAME
-WITH changed_days AS (
-  SELECT d.day
-  FROM (FROM previous.app_daily UNION ALL FROM snapshot.app_daily) AS d
-  WHERE d.day <= (SELECT m.data_through FROM previous.meta AS m)
+WITH earlier_days AS (
+  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
+  FROM previous.app_daily AS d
   GROUP BY d.day
-  HAVING bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) <> 0
+),
+changed_days AS (
+  SELECT day
+  FROM earlier_days AS e
+  FULL JOIN day_totals AS t USING (day)
+  WHERE e.content IS DISTINCT FROM t.content AND day <= (SELECT m.data_through FROM previous.meta AS m)
 ),
 before AS (SELECT d.* FROM previous.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),
 after AS (SELECT d.* FROM snapshot.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),
@@ -202,11 +217,6 @@ ORDER BY c.day, c.cause;
 INSERT INTO snapshot.coverage
 WITH calendar AS (
   SELECT CAST(unnest(range(getvariable('floor'), CAST($data_through AS DATE) + 1, INTERVAL 1 DAY)) AS DATE) AS day
-),
-published AS (
-  SELECT d.day, sum(d.requests) AS requests, sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens
-  FROM snapshot.app_daily AS d
-  GROUP BY d.day
 )
 SELECT
   c.day,
@@ -216,11 +226,11 @@ SELECT
     WHEN EXISTS (SELECT 1 FROM snapshot.restatements AS r WHERE r.day = c.day AND r.cause = 'figures') THEN 'restated'
     ELSE 'complete'
   END,
-  coalesce(p.requests, 0),
-  coalesce(p.tokens, 0)
+  coalesce(t.requests, 0),
+  coalesce(t.tokens, 0)
 FROM calendar AS c
 LEFT JOIN warehouse.days AS w ON w.day = c.day AND w.rows_read > 0
-LEFT JOIN published AS p ON p.day = c.day
+LEFT JOIN day_totals AS t ON t.day = c.day
 ORDER BY c.day;
 
 -- name: filters

@@ -6,32 +6,27 @@ import { sqlSections } from '../duckdb/statements.ts'
 /** Offending rows shown for each check. */
 const ROWS_SHOWN = 5
 
-/** What the checks share; itself none. */
-const PREPARATION = 'day-totals'
-
 /**
  * Runs every check; each must return no rows. The days in offending rows are counted again by the next run.
  * @throws DataError that names each failed check with its offending rows.
  */
 export async function check(run: Run): Promise<StageResult> {
-  const { [PREPARATION]: preparation = '', ...checks } = Object.fromEntries(sqlSections('checks.sql'))
-  await run.connection.run(preparation)
-  const names = Object.keys(checks)
+  const checks = [...sqlSections('checks.sql')]
   const failed: string[] = []
-  for (const [index, [name, sql]] of Object.entries(checks).entries()) {
+  for (const [index, [name, sql]] of checks.entries()) {
     const offending = (await run.connection.runAndReadAll(sql)).getRowObjectsJson()
     if (offending.length > 0) {
       failed.push(describeFailed(name, sql, offending))
       await countAgain(run, offending)
     }
-    run.progress.step('check', index + 1, names.length)
+    run.progress.step('check', index + 1, checks.length)
   }
   if (failed.length > 0) {
     throw new DataError(
-      `${failed.length} of ${names.length} checks failed, nothing is published:\n${failed.join('\n')}`,
+      `${failed.length} of ${checks.length} checks failed, nothing is published:\n${failed.join('\n')}`,
     )
   }
-  return { summary: `${names.length} checks passed`, facts: { checks: names.length } }
+  return { summary: `${checks.length} checks passed`, facts: { checks: checks.length } }
 }
 
 /** Without its fingerprint a day is read again, even if its files stay. */

@@ -64,6 +64,7 @@ export async function rank(run: Run): Promise<StageResult> {
     return keepNewest(run, extent, { id: newest, days_restated: known.days_restated })
   reportRetracted(run, fingerprint)
   await createSnapshot(run, extent, daysAtOnce)
+  await execute(run.connection, 'rank.sql#day-totals')
   await createMacros(run.connection, extent.days.to, extent.totals)
   await fillTables(run, extent, newest)
   await fillRankings(run, extent.days.to)

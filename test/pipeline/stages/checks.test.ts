@@ -9,7 +9,7 @@ import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import { deliver, register, currentSnapshot } from '../../support/pipeline/nightly.ts'
 
-const { 'day-totals': totals = '', ...CHECKS } = Object.fromEntries(sqlSections('checks.sql'))
+const CHECKS = Object.fromEntries(sqlSections('checks.sql'))
 
 /** Statements that violate each check, and a part of the offending row. */
 const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
@@ -135,8 +135,7 @@ async function copies(): Promise<void> {
 }
 
 async function offendingRows(check: string): Promise<string> {
-  await connection.run(sqlFile('resolve.sql#usage'))
-  await connection.run(totals)
+  for (const name of ['resolve.sql#usage', 'rank.sql#day-totals']) await connection.run(sqlFile(name))
   const reader = await connection.runAndReadAll(CHECKS[check] ?? '')
   return JSON.stringify(reader.getRowObjectsJson())
 }
