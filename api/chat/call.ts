@@ -1,14 +1,13 @@
 /** One chat request from its arrival to its usage record, and its attempts at providers. */
 import type { Readable } from 'node:stream'
 import type { Request } from 'express'
-import type { Caller, Reply } from '../http/call.ts'
+import type { Caller, NamedApp, Reply } from '../http/call.ts'
 import type { JsonObject } from '../untrusted/json.ts'
 import type { Completion } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure } from './failures.ts'
 import { asCut, readChunks, type ProviderClient } from './provider.ts'
 import type { AttemptRecord, UsageRecord } from './records.ts'
-import { namedApp, type NamedApp } from './request.ts'
 import { NO_USAGE } from './usage.ts'
 
 /** How a call ends, unless its client disconnects. */
@@ -53,20 +52,20 @@ export class ChatCall {
   /** Whether its attempt was ended; no other follows. */
   #isCancelled = false
 
-  /** Begins the call; its reply names the app. */
-  constructor({ headersDistinct: headers }: Request, reply: Reply, arrivedAt: Date) {
-    const { requestId, caller } = reply.locals
-    if (caller === undefined) throw new TypeError('Only an authenticated request can begin')
+  /** Begins the call. */
+  constructor({ headers }: Request, reply: Reply, arrivedAt: Date) {
+    const { requestId, caller, app } = reply.locals
+    if (caller === undefined || app === undefined)
+      throw new TypeError('Only an authenticated request of a named app can begin')
     this.id = requestId
     this.caller = caller
     // A client that disconnected during the key look-up sends no further close event.
     this.isDisconnected = reply.closed
-    this.#app = namedApp(headers)
+    this.#app = app
     this.#arrivedAt = arrivedAt
-    const app = { app_id: this.#app.id, found_by: this.#app.foundBy }
-    reply.set('X-App-Id', String(app.app_id))
-    if (headers[METADATA_HEADER]?.[0] === 'enabled')
-      reply.locals.routerMetadata = () => ({ attempts: this.attempts, app })
+    const shown = { app_id: app.id, found_by: app.foundBy }
+    if (headers[METADATA_HEADER] === 'enabled')
+      reply.locals.routerMetadata = () => ({ attempts: this.attempts, app: shown })
   }
 
   /** Whether another attempt may follow. */

@@ -10,6 +10,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import type { AppColumns } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf, unlessAbsent } from '../process/system-errors.ts'
 import type { Usage } from './usage.ts'
@@ -30,17 +31,11 @@ export interface AttemptRecord {
  * One chat request, as the nightly run reads it (CONTRACT 7) and operators do. Its tokens are as counted by the serving
  * provider; null if it reported none.
  */
-export interface UsageRecord extends Readonly<Record<keyof Usage, number | null>> {
+export interface UsageRecord extends Readonly<Record<keyof Usage, number | null>>, AppColumns {
   /** When the request arrived, ISO 8601 UTC with milliseconds. */
   readonly ts: string
   /** Unique over all processes: the pipeline finds duplicates by it. */
   readonly request_id: string
-  /** UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) if the request names no app; otherwise absent. */
-  readonly app_id?: number
-  /** The address or name of the app, its title, and its categories with commas, as sent; absent without an app. */
-  readonly app?: string
-  readonly app_title?: string | null
-  readonly app_categories?: string | null
   /** 1 if a provider served the request, whole or in part; otherwise 0, so that failures do not count in the rankings. */
   readonly requests: 0 | 1
   /** Model and provider that served; null if none did. */

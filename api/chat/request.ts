@@ -1,12 +1,13 @@
 /** Chat requests: the app and the body as callers send them, and the body as providers receive it (CONTRACT 6). */
 import { isUtf8 } from 'node:buffer'
+import type { Request } from 'express'
 import { z } from 'zod'
-import { appNamed, cleanName, identityOfAddress, NAMED } from '../../pipeline/contract/app-identity.ts'
+import { appIdOf, cleanName, identityOfAddress, NAMED } from '../../pipeline/contract/app-identity.ts'
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
+import type { NamedApp, Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import { isObject, longList, shorten, type JsonObject } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
-import type { UsageRecord } from './records.ts'
 
 /** A valid chat request. */
 export interface ChatRequest {
@@ -181,22 +182,21 @@ function sent(value: unknown): string {
   return value === undefined ? '; it is missing' : `; sent: ${shorten(JSON.stringify(value))}`
 }
 
-/** An app as a request names it; anybody may claim anything. */
-export interface NamedApp {
-  /** UNATTRIBUTED_APP_ID if nothing names it. */
-  readonly id: number
-  readonly foundBy: 'address' | 'title' | 'nothing'
-  /** What the usage record says of it: the nightly run, which alone registers apps, derives the same id. */
-  readonly columns: Pick<UsageRecord, 'app_id' | 'app' | 'app_title' | 'app_categories'>
-}
-
 const IS_ADDRESS = /^\s*https?:\/\//i
 // With or without a service prefix in the middle.
 const TITLE_HEADER = /^x-(?:.+-)?title$/
 const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
 
+/** Notes the app that a request names; its reply names it too, whatever it is (CONTRACT 6). */
+export function noteApp({ headersDistinct: headers }: Request, reply: Reply): void {
+  const app = namedApp(headers)
+  reply.locals.app = app
+  reply.locals.typedErrors = true
+  reply.set('X-App-Id', String(app.id))
+}
+
 /** The app that the headers name. An address that many apps share, such as localhost, counts by the title. */
-export function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
+function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
   const address = decode(headers['http-referer']?.[0])
   const title = linesOf(headers, TITLE_HEADER).find((one) => cleanName(one) !== '')
   const identity = identityOfAddress(address, title && cleanName(title))
@@ -207,7 +207,7 @@ export function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
   const app = isShared ? (title ?? '') : address
   const categories = linesOf(headers, CATEGORIES_HEADER).join(',') || null
   return {
-    id: appNamed(app)?.app_id ?? UNATTRIBUTED_APP_ID,
+    id: appIdOf(identity),
     foundBy: isShared ? 'title' : 'address',
     columns: { app, app_title: title ?? null, app_categories: categories },
   }

@@ -145,6 +145,7 @@ function answerPath(
   { clock, stallMs }: AppDependencies,
 ): Handler {
   const isLimited = routes.some((route) => route.limited === true)
+  const begins = routes.flatMap(({ begin }) => begin ?? [])
   const hasCors = isApiPath(path) || routes.some((route) => route.cors === true)
   const byMethod = new Map(routes.map((route) => [route.method as string, route]))
   const get = byMethod.get('GET')
@@ -154,6 +155,7 @@ function answerPath(
     reply.locals.route = path
     if (hasCors) reply.set(CORS_HEADERS)
     if (isLimited) reply.set(fullQuota(clock()))
+    for (const begin of begins) begin(request, reply)
     const { method } = request
     const route = byMethod.get(method)
     if (route === undefined && method === 'OPTIONS')
@@ -162,8 +164,7 @@ function answerPath(
       const headers = { Allow: allow }
       throw new ApiError(405, `Method ${method} is not allowed here; allowed: ${allow}`, { headers })
     }
-    const { access, slow, typedErrors, handle } = route
-    if (typedErrors === true) reply.locals.typedErrors = true
+    const { access, slow, handle } = route
     if (access !== 'open') await authenticate(access, request, reply)
     if (slow === true) request.socket.setTimeout(0)
     await handle(request, reply)

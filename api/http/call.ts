@@ -15,6 +15,24 @@ export interface Caller {
   readonly limits: StoredLimits
 }
 
+/** The app that a request names; anybody may claim anything. */
+export interface NamedApp {
+  /** UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) if nothing names it. */
+  readonly id: number
+  readonly foundBy: 'address' | 'title' | 'nothing'
+  readonly columns: AppColumns
+}
+
+/** Columns of raw usage (CONTRACT 7); the nightly run, which alone registers apps, derives the id from them. */
+export interface AppColumns {
+  /** UNATTRIBUTED_APP_ID if the request names no app; otherwise absent. */
+  readonly app_id?: number
+  /** The address or name of the app, its title, and its categories with commas, as sent; absent without an app. */
+  readonly app?: string
+  readonly app_title?: string | null
+  readonly app_categories?: string | null
+}
+
 export type Headers = Readonly<Record<string, string>>
 
 /** What is known of the request so far. */
@@ -23,6 +41,7 @@ export type CallLocals = {
   /** Path of the matched route, with the names of its parameters. */
   route?: string
   caller?: Caller
+  app?: NamedApp
   /** Whether errors state their type. */
   typedErrors?: boolean
   /** The metadata about routing that the caller requested. */

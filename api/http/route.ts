@@ -1,6 +1,7 @@
 import type { KeyKind } from '../accounts/keys.ts'
 import type { Operation } from '../openapi/operation.ts'
-import type { Handler } from './call.ts'
+import type { Request } from 'express'
+import type { Handler, Reply } from './call.ts'
 
 /** The keys that a route accepts: none needed, any valid one, or one kind. */
 export type Access = 'open' | 'any' | KeyKind
@@ -16,8 +17,8 @@ export interface Route {
   readonly limited?: boolean
   /** Whether the handler bounds its own time: its connection may be silent for longer than others. */
   readonly slow?: boolean
-  /** Whether every error states its `metadata.error_type` (CONTRACT 6). */
-  readonly typedErrors?: boolean
+  /** Runs for each request to the path, before its method and key are checked: for what every reply has. */
+  readonly begin?: (request: Request, reply: Reply) => void
   /** The description for the OpenAPI document; a route without one is left out. */
   readonly operation?: Operation
   readonly handle: Handler

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { COMPLETIONS_PATH } from '../../../api/paths.ts'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { sendRaw } from '../../support/api.ts'
 import { startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
@@ -18,7 +19,7 @@ import {
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
-type Headers = Readonly<Record<string, string>>
+type Sent = Readonly<Record<string, string>>
 
 let chat: ScriptedChat
 beforeAll(async () => {
@@ -26,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => chat.stop())
 
-async function ask(headers: Headers, behaviour: Behaviour = answers(), isStream = false) {
+async function ask(headers: Sent, behaviour: Behaviour = answers(), isStream = false) {
   chat.script(behaviour)
   const response = await chat.api.ask({ stream: isStream }, { headers })
   const text = await response.text()
@@ -36,13 +37,13 @@ async function ask(headers: Headers, behaviour: Behaviour = answers(), isStream 
 
 /** A text as HTTP carries it: UTF-8 in bytes. */
 const onTheWire = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
-const addressed = (address: string, more: Headers = {}) => ({ 'HTTP-Referer': address, ...more })
+const addressed = (address: string, more: Sent = {}) => ({ 'HTTP-Referer': address, ...more })
 const TITLE = { 'X-Title': 'My  Tool' }
 const LOCAL = 'local:my tool'
 const UMLAUTS = 'https://bücher.example/straße'
 
 describe('the id of an app', () => {
-  it.each<[string, Headers, string, string?]>([
+  it.each<[string, Sent, string, string?]>([
     ['its address', addressed('https://app.example'), 'app.example'],
     ['its address, whatever its title', addressed('https://app.example', TITLE), 'app.example'],
     ['its address, without the last slash', addressed('https://app.example/'), 'app.example'],
@@ -67,7 +68,7 @@ describe('the id of an app', () => {
     expect(record).not.toHaveProperty('app_id')
   })
 
-  it.each<[string, Headers]>([
+  it.each<[string, Sent]>([
     ['no header', {}],
     ['a title without an address', { ...TITLE, 'X-App-Categories': 'game' }],
     ['an address that many apps share, without a title', addressed('http://localhost:3000')],
@@ -93,12 +94,21 @@ describe('the id of an app', () => {
     expect(appId).toBe(String(appIdOf(host)))
   })
 
-  it('is in the reply to an unreadable body', async () => {
-    const { headers } = await chat.api.post('{', { headers: addressed('https://app.example') })
-    expect(headers.get('X-App-Id')).toBe(String(appIdOf('app.example')))
+  it.each<[string, RequestInit, number]>([
+    ['an unreadable body', { method: 'POST', body: '{' }, 400],
+    ['a wrong key', { method: 'POST' }, 401],
+    ['a wrong method', { method: 'GET' }, 405],
+    ['the preflight of a browser', { method: 'OPTIONS' }, 204],
+  ])('is in the reply to %s', async (_name, init, expected) => {
+    const headers = new Headers({ ...addressed('https://app.example'), 'Content-Type': 'application/json' })
+    headers.set('Authorization', `Bearer ${expected === 401 ? 'no key' : chat.api.key}`)
+    const address = `${chat.api.origin}${COMPLETIONS_PATH}`
+    const response = await fetch(address, { ...init, headers })
+    expect(response.status).toBe(expected)
+    expect(response.headers.get('X-App-Id')).toBe(String(appIdOf('app.example')))
   })
 
-  it.each<[string, Headers, string, number]>([
+  it.each<[string, Sent, string, number]>([
     ['its address', addressed('https://app.example'), 'address', appIdOf('app.example')],
     ['its title', addressed('http://localhost', TITLE), 'title', appIdOf(LOCAL)],
     ['nothing', {}, 'nothing', 0],
@@ -111,7 +121,7 @@ describe('the id of an app', () => {
 describe('the record', () => {
   const NAMED = addressed('https://app.example')
 
-  it.each<[string, Headers, string | null]>([
+  it.each<[string, Sent, string | null]>([
     ['X-Title', { 'X-Title': 'An app' }, 'An app'],
     ['a header with a prefix', { 'X-Some-Service-Title': 'An app' }, 'An app'],
     ['UTF-8', { 'X-Title': onTheWire('Café ☕ 应用') }, 'Café ☕ 应用'],
@@ -136,22 +146,26 @@ describe('the record', () => {
     expect(chat.records().at(-1)).toMatchObject(both)
   })
 
-  it.each([false, true])(
-    'has the parts of the tokens, null if unreported, streamed: %s',
-    async (isStream) => {
-      const usage = {
-        prompt_tokens: 7,
-        completion_tokens: 3,
-        prompt_tokens_details: { cached_tokens: 5 },
-        completion_tokens_details: { reasoning_tokens: 2 },
-      }
-      const reporting = either(json({ ...completion(), usage }), stream(sse(chunksOf(['Hello'], usage))))
-      const { record } = await ask(NAMED, reporting, isStream)
-      expect(record).toMatchObject({ reasoning_tokens: 2, cached_tokens: 5 })
-      const plain = await ask(NAMED, answers(), isStream)
-      expect(plain.record).toMatchObject({ reasoning_tokens: null, cached_tokens: null })
-    },
-  )
+  const PROMPT = { prompt_tokens_details: { cached_tokens: 5 } }
+  const COMPLETION = { completion_tokens_details: { reasoning_tokens: 2 } }
+
+  it.each<[boolean, string, object]>([
+    [false, "as OpenAI's", { ...PROMPT, ...COMPLETION }],
+    [true, "as OpenAI's", { ...PROMPT, ...COMPLETION }],
+    [false, "as Mistral's", { num_cached_tokens: 5, ...COMPLETION }],
+    [
+      false,
+      "as OpenAI's other API",
+      { input_tokens_details: { cached_tokens: 5 }, output_tokens_details: { reasoning_tokens: 2 } },
+    ],
+  ])('has the parts of the tokens, null if unreported, streamed: %s, %s', async (isStream, _name, parts) => {
+    const usage = { prompt_tokens: 7, completion_tokens: 3, ...parts }
+    const reporting = either(json({ ...completion(), usage }), stream(sse(chunksOf(['Hello'], usage))))
+    const { record } = await ask(NAMED, reporting, isStream)
+    expect(record).toMatchObject({ reasoning_tokens: 2, cached_tokens: 5 })
+    const plain = await ask(NAMED, answers(), isStream)
+    expect(plain.record).toMatchObject({ reasoning_tokens: null, cached_tokens: null })
+  })
 })
 
 it('a request of a new app waits for no store, and makes no other request wait', async () => {
