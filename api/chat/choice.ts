@@ -48,6 +48,8 @@ export class Choice {
   /** Whether its last part had a finish beside content. */
   endedWithContent = false
   #hasBegun = false
+  /** Whether any content was in a delta. */
+  #hasDelta = false
   /** The provider's word for its end. */
   #native: string | undefined
   /** Members beside its finish. */
@@ -83,12 +85,12 @@ export class Choice {
     return isEmpty && (this.isOver || hasContent) ? undefined : { ...rest, ...this.#begin(delta) }
   }
 
-  /** The delta, or without one the message. A message beside or after parts repeats them (Perplexity, MiniMax). */
+  /** The delta, or without one the message. A message beside or after deltas repeats them (Perplexity, MiniMax). */
   #own(delta: unknown, message: unknown): JsonObject {
     const sent = isObject(delta) ? delta : {}
-    if (!isObject(message) || this.hasContent) return sent
     const { role: _role, ...content } = withoutNulls(sent)
-    return isEmptyDelta(content) ? message : sent
+    this.#hasDelta ||= !isEmptyDelta(content)
+    return isObject(message) && !this.#hasDelta ? message : sent
   }
 
   /** The rest of its tool calls; undefined if there is none. No part may follow. */
@@ -152,15 +154,18 @@ function plainMessage(message: JsonObject): Record<string, unknown> {
   return plain
 }
 
+/** Parts of Mistral and Anthropic, and of Databricks. */
+const THOUGHTS: readonly unknown[] = ['thinking', 'redacted_thinking', 'reasoning']
+
 function isThought(part: unknown): boolean {
-  return isObject(part) && part['type'] === 'thinking'
+  return isObject(part) && THOUGHTS.includes(part['type'])
 }
 
 /** The text of a part of content; undefined for an image and the like. Thoughts are a text or a list of texts. */
 function textIn(part: unknown): string | undefined {
   if (typeof part === 'string') return part
   if (!isObject(part)) return undefined
-  if (part['type'] !== 'thinking') return typeof part['text'] === 'string' ? part['text'] : undefined
-  const { thinking } = part
+  const { text, thinking = part['summary'] } = part
+  if (!isThought(part)) return typeof text === 'string' ? text : undefined
   return typeof thinking === 'string' ? thinking : objectsIn(thinking).map(textIn).join('')
 }

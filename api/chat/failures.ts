@@ -96,12 +96,12 @@ const MEANINGS = [
   meaning('tooLong')`request too large for|tokens must be reduced|reduce your message size`,
   meaning('quota')`#insufficient quota|#exceeded current quota`,
   meaning('rateLimited', 429)`
-    rate.?limit|too many requests|throttl|limit requests|resource exhausted|#1302\b
+    rate.?limit|too many (?:requests|tokens)|throttl|limit requests|resource exhausted|#1302\b
   `,
   meaning('quota', 429)`check your plan and billing`,
   // OpenAI, vLLM, Anthropic, llama.cpp, Gemini, Bedrock, TGI, SGLang, Alibaba, LM Studio, Cerebras, watsonx.
   meaning('tooLong')`
-    maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261)\b
+    maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261|1039)\b
     context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|contextwindowexceeded
     exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))
     exceed\w* (?:the )?max(?:imum)? (?:(?:allowed )?length|\w* ?tokens)|max prompt tokens|tokens limit reached
@@ -115,7 +115,7 @@ const MEANINGS = [
     content (?:filter|management policy|policy|moderation)|\bflagged\b|moderation|content exists risk
     sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content
     safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
-    responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\b)
+    responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\b|1026\b)
   `,
   // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow. Then a key:
   // OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek. Then a model name: OpenAI, DeepSeek,
@@ -130,20 +130,22 @@ const MEANINGS = [
     (?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\w+ )?(?:api|access|auth\w*)[ -]?(?:key|token)
     authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country
     (?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)
-    accessdenied|unrecognizedclient|expiredtoken
+    accessdenied|unrecognizedclient|expiredtoken|must be verified|#1004\b
     \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
-    (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unable to access) (?:non-serverless )?model\b
+    (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unavailable|unable to access|not a chat) (?:non-serverless )?model\b
     not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
-    not supported by any provider|model (?:not supported|terms required)|#(?:deploymentnotfound|modelnotopen|invalidendpointormodel)
-    #(?:1211|1500|20012|30003)\b
+    not supported by any provider|model (?:not supported|terms required)|not work with the specified model
+    #(?:deploymentnotfound|modelnotopen|invalidendpointormodel|(?:1211|1500|20012|30003)\b)
   `,
   meaning('overloaded')`
     overloaded|at capacity|(?:capacity|queue) exceeded|loading model|model is (?:currently )?loading
     #(?:unavailable|modelnotready|serviceunavailable|insufficient system resource|1305\b)
   `,
   // The model wrote a tool call or JSON that does not parse (Groq, with 400): another provider may do better.
-  meaning('failed')`#(?:tool use failed|json validate failed|network error|abort)`,
-  meaning('timeout')`#(?:deadline exceeded|gatewaytimeout)`,
+  meaning(
+    'failed',
+  )`#(?:tool use failed|output parse failed|json validate failed|network error|abort)|failed to load model`,
+  meaning('timeout')`#(?:deadline exceeded|gatewaytimeout)|model timed out`,
   // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
   meaning('quota', 200, 400, 402, 403)`
     (?:out of|exceed\w*|reached|used up).{0,40}\b(?:quota|usage limits?|allocation)\b

@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import { pipeline, type Readable } from 'node:stream'
-import { createBrotliDecompress, createUnzip } from 'node:zlib'
+import { pipeline, type Readable, type Transform } from 'node:stream'
+import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
 import { retryAfterMs } from '../http/headers.ts'
 import { codeOf } from '../process/system-errors.ts'
@@ -94,17 +94,22 @@ function limitConnecting(this: ClientRequest, socket: Socket): void {
   socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
 }
 
-const PACKED = ['gzip', 'x-gzip', 'deflate', 'br']
+const DECODERS = new Map<string, () => Transform>([
+  ['br', createBrotliDecompress],
+  ['deflate', createUnzip],
+  ['gzip', createUnzip],
+  ['x-gzip', createUnzip],
+  ['zstd', createZstdDecompress],
+])
 
 /**
  * The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. Other names, such as `none`, are no
  * codings.
  */
 function decoded(body: Readable, header = 'identity'): Readable {
-  const coding = header.trim().toLowerCase()
-  if (!PACKED.includes(coding)) return body
+  const createDecoder = DECODERS.get(header.trim().toLowerCase())
   // The resulting stream reports a broken body.
-  return pipeline(body, coding === 'br' ? createBrotliDecompress() : createUnzip(), () => undefined)
+  return createDecoder === undefined ? body : pipeline(body, createDecoder(), () => undefined)
 }
 
 /** The text of an error; empty if its body breaks off or is too long. */
@@ -188,8 +193,9 @@ function createEventReader() {
     maxBufferSize: EVENT_CHARACTERS,
     onEvent({ event, data }) {
       if (event === 'error') fail(data)
-      // Some servers send an empty event as a keep-alive.
-      else if (data.trim() !== '') chunks.push(...chunksOfText(data))
+      else if (event === undefined || event === 'message') chunks.push(...chunksOfText(data))
+      // Pings, and what an agent reports of its tools.
+      else chunks.push(...chunksOfText(data).filter(isChunk))
     },
     onError({ type, field, value = '' }) {
       if (type === 'max-buffer-size-exceeded') chunks.push(new AttemptFailure('invalidReply'))
@@ -213,11 +219,20 @@ function chunksOfJson(text: string): readonly unknown[] {
   return [...values, DONE]
 }
 
-/** One value, or one a line; otherwise the text. */
+function isChunk(value: unknown): boolean {
+  return value === DONE || (isObject(value) && Boolean(value['choices'] ?? value['error']))
+}
+
+/** One value, or one a line; otherwise the text. Some servers send an empty text or null as a keep-alive. */
 function chunksOfText(text: string): readonly unknown[] {
   const value = parseJson(text)
+  if (value === null || text.trim() === '') return []
   if (value !== undefined) return [value]
-  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  // Some servers name the field twice.
+  const lines = text
+    .replaceAll(/^(?:data:\s*)+/gm, '')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
   const values = lines.map((line) => (line.trim() === DONE ? DONE : parseJson(line)))
   const areValues = values.length > 0 && values.every((one) => one === DONE || isObject(one))
   return areValues ? values : [text]

@@ -29,7 +29,7 @@ function readPart(part: JsonObject) {
  * - A known id with a name at an index of its own begins a call: some providers give all calls one id.
  * - Without an id a part belongs to the call of its index. Without an index, or with a new index and no name, it belongs
  *   to the last one, unless that came in the same delta.
- * - Another name after a whole call begins a call.
+ * - Another name after arguments begins a call.
  * - A second object after a whole one is another call. The same arguments again, or `{}`, are none.
  * - A name may come late, in fragments, or repeated in every part; arguments may be missing, null, or parsed JSON.
  */
@@ -81,11 +81,14 @@ export class ToolCalls {
   }
 
   /** The call that a part with an id belongs to; undefined if it begins one. */
-  #callWithId({ id, index, name }: Part): ToolCall | undefined {
+  #callWithId({ id, index, name, text }: Part): ToolCall | undefined {
     const open = this.#lastAt(index)
     const known = this.#calls.findLast(({ ids }) => ids.has(id))
-    if (known !== undefined)
-      return known.takes(name, index !== undefined && open === undefined) ? known : undefined
+    if (known !== undefined) {
+      // LocalAI repeats a call at further indexes.
+      const isElsewhere = index !== undefined && open === undefined && !['', text].includes(known.text)
+      return known.takes(name, isElsewhere) ? known : undefined
+    }
     return name === '' && open?.isWhole === false ? open.adopt(id) : undefined
   }
 
@@ -146,7 +149,7 @@ class ToolCall {
   /** Whether a part with this name may belong to it; `isElsewhere`: its place speaks for another call. */
   takes(name: string, isElsewhere: boolean): boolean {
     if (name === '' || this.name === '') return true
-    return !isElsewhere && (name === this.name || !this.isWhole)
+    return !isElsewhere && (name === this.name || this.text.trim() === '')
   }
 
   /** Takes a further id. */

@@ -7,7 +7,13 @@ const NAMES = {
   completion: ['completion_tokens', 'output_tokens', 'candidatesTokenCount'],
   total: ['total_tokens', 'totalTokenCount'],
   reasoning: ['reasoning_tokens', 'thoughtsTokenCount'],
-  cached: ['cached_tokens', 'prompt_cache_hit_tokens', 'cache_read_input_tokens', 'cachedContentTokenCount'],
+  cached: [
+    'cached_tokens',
+    'num_cached_tokens',
+    'prompt_cache_hit_tokens',
+    'cache_read_input_tokens',
+    'cachedContentTokenCount',
+  ],
 } as const
 
 /** The counts of a usage record. */
@@ -72,13 +78,13 @@ export function readUsage(reported: JsonObject): Usage | undefined {
   const prompt = sentPrompt ?? difference(total, sentCompletion)
   const completion = sentCompletion ?? difference(total, sentPrompt)
   if (prompt === undefined || completion === undefined) return undefined
-  const reasoning = partIn(reported, 'completion_tokens_details', 'reasoning')
+  const reasoning = partIn(reported, 'reasoning')
   const isBeyond = reasoning !== null && difference(total, prompt + completion) === reasoning
   return {
     prompt_tokens: prompt,
     completion_tokens: isBeyond ? completion + reasoning : completion,
     reasoning_tokens: reasoning,
-    cached_tokens: partIn(reported, 'prompt_tokens_details', 'cached'),
+    cached_tokens: partIn(reported, 'cached'),
   }
 }
 
@@ -101,10 +107,10 @@ function inputIn(reported: JsonObject, total: number | undefined): number | unde
   return input + (tokens(read) ?? 0) + (tokens(written) ?? 0)
 }
 
-/** A part of a count, among its details or beside it. */
-function partIn(reported: JsonObject, group: string, name: keyof typeof NAMES): number | null {
-  const details = reported[group]
-  return (isObject(details) ? count(details, name) : undefined) ?? count(reported, name) ?? null
+/** A part of a count, among the details of any name or beside them. */
+function partIn(reported: JsonObject, name: keyof typeof NAMES): number | null {
+  const counts = objectsIn([...Object.values(reported), reported]).map((group) => count(group, name))
+  return counts.find((number) => number !== undefined) ?? null
 }
 
 function count(reported: JsonObject, name: keyof typeof NAMES): number | undefined {

@@ -121,6 +121,11 @@ operator | 400 | Groq: a retired model | {"error":{"message":"The model \`x-3.1\
 operator | 400 | OpenAI: a retired model by its words | {"error":{"message":"The model \`gpt-3.5-turbo-0301\` has been deprecated, learn more here","type":"invalid_request_error","param":null,"code":null}}
 operator | 400 | OpenRouter: an unknown model | {"error":{"message":"a/b is not a valid model ID","code":400}}
 operator | 400 | Bedrock: an unknown model | {"__type":"ValidationException","message":"The provided model identifier is invalid."}
+operator | 400 | OpenAI: an organisation without verification | {"error":{"message":"Your organization must be verified to stream this model.","type":"invalid_request_error","param":"stream","code":"unsupported_value"}}
+operator | 404 | OpenAI: a model for another operation | {"error":{"message":"This is not a chat model and thus not supported in the v1/chat/completions endpoint.","type":"invalid_request_error","param":"model","code":null}}
+operator | 400 | Azure: a model for another operation | {"error":{"code":"OperationNotSupported","message":"The chatCompletion operation does not work with the specified model, x."}}
+operator | 400 | GitHub: an unavailable model | {"error":{"code":"unavailable_model","message":"Unavailable model: x"}}
+operator | 200 | MiniMax: a wrong key | {"base_resp":{"status_code":1004,"status_msg":"login fail"},"choices":null}
 operator | 404 | vLLM: an unknown model | {"object":"error","message":"The model \`x\` does not exist.","type":"NotFoundError","code":404}
 operator | 404 | a wrong path | "404 page not found"
 tooLong | 400 | OpenAI: too long | {"error":{"message":"too long","type":"invalid_request_error","param":null,"code":"context_length_exceeded"}}
@@ -135,10 +140,13 @@ tooLong | 400 | Mistral: too long | {"object":"error","message":"Prompt contains
 tooLong | 422 | TGI: too long | {"error":"Input validation error: \`inputs\` must have less than 4096 tokens. Given: 5000","error_type":"validation"}
 tooLong | 400 | LM Studio: too long | {"error":"The model is loaded with context length of only 4096 tokens, which is not enough"}
 tooLong | 413 | Groq: more than the tokens of a minute | {"error":{"message":"Request too large for model \`x\` on tokens per minute (TPM): Limit 6000, Requested 7500","type":"tokens","param":null,"code":"rate_limit_exceeded"}}
+rateLimited | 429 | Cerebras: tokens of a minute | {"message":"Tokens per minute limit exceeded - too many tokens processed.","type":"too_many_tokens_error","param":"quota","code":"token_quota_exceeded"}
+rateLimited | 429 | Bedrock: tokens of a day | {"message":"Too many tokens per day, please wait before trying again."}
 rateLimited | 429 | Bedrock: too many tokens for now | {"__type":"ThrottlingException","message":"Too many tokens, please wait before trying again."}
 tooLarge | 413 | a proxy with a limit of its own | "<html>413 Request Entity Too Large</html>"
 filtered | 400 | Azure: a filter | {"error":{"message":"x","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}
 filtered | 400 | Anthropic: a filter | {"type":"error","error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}
+filtered | 200 | MiniMax: content | {"base_resp":{"status_code":1026,"status_msg":"input new_sensitive"},"choices":null}
 filtered | 403 | OpenRouter: a moderated request | {"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["x"]}}}
 filtered | 400 | Alibaba: a filter | {"error":{"message":"Input data may contain inappropriate content.","type":"invalid_request_error","param":null,"code":"data_inspection_failed"}}
 malformed | 400 | OpenAI: a parameter | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.","type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}
@@ -149,6 +157,9 @@ malformed | 422 | Mistral: an extra field | {"detail":[{"type":"extra_forbidden"
 malformed | 400 | vLLM: roles of a template | {"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError","param":null,"code":400}
 malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpoints found that support tool use.","code":404}}
 malformed | 400 | OpenAI: malformed messages | {"error":{"message":"Invalid type for 'messages[0].content'","type":"invalid_request_error","param":null,"code":null}}
+failed | 400 | Groq: an output that does not parse | {"error":{"message":"Parsing failed.","type":"invalid_request_error","param":null,"code":"output_parse_failed"}}
+failed | 400 | LM Studio: a model that does not load | {"error":{"message":"Failed to load model \\"x\\". Error: insufficient system resources"}}
+timeout | 424 | Bedrock: a model that is slow | {"message":"The model timed out"}
 failed | 400 | Groq: a tool call of the model that does not parse | {"error":{"message":"Failed to call a function.","type":"invalid_request_error","param":null,"code":"tool_use_failed"}}
 overloaded | 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
 overloaded | 429 | Moonshot: overloaded | {"error":{"type":"engine_overloaded_error","message":"x"}}

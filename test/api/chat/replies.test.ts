@@ -1,6 +1,6 @@
 /** CONTRACT 6: replies of providers, each behaviour whole and streamed, alone and with a backup. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import {
   describeCases,
   does,
@@ -101,6 +101,8 @@ indexes from 1 | 1 c1 a {"x":1} ; 2 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_
 an index of text | "0" c1 read_file {"a" ; "0" - - :1} | read_file {"a":1} | tool_calls | "0" c1 read_file {"a":1}
 a null index | null c1 a {"x":1} ; null c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
 one id for every call | 0 c1 a {"x":1} ; 1 c1 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls | =
+a call again at a further index, with its arguments | 0 c1 a '' ; 1 c1 a {"x":1} ; 2 c1 a {"x":1} | a {"x":1} | tool_calls
+calls of one index without ids and arguments | 0 - a {} ; 0 - b {} | a {} ; b {} | tool_calls | =
 the finish stop beside tool calls | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | stop
 the finish of Anthropic beside tool calls | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_use
 `
@@ -285,6 +287,11 @@ const MISTRALS = [
   { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
   { type: 'text', text: 'Hello' },
 ]
+const DATABRICKS = [
+  { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm', signature: 's' }] },
+  { type: 'redacted_thinking', data: 'x' },
+  { type: 'text', text: 'Hello' },
+]
 const LOGPROBS = {
   content: [{ token: 'Hello', logprob: -0.1, bytes: null, top_logprobs: [] }],
   refusal: null,
@@ -359,6 +366,11 @@ const MEMBERS: Cases = {
     besideDelta({ content: 'lo' }, 'Hello'),
     { ...besideDelta({ content: '' }, 'Hello', 'stop'), usage: USAGE },
   ]),
+  'a message instead of a delta in every part': inStream([
+    whole({ content: 'Hel' }, null),
+    whole({ content: 'lo' }, null),
+    ...STOP,
+  ]),
   'all of the message with the finish, as MiniMax does': inStream([part(HELLO), whole(HELLO)]),
   'an empty part beside the message': sends(
     { ...whole(HELLO), choices: [{ index: 0, delta: { role: '', content: '' }, message: HELLO }] },
@@ -383,6 +395,11 @@ const MEMBERS: Cases = {
   'reasoning and content in parts of Mistral': sends(
     whole({ content: MISTRALS }),
     [part({ content: MISTRALS.slice(0, 1) }), part({ content: MISTRALS.slice(1) }), ...STOP],
+    { ...HELLO, more: THOUGHT },
+  ),
+  'reasoning and content in parts of Databricks': sends(
+    whole({ content: DATABRICKS }),
+    [part({ content: DATABRICKS.slice(0, 1) }), part({ content: DATABRICKS.slice(1) }), ...STOP],
     { ...HELLO, more: THOUGHT },
   ),
   'content in parts': saysHello(
@@ -420,6 +437,8 @@ const always = (type: string, text: string) =>
 const lines = CHUNKS.map((one) => `${JSON.stringify(one)}\n`).join('')
 const prettyEvents = CHUNKS.map((one) => `${JSON.stringify(one, null, 1).replaceAll(/^/gm, 'data: ')}\n\n`)
 const amongOthers = `: waiting\n\nretry: 3000\n\nevent: message\nid: 1\n${EVENTS.replaceAll('data: ', ':\n\n: still here\n\ndata: ')}`
+/** Of sse-starlette, and of an agent that runs tools. */
+const otherEvents = 'event: ping\ndata: 2026-11-26 12:00:00\n\nevent: status\ndata: {"message":"working"}\n\n'
 const emptyEvents = EVENTS.replaceAll('data: {', 'data:\n\nevent: ping\ndata: \n\ndata: {')
 
 const FORMS: Cases = {
@@ -427,6 +446,7 @@ const FORMS: Cases = {
   'a reply packed by deflate': coded('deflate', deflateSync),
   'a reply packed by br': coded('br', brotliCompressSync),
   'a reply packed by gzip under its older name': coded('x-gzip', gzipSync),
+  'a reply packed by zstd': coded('zstd', zstdCompressSync),
   // Next.js and others keep proxies from packing a stream by this name.
   'a reply packed by none': coded('none', (text) => Buffer.from(text)),
   'a reply called JSON, whatever it is': packed({ 'content-type': 'application/json' }),
@@ -446,6 +466,18 @@ const FORMS: Cases = {
   'a reply in events of several lines': always('text/event-stream', prettyEvents.join('')),
   'a reply in events among comments and other fields': always('text/event-stream', amongOthers),
   'a reply in events among empty ones': always('text/event-stream', emptyEvents),
+  'a reply in events among null': always(
+    'text/event-stream',
+    EVENTS.replaceAll('data: {', 'data: null\n\ndata: {'),
+  ),
+  'a reply in events among events of other names': always(
+    'text/event-stream',
+    EVENTS.replaceAll('data: {', `${otherEvents}data: {`),
+  ),
+  'a reply in events whose field is named twice': always(
+    'text/event-stream',
+    EVENTS.replaceAll('data: ', 'data: data: '),
+  ),
   'a reply with data after [DONE]': always('text/event-stream', `${EVENTS}data: {"choices":[]}\n\n`),
   'a reply without [DONE]': always('text/event-stream', sse(CHUNKS, false)),
   'a reply without the blank line at its end': always('text/event-stream', EVENTS.trimEnd()),
