@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     // More than there are processors: some tests wait for a program or a timer.
     maxWorkers: availableParallelism() + 2,
-    // These limits only end hung tests.
+    // These limits only end hung tests; a long one has its own, from test/support/long.ts.
     testTimeout: 60_000,
     hookTimeout: 60_000,
     setupFiles: ['test/support/setup.ts'],
@@ -38,9 +38,6 @@ export default defineConfig({
           // Tests of stored data run twice: on SQLite in `npm test`, on PostgreSQL here.
           include: ['test/system/**/*.test.ts', 'test/**/*.stores.test.ts'],
           env: { TEST_STORE: 'PostgreSQL' },
-          // Many start programs: tens of seconds on an idle machine, minutes on a busy one.
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
         },
       },
     ],

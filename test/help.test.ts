@@ -9,7 +9,7 @@ import { apps } from '../pipeline/apps.ts'
 import { nightly } from '../pipeline/nightly.ts'
 import { makeFolder } from './support/folders.ts'
 import { SILENT } from './support/pipeline/in-process.ts'
-import { REPOSITORY, runCommandLine, startProcess, type Command } from './support/processes.ts'
+import { REPOSITORY, runCommandLine, startProgram, type Command } from './support/processes.ts'
 
 const { scripts } = z
   .object({ scripts: z.record(z.string(), z.string()) })
@@ -19,8 +19,7 @@ const programs = Object.keys(scripts).filter((script) => fileOf(script) !== unde
 
 /** Starts a program with the arguments. */
 function start(script: string, args: readonly string[], DATA_DIR: string) {
-  const command = [join(REPOSITORY, String(fileOf(script))), ...args]
-  return startProcess(process.execPath, command, { environment: { DATA_DIR } }).ended
+  return startProgram(String(fileOf(script)), args, { DATA_DIR }).ended
 }
 
 it.each(programs)('npm run %s prints its usage, fits 100 columns, and does nothing else', async (script) => {

@@ -2,9 +2,8 @@
 import dns from 'node:dns'
 import { afterEach, expect, it, vi } from 'vitest'
 import { keys } from '../../api/commands/keys.ts'
-import { startProgram } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
-import { runCommandLine } from '../support/processes.ts'
+import { startProgram, runCommandLine } from '../support/processes.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -14,7 +13,7 @@ function list(environment: Readonly<Record<string, string>>) {
 }
 
 it('every setting has a description and most a default, which the help shows', async () => {
-  const { stdout } = await startProgram('server.ts', ['--help'], {}).ended
+  const { stdout } = await startProgram('api/server.ts', ['--help'], {}).ended
   const shown = stdout
     .slice(stdout.indexOf('Settings'))
     .split(/\n(?= {2}[A-Z])/)

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { makeFolder } from '../support/folders.ts'
 import { freePort, portOf } from '../support/ports.ts'
-import { REPOSITORY, startProcess, startWithoutPrivilege } from '../support/processes.ts'
+import { startProgram, UNPRIVILEGED } from '../support/processes.ts'
 
 function start(program: string, environment: Readonly<Record<string, string>>) {
-  return startProcess(process.execPath, [join(REPOSITORY, program)], { environment }).ended
+  return startProgram(program, [], environment).ended
 }
 
 it('npm start names every fault of settings, files, port and database at once, also of the pipeline', async () => {
@@ -74,10 +74,10 @@ it('each file of DATA_DIR that the user may not use is named, by the service and
   const paths = ['service.sqlite', 'snapshots'].map((name) => join(dataDir, name))
   for (const path of paths) chmodSync(path, 0o000)
   const environment = { DATA_DIR: dataDir, PORT: '0' }
-  const service = await startWithoutPrivilege(['api/server.ts'], environment).ended
+  const service = await startProgram('api/server.ts', [], environment, UNPRIVILEGED).ended
   expect(service.code).toBe(2)
   for (const path of paths) expect(service.stderr).toContain(`EACCES: permission denied, access '${path}'`)
-  const run = await startWithoutPrivilege(['pipeline/nightly.ts', 'run'], environment).ended
+  const run = await startProgram('pipeline/nightly.ts', ['run'], environment, UNPRIVILEGED).ended
   expect([run.code, run.stderr]).toEqual([2, expect.stringMatching(/^EACCES.*snapshots'\n$/)])
   for (const path of paths) chmodSync(path, 0o700)
 })
@@ -86,7 +86,7 @@ it('a backup of an unreadable store reports that in a sentence', async () => {
   const dataDir = makeFolder()
   mkdirSync(join(dataDir, 'snapshots'))
   writeFileSync(join(dataDir, 'service.sqlite'), '', { mode: 0o000 })
-  const command = ['api/commands/backup.ts', join(makeFolder(), 'backup')] as const
-  const { code, stderr } = await startWithoutPrivilege(command, { DATA_DIR: dataDir }).ended
+  const [to, environment] = [join(makeFolder(), 'backup'), { DATA_DIR: dataDir }]
+  const { code, stderr } = await startProgram('api/commands/backup.ts', [to], environment, UNPRIVILEGED).ended
   expect([code, stderr]).toEqual([2, expect.stringMatching(/^EACCES[^\n]*service\.sqlite'\n$/)])
 })

@@ -20,7 +20,7 @@ import {
 } from '../support/pipeline/nightly.ts'
 import { pointAt } from '../support/pipeline/snapshot.ts'
 import { freePort, portOf } from '../support/ports.ts'
-import { startWithoutPrivilege } from '../support/processes.ts'
+import { startProgram, UNPRIVILEGED } from '../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FIRST_NIGHT = '2026-01-07T02:00:00Z'
@@ -130,12 +130,12 @@ it('a run that is locked out sends nothing; one that meets a published file open
   await publish(dataDir, FIRST_NIGHT)
   requests = []
   const warehouse = await openWarehouse(dataDir, '1GB')
-  expect((await startNightly(dataDir).ended).code).toBe(75)
+  expect((await startNightly(dataDir, 'run').ended).code).toBe(75)
   warehouse.close()
   expect(requests).toEqual([])
   deliver(dataDir, '2026-01-07', ['1,1,0'])
   const opened = await DuckDBInstance.create(join(currentSnapshot(dataDir), 'app-rankings.duckdb'))
-  expect((await startNightly(dataDir, '--as-of', '2026-01-08T02:00:00Z').ended).code).toBe(75)
+  expect((await startNightly(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z').ended).code).toBe(75)
   opened.closeSync()
   expect(events()).toEqual(['failed'])
   expect(requests[0]?.body).toContain('open for writing')
@@ -146,7 +146,8 @@ it('a run that lacks a right sends a notice that names the path', async () => {
   const locked = join(dataDir, 'snapshots', '.building-20260106T020000Z')
   mkdirSync(join(locked, 'folder'), { recursive: true })
   chmodSync(locked, 0o000)
-  const { ended } = startWithoutPrivilege(['pipeline/nightly.ts', 'run'], { DATA_DIR: dataDir })
+  const environment = { DATA_DIR: dataDir }
+  const { ended } = startProgram('pipeline/nightly.ts', ['run'], environment, UNPRIVILEGED)
   const { code, stderr } = await ended
   expect(code).toBe(2)
   expect(stderr).toMatch(new RegExp(`^EACCES.*'${locked}'\n$`))

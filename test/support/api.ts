@@ -1,7 +1,6 @@
 /** The API as its users see it: a server on a real socket, in this process or its own. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { daySchema } from '../../pipeline/contract/calendar.ts'
@@ -13,7 +12,7 @@ import { readSettings } from '../../api/config.ts'
 import { serve, type ServeDependencies } from '../../api/serve.ts'
 import { sendOver } from './connections.ts'
 import { atEnd } from './folders.ts'
-import { REPOSITORY, startProcess } from './processes.ts'
+import { startProgram, type Started } from './processes.ts'
 
 /** The body of a rankings reply for a strict client (CONTRACT 4.3). */
 export const rankingsSchema = z.strictObject({
@@ -150,21 +149,12 @@ export async function sendRaw(origin: string, text: string): Promise<string> {
   return answer
 }
 
-/** Starts a program of api/ as a process. */
-export function startProgram(
-  program: string,
-  args: readonly string[],
-  environment: Readonly<Record<string, string>>,
-) {
-  return startProcess(process.execPath, [join(REPOSITORY, 'api', program), ...args], { environment })
-}
-
 /**
  * The output of a program, once `pattern` is in it.
  * @throws {Error} with the output if the program ends without it.
  */
 export async function said(
-  { output, ended }: ReturnType<typeof startProgram>,
+  { output, ended }: Started,
   stream: 'stdout' | 'stderr',
   pattern: RegExp,
 ): Promise<RegExpExecArray> {
@@ -180,16 +170,9 @@ export async function said(
 
 /** The API as a process on a free port, once it listens. */
 export async function startServer(environment: Readonly<Record<string, string>>) {
-  const program = startProgram('server.ts', [], { PORT: '0', ...environment })
+  const program = startProgram('api/server.ts', [], { PORT: '0', ...environment })
   const [, origin = ''] = await said(program, 'stderr', /"origin":"([^"]+)"/)
   return { ...program, origin }
-}
-
-/** `npm start` on a free port, once it has printed its address. */
-export async function startAll(environment: Readonly<Record<string, string>>) {
-  const program = startProgram('start.ts', [], { PORT: '0', ...environment })
-  const [welcome] = await said(program, 'stdout', /Address: [^]*Try it: .*\n/)
-  return { ...program, welcome }
 }
 
 /** Creates a key with `npm run keys`. */
@@ -199,7 +182,7 @@ export async function makeKey(
   account = 'a',
 ): Promise<string> {
   const args = ['create', '--account', account, '--kind', kind]
-  return (await startProgram('commands/keys.ts', args, environment).ended).stdout.trim()
+  return (await startProgram('api/commands/keys.ts', args, environment).ended).stdout.trim()
 }
 
 /** Waits until `probe` returns something other than undefined or false; the test's time limit bounds it. */

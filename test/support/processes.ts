@@ -1,9 +1,11 @@
-/** Processes and their output. */
+/** Commands and their output: as processes, or in the test's own. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
+
+type Environment = Readonly<Record<string, string>>
 
 /** How a process ended, and its output. */
 export interface Ended {
@@ -13,20 +15,17 @@ export interface Ended {
   readonly stderr: string
 }
 
-interface Surroundings {
-  readonly environment: Readonly<Record<string, string>>
-  /** As leader of a process group, to which a terminal sends its signals. */
-  readonly detached?: boolean
-}
+export type Started = ReturnType<typeof startProcess>
 
 /** Starts a command in the repository; `output` is its output so far. */
 export function startProcess(
   command: string,
   args: readonly string[],
-  { environment, detached = false }: Surroundings,
+  { environment = {}, detached = false }: { readonly environment?: Environment; readonly detached?: boolean },
 ) {
   const child = spawn(command, args, {
     cwd: REPOSITORY,
+    // As leader of a process group, to which a terminal sends its signals.
     detached,
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -42,22 +41,38 @@ export function startProcess(
   return { child, output, ended }
 }
 
-/** Arguments of a program's entry function. */
-interface CommandLine {
+/**
+ * Starts one of our programs.
+ * @param program its path in the repository.
+ * @param through a command that starts another one with a limit or redirection: `['sh', '-c', 'exec "$0" "$@" 2>/dev/full']`.
+ */
+export function startProgram(
+  program: string,
+  args: readonly string[],
+  environment: Environment,
+  through: readonly string[] = [],
+): Started {
+  const [command = '', ...rest] = [...through, process.execPath, join(REPOSITORY, program), ...args]
+  return startProcess(command, rest, { environment })
+}
+
+/** For `through`: without root's privileges, so that file rights apply. */
+export const UNPRIVILEGED =
+  process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
+
+/** A program's entry function, which resolves to the exit code. */
+export type Command = (line: {
   readonly args: string[]
   readonly environment: NodeJS.ProcessEnv
   readonly print: (text: string) => void
   readonly note: (text: string) => void
-}
-
-/** A program's entry function, which resolves to the exit code. */
-export type Command = (line: CommandLine) => Promise<number>
+}) => Promise<number>
 
 /** Runs a command in the test's process, with the result of a process. */
 export async function runCommandLine(
   command: Command,
   args: readonly string[],
-  environment: Readonly<Record<string, string>>,
+  environment: Environment,
 ): Promise<Ended> {
   const output = { stdout: '', stderr: '' }
   const code = await command({
@@ -67,26 +82,4 @@ export async function runCommandLine(
     note: (text) => (output.stderr += `${text}\n`),
   })
   return { code, signal: null, ...output }
-}
-
-/** Starts one of our programs in a shell that redirects its output: `2>/dev/full`, say. */
-export function startRedirected(
-  redirection: string,
-  [program, ...args]: readonly [string, ...string[]],
-  environment: Readonly<Record<string, string>>,
-) {
-  const command = ['-c', `exec "$0" "$@" ${redirection}`, process.execPath, join(REPOSITORY, program)]
-  return startProcess('sh', [...command, ...args], { environment })
-}
-
-/** Starts one of our programs without root's privileges, so that file rights apply to it. */
-export function startWithoutPrivilege(
-  [program, ...args]: readonly [string, ...string[]],
-  environment: Readonly<Record<string, string>>,
-) {
-  const command = [process.execPath, join(REPOSITORY, program), ...args] as const
-  if (process.getuid?.() !== 0) return startProcess(command[0], command.slice(1), { environment })
-  return startProcess('setpriv', ['--bounding-set=-dac_override,-dac_read_search', ...command], {
-    environment,
-  })
 }

@@ -4,6 +4,7 @@ import { benchChat } from '../bench/chat/chat.ts'
 import { benchPipeline } from '../bench/pipeline/pipeline.ts'
 import { benchScim } from '../bench/scim/scim.ts'
 import { benchServing } from '../bench/serving/serving.ts'
+import { LONG } from '../support/long.ts'
 import { hasProgram } from '../support/programs.ts'
 
 const WINDOWS = { days: 40, windows: 2 }
@@ -69,7 +70,7 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
           },
         }),
     },
-  ])('the part $part prints every figure', async ({ rows, bench }) => {
+  ])('the part $part prints every figure', { timeout: LONG }, async ({ rows, bench }) => {
     const lines: string[] = []
     await bench((line) => void lines.push(line))
     const text = lines.join('\n')

@@ -6,8 +6,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
+import { LONG } from '../support/long.ts'
 import { currentSnapshot, startNightly } from '../support/pipeline/nightly.ts'
-import { REPOSITORY, startProcess } from '../support/processes.ts'
+import { startProgram } from '../support/processes.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/pipeline/two-nights.ts'
 
 const APPS = 20_000
@@ -22,7 +23,7 @@ const runIf = it.runIf(isMounted)
 
 beforeAll(async () => {
   if (isMounted) await publishFirstNight(dataDir, APPS)
-})
+}, LONG)
 
 afterAll(() => {
   spawnSync('umount', ['-l', dataDir])
@@ -43,7 +44,7 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
     const before = currentSnapshot(dataDir)
     const bytes = readFileSync(join(before, 'app-rankings.duckdb'))
     fillUp(free)
-    const ended = await startNightly(dataDir, '--as-of', SECOND_NIGHT).ended
+    const ended = await startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT).ended
     rmSync(filler)
     expect(ended.stderr).toMatch(/no space left on device/i)
     expect(ended.stderr).toContain(dataDir)
@@ -56,8 +57,8 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
 
 runIf('with no free space a decision about an app reports the full disk', async () => {
   fillUp()
-  const command = [join(REPOSITORY, 'pipeline', 'apps.ts'), 'hide', '1', '--reason', 'test']
-  const ended = await startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended
+  const hide = ['hide', '1', '--reason', 'test']
+  const ended = await startProgram('pipeline/apps.ts', hide, { DATA_DIR: dataDir }).ended
   rmSync(filler)
   expect(ended.stdout).toBe('')
   expect(ended.stderr).toMatch(/^[^\n]*(?:no space left on device|disk is full)[^\n]*\n$/)

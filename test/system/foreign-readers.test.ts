@@ -11,6 +11,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
+import { LONG } from '../support/long.ts'
 import { currentSnapshot, queryCurrent } from '../support/pipeline/nightly.ts'
 import { listen } from '../support/ports.ts'
 import { startProcess } from '../support/processes.ts'
@@ -80,22 +81,26 @@ function python(program: string, ...args: readonly string[]): Promise<unknown> {
   return jsonOf(executable, ['-c', program, ...args], environment)
 }
 
-withPython('pyarrow, pandas, polars, datasets and DuckDB read every table, to the last digit', async () => {
-  const found = z
-    .object({ app_history: z.int(), as_of: z.string(), popular: z.array(z.string()) })
-    .catchall(z.array(z.int()))
-    .parse(await python(READ_FOLDER, currentSnapshot(dataDir), ...TABLES))
-  for (const table of TABLES) expect(new Set(found[table])).toEqual(new Set([await rowsOf(table)]))
-  expect(found.app_history).toBe(await rowsOf('app_daily'))
-  expect(found.as_of).toBe('2026-09-01T02:00:00Z')
-  const popular = await queryCurrent(dataDir, 'SELECT total_tokens FROM latest_popular ORDER BY rank')
-  expect(found.popular).toEqual(popular.map(({ total_tokens }) => total_tokens))
-})
+withPython(
+  'pyarrow, pandas, polars, datasets and DuckDB read every table, to the last digit',
+  { timeout: LONG },
+  async () => {
+    const found = z
+      .object({ app_history: z.int(), as_of: z.string(), popular: z.array(z.string()) })
+      .catchall(z.array(z.int()))
+      .parse(await python(READ_FOLDER, currentSnapshot(dataDir), ...TABLES))
+    for (const table of TABLES) expect(new Set(found[table])).toEqual(new Set([await rowsOf(table)]))
+    expect(found.app_history).toBe(await rowsOf('app_daily'))
+    expect(found.as_of).toBe('2026-09-01T02:00:00Z')
+    const popular = await queryCurrent(dataDir, 'SELECT total_tokens FROM latest_popular ORDER BY rank')
+    expect(found.popular).toEqual(popular.map(({ total_tokens }) => total_tokens))
+  },
+)
 
 withPython.each([
   ['folder', () => currentSnapshot(dataDir)],
   ['address', address],
-])('mlcroissant loads every table and month from its %s', async (_place, placeOf) => {
+])('mlcroissant loads every table and month from its %s', { timeout: LONG }, async (_place, placeOf) => {
   const found = z
     .record(z.string(), z.int())
     .parse(await python(READ_CROISSANT, `${placeOf()}/croissant.json`))
@@ -211,6 +216,7 @@ const executablePath = findProgram('chromium')
 
 it.runIf(executablePath !== undefined && hasFolder('API_CLIENTS'))(
   'a browser attaches the published file, queries both macros and reads a month of Parquet',
+  { timeout: LONG },
   async () => {
     await using packages = await servePackages()
     const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] })

@@ -9,8 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { said } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
+import { LONG } from '../support/long.ts'
 import { currentSnapshot } from '../support/pipeline/nightly.ts'
-import { REPOSITORY, startProcess } from '../support/processes.ts'
+import { startProgram, type Started } from '../support/processes.ts'
 import { writeModels } from '../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../support/chat/upstream.ts'
 
@@ -22,14 +23,13 @@ if (!isAllowed) process.stderr.write('unshare is not allowed here: the test of a
 /** Starts one of our programs with write access to DATA_DIR only. */
 function startReadOnly(program: string, args: readonly string[], more: readonly string[] = []) {
   const prepare = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && mount -t tmpfs -o ro none /dev/shm'
-  const environment = ['-i', 'PATH=/usr/bin:/bin', `DATA_DIR=${dataDir}`, 'PORT=0', ...more]
-  const command = ['env', ...environment, process.execPath, join(REPOSITORY, program), ...args]
-  const script = ['sh', '-c', `${prepare} && exec "$@"`, dataDir, ...command]
-  return startProcess('unshare', [...NAMESPACE, ...script], { environment: {} })
+  const environment = ['env', '-i', 'PATH=/usr/bin:/bin', `DATA_DIR=${dataDir}`, 'PORT=0', ...more]
+  const inside = ['unshare', ...NAMESPACE, 'sh', '-c', `${prepare} && exec "$@"`, dataDir, ...environment]
+  return startProgram(program, args, {}, inside)
 }
 
 describe.runIf(isAllowed)('with a read-only root', () => {
-  let service: ReturnType<typeof startReadOnly>
+  let service: Started
   let origin = ''
   const keys = { inference: '', management: '' }
   const upstream = startUpstream({ m: json(completion()) })
@@ -45,7 +45,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
       const make = ['create', '--account', 'a', '--kind', kind]
       keys[kind] = (await startReadOnly('api/commands/keys.ts', make).ended).stdout.trim()
     }
-  })
+  }, LONG)
   afterAll(async () => {
     service.child.kill('SIGTERM')
     await service.ended

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { OpenRouter } from '@openrouter/sdk'
 import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
-import { envelopeSchema, startApi, startProgram, startServer, until } from '../../support/api.ts'
+import { envelopeSchema, startApi, startServer, until } from '../../support/api.ts'
 import { ONE, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
 import { answers, completion, status } from '../../support/chat/upstream.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { listen } from '../../support/ports.ts'
-import { REPOSITORY } from '../../support/processes.ts'
+import { startProgram, REPOSITORY } from '../../support/processes.ts'
 
 /** A provider that is never called. */
 const NOWHERE = { name: 'acme', base_url: 'http://127.0.0.1:9', model: 'their-name' }
@@ -24,7 +24,7 @@ function write(content: unknown): string {
 /** Why the service does not start with this configuration. */
 async function faultsOf(MODELS_FILE: string): Promise<string> {
   const environment = { DATA_DIR: makeFolder(), PORT: '0', MODELS_FILE }
-  const { code, stderr } = await startProgram('server.ts', [], environment).ended
+  const { code, stderr } = await startProgram('api/server.ts', [], environment).ended
   expect(code).toBe(2)
   expect(stderr).toContain(MODELS_FILE)
   expect(stderr).not.toContain('    at ')

@@ -15,10 +15,10 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
-import { rankingsSchema, startApi, startProgram, startServer } from '../../support/api.ts'
+import { rankingsSchema, startApi, startServer } from '../../support/api.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
-import { runCommandLine } from '../../support/processes.ts'
+import { startProgram, runCommandLine } from '../../support/processes.ts'
 
 const APPS = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 1,One,public,cli-agent,,2026-01-01T00:00:00Z
@@ -79,7 +79,7 @@ describe('a backup of a running service', () => {
     const from = copyFolder(dataDir)
     for (const mode of [0o755, 0o750]) {
       chmodSync(from, mode)
-      const made = await startProgram('commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
+      const made = await startProgram('api/commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
       expect(made.code, made.stderr).toBe(0)
       const modeOf = (path: string) => statSync(join(`${to}-${mode}`, path)).mode & 0o777
       expect(['', 'current/', 'current/app_daily', 'snapshots'].map(modeOf)).toEqual([
@@ -159,7 +159,7 @@ describe('the first start over a copied backup', () => {
     appendFileSync(changed, 'x')
     const missing = join(restored, 'service.sqlite')
     rmSync(missing)
-    const start = await startProgram('server.ts', [], { DATA_DIR: restored, PORT: '0' }).ended
+    const start = await startProgram('api/server.ts', [], { DATA_DIR: restored, PORT: '0' }).ended
     expect([start.code, start.stdout]).toEqual([2, ''])
     for (const path of [changed, missing])
       expect(start.stderr).toContain(`${path} is not the file of the backup`)

@@ -8,8 +8,8 @@ import { requestJob } from '../../../api/scim/job-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
-import { startProgram } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
+import { startProgram } from '../../support/processes.ts'
 import {
   DIRECTORY_TOKEN,
   groupsNamed,
@@ -173,7 +173,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
 
     chmodSync(file, 0o640)
     const args = ['sync', '--account', 'acme']
-    const failed = await startProgram('commands/directories.ts', args, asEnvironment(settings)).ended
+    const failed = await startProgram('api/commands/directories.ts', args, asEnvironment(settings)).ended
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('chmod 0600') })
     expect(JSON.parse(failed.stdout)).toMatchObject({ error_message: FAILURES.token_unavailable })
   })

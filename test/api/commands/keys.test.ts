@@ -1,9 +1,8 @@
 /** CONTRACT 9: `npm run keys`. */
 import { describe, expect, it } from 'vitest'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
-import { startProgram } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { runCommandLine } from '../../support/processes.ts'
+import { startProgram, runCommandLine } from '../../support/processes.ts'
 
 function keys(dataDir: string, ...args: string[]) {
   return runCommandLine(runKeys, args, { DATA_DIR: dataDir })
@@ -88,7 +87,7 @@ describe('npm run keys', () => {
   it('works while other processes create keys in the same new folder', async () => {
     const dataDir = makeFolder()
     const args = ['create', '--account', 'same', '--kind', 'inference']
-    const create = () => startProgram('commands/keys.ts', args, { DATA_DIR: dataDir }).ended
+    const create = () => startProgram('api/commands/keys.ts', args, { DATA_DIR: dataDir }).ended
     const runs = await Promise.all([create(), create(), create()])
     expect(runs.map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual([0, 0, 0])
     const lines = (await keys(dataDir, 'list')).stdout.trimEnd().split('\n')

@@ -16,7 +16,7 @@ import {
 } from '../../support/pipeline/nightly.ts'
 import { pointAt, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 import { FIRST, SECOND, publishTwice } from '../../support/pipeline/published-twice.ts'
-import { REPOSITORY, startProcess } from '../../support/processes.ts'
+import { startProgram } from '../../support/processes.ts'
 
 const dataDir = makeFolder()
 
@@ -100,7 +100,7 @@ describe('status', () => {
     writeFileSync(file, '{"half')
     expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
     const held = await openWarehouse(copy, '1GB')
-    expect((await startNightly(copy).ended).code).toBe(75)
+    expect((await startNightly(copy, 'run').ended).code).toBe(75)
     held.close()
     expect(readFileSync(file, 'utf8')).toBe('{"half')
   })
@@ -292,8 +292,7 @@ describe('wrong usage', () => {
 describe('npm run sql', () => {
   const ask = (folder: string, ...args: readonly string[]) => {
     const environment = { DATA_DIR: folder, TZ: 'Asia/Tokyo' }
-    const program = join(REPOSITORY, 'pipeline', 'query.ts')
-    return startProcess(process.execPath, [program, ...args], { environment }).ended
+    return startProgram('pipeline/query.ts', args, environment).ended
   }
 
   it('prints the rows of one query as a table, with times in UTC whatever the time zone of the machine', async () => {

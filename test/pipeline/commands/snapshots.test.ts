@@ -14,7 +14,7 @@ import {
   publish,
   queryCurrent,
   runCommand,
-  startCommand,
+  startNightly,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 import { FIRST, publishTwice, SECOND } from '../../support/pipeline/published-twice.ts'
@@ -155,7 +155,7 @@ it('retract rejects an impossible retraction, and names the remedy', async () =>
 
 it('retract exits with 75 during a run', async () => {
   const warehouse = await openWarehouse(dataDir, '1GB')
-  const ended = await startCommand(dataDir, 'retract', SECOND, '--reason', 'x').ended
+  const ended = await startNightly(dataDir, 'retract', SECOND, '--reason', 'x').ended
   warehouse.close()
   expect(ended.code).toBe(75)
   expect(currentSnapshot(dataDir)).toContain(SECOND)

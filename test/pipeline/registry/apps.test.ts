@@ -10,7 +10,7 @@ import { readConfig } from '../../../pipeline/config.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
-import { REPOSITORY, runCommandLine, startProcess } from '../../support/processes.ts'
+import { runCommandLine, startProgram } from '../../support/processes.ts'
 
 const AS_OF = '2026-01-10T02:00:00Z'
 const BECAUSE = ['--reason', 'asked for by its owner']
@@ -175,8 +175,8 @@ describe('decisions', () => {
       ['tag', '1', '--add', 'cli-agent'],
     ]
     const ended = decisions.map((args) => {
-      const command = [join(REPOSITORY, 'pipeline', 'apps.ts'), ...args, '--reason', args.join(' ')]
-      return startProcess(process.execPath, command, { environment: { DATA_DIR: dataDir } }).ended
+      const command = [...args, '--reason', args.join(' ')]
+      return startProgram('pipeline/apps.ts', command, { DATA_DIR: dataDir }).ended
     })
     expect((await Promise.all(ended)).map(({ code }) => code)).toEqual([0, 0, 0])
     const [delivered, ...taken] = JSON.parse((await apps(dataDir, 'history', '1', '--json')).stdout)

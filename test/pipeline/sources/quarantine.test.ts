@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, runNightly, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 const DAY = '2026-01-05'
@@ -152,7 +152,7 @@ describe('the limit of 1 %', () => {
     const later = 'usage/date=2026-01-06/rows.csv'
     writeRaw(dataDir, later, `${goodCsv(98)}\u001B[2J\n`.replaceAll(DAY, '2026-01-06'))
     for (const asOf of ['2026-01-11T01:00:00Z', '2026-01-11T02:00:00Z']) {
-      const run = await runNightly(dataDir, '--as-of', asOf)
+      const run = await runCommand(dataDir, 'run', '--as-of', asOf)
       expect(run.code).toBe(1)
       expect(run.stderr).toMatch(/Day 2026-01-06: 1 of 99 rows are rejected, more than 1 %/)
       // Control characters of a file do not reach the terminal.

@@ -3,9 +3,7 @@ import { cpSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { copyFolder, makeFolder } from '../folders.ts'
-import { REPOSITORY, runCommandLine, startProcess, type Ended } from '../processes.ts'
-
-const NIGHTLY = join(REPOSITORY, 'pipeline', 'nightly.ts')
+import { runCommandLine, startProgram, type Ended } from '../processes.ts'
 
 /** A row as text, so that no digit is lost. */
 export type TextRow = Readonly<Record<string, string | null>>
@@ -15,11 +13,6 @@ export class TemporaryFolders {
   make = makeFolder
   copy = copyFolder
   removeAll = () => undefined
-}
-
-/** Starts a run over `dataDir` as a process; returns the process and the promise of its end. */
-export function startNightly(dataDir: string, ...options: readonly string[]) {
-  return startCommand(dataDir, 'run', ...options)
 }
 
 /** Runs any command of `npm run nightly` in the test's process. */
@@ -35,18 +28,13 @@ export async function runCommand(dataDir: string, ...args: readonly string[]): P
 }
 
 /** Starts any command of `npm run nightly` as a process. */
-export function startCommand(dataDir: string, ...args: readonly string[]) {
-  return startProcess(process.execPath, [NIGHTLY, ...args], { environment: { DATA_DIR: dataDir } })
-}
-
-/** One run over `dataDir` in the test's process. */
-export function runNightly(dataDir: string, ...options: readonly string[]): Promise<Ended> {
-  return runCommand(dataDir, 'run', ...options)
+export function startNightly(dataDir: string, ...args: readonly string[]) {
+  return startProgram('pipeline/nightly.ts', args, { DATA_DIR: dataDir })
 }
 
 /** A run that must publish or find nothing new; otherwise the error holds its messages. */
 export async function publish(dataDir: string, asOf: string, ...options: readonly string[]): Promise<Ended> {
-  const run = await runNightly(dataDir, '--as-of', asOf, ...options)
+  const run = await runCommand(dataDir, 'run', '--as-of', asOf, ...options)
   if (run.code !== 0) throw new Error(`The run ended with ${run.code ?? run.signal}:\n${run.stderr}`)
   return run
 }

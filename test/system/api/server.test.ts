@@ -2,10 +2,10 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { makeKey, startApi, startProgram, startServer } from '../../support/api.ts'
+import { makeKey, startApi, startServer } from '../../support/api.ts'
 import { halfRequest, untilClosing } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { startWithoutPrivilege } from '../../support/processes.ts'
+import { startProgram, UNPRIVILEGED } from '../../support/processes.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 it('serves keys of `npm run keys` and writes its log only to stderr', async () => {
@@ -33,7 +33,7 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
   for (const dataDir of [join(file, 'data'), '/proc/data', '/proc/a/b'])
     await expect(startApi(dataDir)).rejects.toThrow(/^DATA_DIR "[^"]+" cannot be used: /)
   chmodSync(folder, 0o500)
-  const run = await startWithoutPrivilege(['api/server.ts'], { DATA_DIR: folder, PORT: '0' }).ended
+  const run = await startProgram('api/server.ts', [], { DATA_DIR: folder, PORT: '0' }, UNPRIVILEGED).ended
   expect(run).toMatchObject({
     code: 2,
     stdout: '',
@@ -43,7 +43,7 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
 
 it('rejects an argument, prints its settings and starts nothing', async () => {
   const dataDir = makeFolder()
-  const wrong = await startProgram('server.ts', ['--port', '80'], { DATA_DIR: dataDir }).ended
+  const wrong = await startProgram('api/server.ts', ['--port', '80'], { DATA_DIR: dataDir }).ended
   expect(wrong).toMatchObject({ code: 2, stdout: '' })
   expect(wrong.stderr).toMatch(/Unexpected argument "--port"[^]* {2}PORT {2}/)
   expect(readdirSync(dataDir)).toEqual([])

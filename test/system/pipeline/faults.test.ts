@@ -24,15 +24,16 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
+import { LONG } from '../../support/long.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
   currentSnapshot,
   queryCurrent,
   runCommand,
-  startCommand,
+  startNightly,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
-import { REPOSITORY, startProcess, startWithoutPrivilege, type Ended } from '../../support/processes.ts'
+import { startProgram, UNPRIVILEGED, type Ended } from '../../support/processes.ts'
 
 const DAY = '2026-01-06'
 const FOLDER = `usage/date=${DAY}`
@@ -65,7 +66,7 @@ function night(): Promise<Ended> {
 }
 
 function asAnyUser(...args: readonly string[]): Promise<Ended> {
-  return startWithoutPrivilege(['pipeline/nightly.ts', ...args], { DATA_DIR: dataDir }).ended
+  return startProgram('pipeline/nightly.ts', args, { DATA_DIR: dataDir }, UNPRIVILEGED).ended
 }
 
 function digest(): string {
@@ -151,7 +152,7 @@ const FAULTS: readonly Fault[] = [
     run: async () => {
       // Only now: a process that reads a file of its own loses its lock.
       held = await DuckDBInstance.create(published())
-      return await startCommand(dataDir, ...NIGHT).ended
+      return await startNightly(dataDir, ...NIGHT).ended
     },
     code: 75,
     says: () => /^Process \d+ \(\S+.*\) has .* open for writing/m,
@@ -266,7 +267,7 @@ describe('a warehouse', () => {
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('Permission denied')])
     chmodSync(warehouse(), 0o600)
     const other = await DuckDBInstance.create(warehouse())
-    const locked = await startCommand(dataDir, 'rebuild').ended
+    const locked = await startNightly(dataDir, 'rebuild').ended
     other.closeSync()
     expect([locked.code, locked.stderr]).toEqual([75, expect.stringContaining('another run is under way')])
     expect(asides()).toEqual([])
@@ -278,11 +279,10 @@ describe('a query of npm run sql that takes more than PIPELINE_MEMORY', () => {
     'SELECT max(text) FROM (SELECT concat(hash(i), hash(i + 1)) AS text FROM range(5000000) AS t (i) ORDER BY 1)'
   const spilled = () => globSync('.spilled-*', { cwd: dataDir })
   const start = (environment: Readonly<Record<string, string>>) =>
-    startProcess(process.execPath, [join(REPOSITORY, 'pipeline/query.ts'), sort], {
-      environment: { DATA_DIR: dataDir, PIPELINE_MEMORY: '100MB', ...environment },
-    }).ended
+    startProgram('pipeline/query.ts', [sort], { DATA_DIR: dataDir, PIPELINE_MEMORY: '100MB', ...environment })
+      .ended
 
-  it('spills into DATA_DIR, and what it spilled disappears with it', async () => {
+  it('spills into DATA_DIR, and what it spilled disappears with it', { timeout: LONG }, async () => {
     const sorted = start({})
     await until(() => spilled().length > 0)
     expect(await sorted).toMatchObject({ code: 0, stdout: expect.stringContaining('(1 row)') })

@@ -9,6 +9,7 @@ import { expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
 import { makeFolder } from '../../support/folders.ts'
+import { LONG } from '../../support/long.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { currentSnapshot, queryCurrent, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
 import { appDaily, FILTERS, ranking, readDataset, type Question } from '../../support/pipeline/oracle.ts'
@@ -212,18 +213,22 @@ async function expectAsAnew({ dataDir }: World, asOf: string): Promise<void> {
   expect(files).toEqual(filesAnew)
 }
 
-it.each(SEEDS)('every figure of every night equals the independent count, seed %i', async (seed) => {
-  const world: World = {
-    dataDir: makeFolder(),
-    plain: makeFolder(),
-    random: randomFrom(seed),
-    registry: Array.from({ length: APPS }, (_, index) => registryRow(index + 1)),
-    delivered: new Map(),
-  }
-  for (let night = 0; night < NIGHTS; night += 1) {
-    const asOf = await bringNight(world, night)
-    await runAt(world.dataDir, asOf, { accepted: GATES })
-    await expectAsComputed(world, asOf, night)
-    if (night % 2 === 1) await expectAsAnew(world, asOf)
-  }
-})
+it.each(SEEDS)(
+  'every figure of every night equals the independent count, seed %i',
+  { timeout: LONG },
+  async (seed) => {
+    const world: World = {
+      dataDir: makeFolder(),
+      plain: makeFolder(),
+      random: randomFrom(seed),
+      registry: Array.from({ length: APPS }, (_, index) => registryRow(index + 1)),
+      delivered: new Map(),
+    }
+    for (let night = 0; night < NIGHTS; night += 1) {
+      const asOf = await bringNight(world, night)
+      await runAt(world.dataDir, asOf, { accepted: GATES })
+      await expectAsComputed(world, asOf, night)
+      if (night % 2 === 1) await expectAsAnew(world, asOf)
+    }
+  },
+)

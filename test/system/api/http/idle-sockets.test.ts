@@ -5,15 +5,14 @@ import { expect, it } from 'vitest'
 import { makeKey, said, until } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
-import { startProcess } from '../../../support/processes.ts'
+import { startProgram } from '../../../support/processes.ts'
 
 it('a run that publishes while all connections are taken is served, and the service goes on', async () => {
   const dataDir = makeFolder()
   await publishSnapshot(dataDir, oneApp())
   const key = await makeKey({ DATA_DIR: dataDir })
-  const command = 'ulimit -n 256 && exec node_modules/.bin/node api/server.ts'
-  const environment = { DATA_DIR: dataDir, PORT: '0' }
-  const server = startProcess('bash', ['-c', command], { environment })
+  const limited = ['bash', '-c', 'ulimit -n 256 && exec "$0" "$@"']
+  const server = startProgram('api/server.ts', [], { DATA_DIR: dataDir, PORT: '0' }, limited)
   const [, origin = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
   const { hostname, port } = new URL(origin)
   const request = { headers: { Authorization: `Bearer ${key}` } }

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { startApi } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
+import { LONG } from '../../../support/long.ts'
 import { publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { hasFolder, hasProgram } from '../../../support/programs.ts'
 
@@ -49,6 +50,7 @@ public class Main {
 
 it.runIf(hasFolder('API_CLIENTS') && hasProgram('mvn'))(
   'a generated client compiles, calls the service and keeps every digit',
+  { timeout: LONG },
   async () => {
     const dataDir = makeFolder()
     await publishSnapshot(dataDir, {

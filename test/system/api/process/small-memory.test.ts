@@ -5,8 +5,9 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeKey, said } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
+import { LONG } from '../../../support/long.ts'
 import { startNightly } from '../../../support/pipeline/nightly.ts'
-import { REPOSITORY, startProcess } from '../../../support/processes.ts'
+import { startProgram, type Started } from '../../../support/processes.ts'
 import { writeModels } from '../../../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../../../support/chat/upstream.ts'
 
@@ -37,24 +38,23 @@ const group = makeGroup()
 
 describe.runIf(group !== undefined)('in 512 MB', () => {
   const dataDir = makeFolder()
-  let server: ReturnType<typeof startProcess>
+  let server: Started
   let upstream: Awaited<ReturnType<typeof startUpstream>>
   let origin = ''
   let key = ''
 
   beforeAll(async () => {
-    const first = await startNightly(dataDir, '--with-sample', '--as-of', '2026-09-01T02:00:00Z').ended
+    const first = await startNightly(dataDir, 'run', '--with-sample', '--as-of', '2026-09-01T02:00:00Z').ended
     expect(first.code).toBe(0)
     upstream = await startUpstream({ m: json(completion()) })
     const MODELS_FILE = writeModels(dataDir, { 'a/b': [{ base_url: upstream.url, model: 'm' }] })
     const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE }
     key = await makeKey(environment)
-    const script = `echo $$ > ${group}/cgroup.procs && exec "$@"`
-    const node = [process.execPath, join(REPOSITORY, 'api', 'server.ts')]
-    server = startProcess('sh', ['-c', script, 'sh', ...node], { environment })
+    const inGroup = ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`]
+    server = startProgram('api/server.ts', [], environment, inGroup)
     const [, address = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
     origin = address
-  })
+  }, LONG)
   afterAll(async () => {
     server.child.kill('SIGTERM')
     await server.ended
@@ -84,7 +84,7 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
       true,
       [200, 503],
     ],
-  ])('six bodies at once %s', async (_name, text, packed, statuses) => {
+  ])('six bodies at once %s', { timeout: LONG }, async (_name, text, packed, statuses) => {
     const body = packed ? new Uint8Array(gzipSync(text)) : text
     for (let round = 1; round <= 3; round += 1) {
       const replies = await Promise.all(Array.from({ length: 6 }, () => chat(body, packed)))

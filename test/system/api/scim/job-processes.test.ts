@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
 import { BASE_PATH } from '../../../../api/paths.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
-import { startProgram, startServer, until, type Api } from '../../../support/api.ts'
+import { startServer, until, type Api } from '../../../support/api.ts'
 import { halfRequest } from '../../../support/connections.ts'
+import { LONG } from '../../../support/long.ts'
+import { startProgram } from '../../../support/processes.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
@@ -76,7 +78,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await third.sync()).toMatchObject({ status: 'succeeded' })
   })
 
-  it('leaves the job of another living process alone, however long it takes', async () => {
+  it('leaves the job of another living process alone, however long it takes', { timeout: LONG }, async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const settings = await fresh()
@@ -115,28 +117,32 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await closed
   })
 
-  it('survives kill -9 in the middle of a sync: the old groups are complete, the job has failed', async () => {
-    const { quirk, waiting } = gate()
-    await using good = await startDirectory(groupsNamed('1', '2'))
-    await using held = await startDirectory(groupsNamed('3'), { quirk })
-    const settings = await fresh()
-    {
-      await using service = await startSyncApi(settings)
-      await (await service.connect(good.url)).sync()
-    }
-    const [key = ''] = await connected(settings, held.url, ['acme'])
-    const server = await startProcess(settings)
-    const { id } = (await server.administrator(key).post()).job
-    await until(() => waiting() > 0)
-    server.child.kill('SIGKILL')
-    await server.ended
+  it(
+    'survives kill -9 in the middle of a sync: the old groups are complete, the job has failed',
+    { timeout: LONG },
+    async () => {
+      const { quirk, waiting } = gate()
+      await using good = await startDirectory(groupsNamed('1', '2'))
+      await using held = await startDirectory(groupsNamed('3'), { quirk })
+      const settings = await fresh()
+      {
+        await using service = await startSyncApi(settings)
+        await (await service.connect(good.url)).sync()
+      }
+      const [key = ''] = await connected(settings, held.url, ['acme'])
+      const server = await startProcess(settings)
+      const { id } = (await server.administrator(key).post()).job
+      await until(() => waiting() > 0)
+      server.child.kill('SIGKILL')
+      await server.ended
 
-    await using service = await startSyncApi(settings)
-    const acme = await service.connect(good.url)
-    expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
-    expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
-    expect((await acme.sync()).status).toBe('succeeded')
-  })
+      await using service = await startSyncApi(settings)
+      const acme = await service.connect(good.url)
+      expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
+      expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
+      expect((await acme.sync()).status).toBe('succeeded')
+    },
+  )
 
   // Kills spread over the time of the writing on any machine.
   it.each([0, 1, 2, 3])(
@@ -153,7 +159,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
         old.splice(index, 1, { ...group, displayName: `New ${group.id}`, members: [{ value: 'new' }] })
       }
       const args = ['sync', '--account', 'acme']
-      const run = startProgram('commands/directories.ts', args, {
+      const run = startProgram('api/commands/directories.ts', args, {
         ...asEnvironment(settings),
         ...SERVICE,
       })

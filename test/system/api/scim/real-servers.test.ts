@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { until } from '../../../support/api.ts'
+import { LONG } from '../../../support/long.ts'
 import { freePort } from '../../../support/ports.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
 import { directories, startSyncApi } from '../../../support/scim/sync.ts'
@@ -203,10 +204,14 @@ const isFolderSet = hasFolder('SCIM_SERVER')
 
 for (const [name, [needs, start]] of Object.entries(SERVERS)) {
   describe.runIf(isFolderSet && findProgram(needs, [FOLDER]) !== undefined)(name, () => {
-    it.each(stores.all)('is synced over its whole lifecycle on $name', async ({ fresh }) => {
-      await using directory = await start()
-      await liveThrough(directory, await fresh())
-    })
+    it.each(stores.all)(
+      'is synced over its whole lifecycle on $name',
+      { timeout: LONG },
+      async ({ fresh }) => {
+        await using directory = await start()
+        await liveThrough(directory, await fresh())
+      },
+    )
 
     it.each(['inline', 'per_group'] as const)('returns its 150 groups, members %s', async (members) => {
       await using directory = await start()

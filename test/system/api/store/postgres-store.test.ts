@@ -2,10 +2,12 @@
 import { Client } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { StoreSettings } from '../../../../api/store/open-store.ts'
-import { envelopeSchema, makeKey, startProgram, startServer, until } from '../../../support/api.ts'
+import { envelopeSchema, makeKey, startServer, until } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
+import { LONG } from '../../../support/long.ts'
 import { ask, findPostgres, PASSWORD, startPostgres, type Postgres } from '../../../support/postgres.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
+import { startProgram } from '../../../support/processes.ts'
 import { asEnvironment } from '../../../support/stores.ts'
 
 const bin = findPostgres()
@@ -13,7 +15,7 @@ let server: Postgres
 
 beforeAll(async () => {
   if (bin !== undefined) server = await startPostgres(bin)
-})
+}, LONG)
 
 /** Settings of a store in its own database, with changed parts of the address. */
 async function database(
@@ -26,7 +28,7 @@ async function database(
 
 /** How `npm run keys -- list` ends over the database at an address. */
 const listKeys = (url: string, environment: Readonly<Record<string, string>> = {}) =>
-  startProgram('commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
+  startProgram('api/commands/keys.ts', ['list'], { DATABASE_URL: url, ...environment }).ended
 
 describe.skipIf(bin === undefined)('a command on a database that cannot be used', () => {
   it.each<readonly [string, (url: URL) => unknown, RegExp]>([
@@ -127,26 +129,30 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     await api.stop()
   })
 
-  it('survive connections that the server ends: each request is answered or refused', async () => {
-    const settings = await database()
-    await publishOne(settings.DATA_DIR)
-    const api = await startServing(settings)
-    const statuses = new Set<number>()
-    for (let round = 0; round < 20; round += 1) {
-      const key = await makeKey(asEnvironment(settings))
-      const replies = Array.from({ length: 10 }, async () => (await api.get(key)).status)
-      await ask(
-        settings.url,
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  it(
+    'survive connections that the server ends: each request is answered or refused',
+    { timeout: LONG },
+    async () => {
+      const settings = await database()
+      await publishOne(settings.DATA_DIR)
+      const api = await startServing(settings)
+      const statuses = new Set<number>()
+      for (let round = 0; round < 20; round += 1) {
+        const key = await makeKey(asEnvironment(settings))
+        const replies = Array.from({ length: 10 }, async () => (await api.get(key)).status)
+        await ask(
+          settings.url,
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-      )
-      for (const status of await Promise.all(replies)) statuses.add(status)
-    }
-    expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
-    const key = await makeKey(asEnvironment(settings))
-    await until(async () => (await api.get(key)).status === 200)
-    expect(await api.stop()).toMatchObject({ code: 0 })
-  })
+        )
+        for (const status of await Promise.all(replies)) statuses.add(status)
+      }
+      expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
+      const key = await makeKey(asEnvironment(settings))
+      await until(async () => (await api.get(key)).status === 200)
+      expect(await api.stop()).toMatchObject({ code: 0 })
+    },
+  )
 
   it('answer 503 while the server is away and recover by themselves', async () => {
     const settings = await database()

@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { startScriptedChat, type ScriptedChat } from '../../../../support/chat/chat.ts'
+import { LONG } from '../../../../support/long.ts'
 import { findProgram, hasFolder } from '../../../../support/programs.ts'
 import {
   chunk,
@@ -193,7 +194,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
     if (found !== undefined) await check(found, [...script, client])
   })
 
-  it('of LangChain for Python passes the standard tests of chat models', async () => {
+  it('of LangChain for Python passes the standard tests of chat models', { timeout: LONG }, async () => {
     const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')])
     if (pytest === undefined) return
     const env = { ...process.env, BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
