@@ -34,7 +34,6 @@ ENGINE = Distributed(production, currentDatabase(), usage_rows, if(request_id = 
 -- GRANT SELECT ON usage TO pipeline;
 -- GRANT SELECT ON usage_rows TO pipeline;
 -- GRANT SELECT ON system.tables TO pipeline;
--- GRANT SELECT ON system.columns TO pipeline;
 -- GRANT SELECT ON system.parts TO pipeline;
 -- GRANT SELECT ON system.clusters TO pipeline;
 -- GRANT READ ON REMOTE TO pipeline;

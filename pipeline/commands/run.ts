@@ -96,7 +96,7 @@ function warnOfFuture({ progress }: Dependencies, asOf: Date): void {
 }
 
 function offerSample({ config, progress }: Dependencies): void {
-  // A run on a cluster would not read the usage folder.
+  // The usage of a cluster is no empty start, even if nothing was pulled yet.
   if (config.usageSource !== undefined) return
   makeFolders(config.dataDir)
   if (placeSample(config.dataDir)) {

@@ -14,24 +14,27 @@ export function quoted(text: string, quote = "'"): string {
 export function partitionsQuery(database: string, table: string, cluster?: string): string {
   // A name may have macros, such as '{cluster}', of the server's configuration.
   const name = (cluster ?? "''").replaceAll(/\{(\w+)\}/g, "', getMacro('$1'), '")
+  const [parts, place] =
+    cluster === undefined
+      ? ['system.parts', '0']
+      : [`clusterAllReplicas(${cluster}, system.parts)`, '_shard_num']
   return `
     SELECT
       partition AS id,
       arrayStringConcat(arraySort(groupArray(toString((shard, newest)))), ' ') AS fingerprint,
-      toString(sum(newest.1)) AS row_count,
+      sum(newest.1) AS row_count,
       max(newest.4) AS has_deleted
     FROM (
       SELECT r.shard AS shard, p.partition AS partition, max(p.state) AS newest
       FROM (
         SELECT
-          toUInt64(${cluster === undefined ? 0 : '_shard_num'}) AS place,
+          toUInt64(${place}) AS place,
           replaceRegexpOne(partition_id, '^patch-[0-9a-f]+-', '') AS partition,
           (
             sumIf(rows, NOT startsWith(partition_id, 'patch-')), max(max_block_number),
             maxIf(data_version, data_version != min_block_number), max(has_lightweight_delete)
           ) AS state
-        FROM ${cluster === undefined ? 'system.parts' : `clusterAllReplicas(${cluster}, system.parts)`}
-        WHERE active AND database = ${database} AND table = ${table}
+        FROM ${parts} WHERE active AND database = ${database} AND table = ${table}
         GROUP BY place, partition
       ) AS p
       LEFT JOIN (
@@ -41,7 +44,7 @@ export function partitionsQuery(database: string, table: string, cluster?: strin
       GROUP BY shard, partition
     )
     GROUP BY id
-    HAVING sum(newest.1) > 0
+    HAVING row_count > 0
     ORDER BY id`
 }
 
@@ -83,14 +86,16 @@ export function valuesOf(columns: ReadonlyMap<string, unknown>): string {
   ) AS is_plain`
 }
 
-/** `values` of the rows `from` a table. */
-type Rows = { readonly values: string; readonly from: string }
-
 /**
- * The query for a day's file: columns as in CONTRACT 7, and `row_count`, the rows of the table that each stands for. A sum above
- * 2^63 is an error.
+ * The two queries for a day's file: the sums of its plain rows, and as they are the rows that are not plain or have a repeated
+ * request_id. Columns as in CONTRACT 7, and `row_count`, the rows of the table that each row stands for. A sum above 2^63 is
+ * an error.
  */
-export function pullQuery({ values, from }: Rows, day: string): string {
+export function pullQueries(
+  values: string,
+  from: string,
+  day: string,
+): readonly [sums: string, rows: string] {
   const rows = `FROM ${from} WHERE ${onDay(day)}`
   const repeated = `WITH ${values} SELECT cityHash64(row_request_id) AS id_hash ${rows} AND row_request_id != ''
     GROUP BY id_hash HAVING count() > 1`
@@ -104,6 +109,9 @@ export function pullQuery({ values, from }: Rows, day: string): string {
     if (KEYS.includes(column)) return `row_${column}`
     return `accurateCast(sumIf(toInt128(row_${column}), row_${column} >= 0), 'Nullable(Int64)')`
   }
-  return `${select(inGroup, 'count()')} AND is_summed GROUP BY ${KEYS.map((column) => `row_${column}`).join(', ')}, ${TOLD_APART}
-    UNION ALL ${select((column) => `row_${column}`, '1')} AND NOT is_summed`
+  const keys = KEYS.map((column) => `row_${column}`).join(', ')
+  return [
+    `${select(inGroup, 'count()')} AND is_summed GROUP BY ${keys}, ${TOLD_APART}`,
+    `${select((column) => `row_${column}`, '1')} AND NOT is_summed`,
+  ]
 }

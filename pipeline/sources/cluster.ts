@@ -6,26 +6,28 @@
  * invalid, come as they are: the rules for files alone decide what counts.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { FLOOR_DATE } from '../contract/calendar.ts'
-import { literal } from '../duckdb/sql-values.ts'
+import { literal, pathPattern } from '../duckdb/sql-values.ts'
 import { DataError } from '../errors.ts'
 import { pluralize } from '../program/terminal.ts'
-import { writeInOneStep } from '../snapshot/durable-file.ts'
-import { connectClickHouse } from './clickhouse.ts'
-import type { ClusterAddress } from './clickhouse.ts'
-import { onDay, partitionsQuery, pullQuery, quoted, valuesOf } from './cluster-queries.ts'
+import { putInPlace, writeInOneStep } from '../snapshot/durable-file.ts'
+import { connectClickHouse, type ClusterAddress } from './clickhouse.ts'
+import { onDay, partitionsQuery, pullQueries, quoted, valuesOf } from './cluster-queries.ts'
 import { USAGE_COLUMNS, matchColumns } from './columns.ts'
 import { PULLED_FILE } from './drop-folder.ts'
 
 /** The state of each partition at its last pull, in the folder of usage. Hidden names are no usage. */
 const STATE_FILE = '.cluster.json'
-const stateSchema = z.object({ table: z.string(), partitions: z.array(z.tuple([z.string(), z.string()])) })
+const stateSchema = z.object({ table: z.string(), partitions: z.record(z.string(), z.string()) })
 
 /** More rows of a day that may be invalid fail the run. */
 const ODD_ROWS_LIMIT = 100_000
+
+/** More days in a partition fail the run: all of them are pulled again with every change of one. */
+const PARTITION_DAYS = 31
 
 /** How often a day is tried whose rows change meanwhile. */
 const ATTEMPTS = 3
@@ -40,7 +42,7 @@ export type Pull = {
 
 /**
  * Pulls every changed day up to the last one.
- * @param connection counts the rows of the files; without one, the days are only listed.
+ * @param connection merges the files of a day; without one, the days are only listed.
  * @returns the days pulled, or to pull.
  * @throws DataError when the cluster cannot be read as a whole; what was pulled before stays.
  */
@@ -49,16 +51,18 @@ export async function pullCluster(
   connection?: DuckDBConnection,
 ): Promise<readonly string[]> {
   const usageFolder = join(rawFolder, 'usage')
-  const table = await inspectTable(address)
+  const table = await openTable(address)
   const source = `${address.url} ${table.name}`
   const known = readState(join(usageFolder, STATE_FILE), source)
   const write = () => {
     mkdirSync(usageFolder, { recursive: true })
-    writeInOneStep(join(usageFolder, STATE_FILE), JSON.stringify({ table: source, partitions: [...known] }))
+    const state = { table: source, partitions: Object.fromEntries(known) }
+    writeInOneStep(join(usageFolder, STATE_FILE), JSON.stringify(state))
   }
   const pulled = new Set<string>()
   for (const partition of table.partitions) {
-    if (known.get(partition.id) === partition.fingerprint) continue
+    const { id, fingerprint } = partition
+    if (known.get(id) === fingerprint) continue
     const days = await daysOf(table, partition)
     for (const day of days.filter((each) => each.day >= FLOOR_DATE && each.day <= lastDay)) {
       if (connection !== undefined && !pulled.has(day.day)) await pullDay(connection, table, usageFolder, day)
@@ -66,7 +70,7 @@ export async function pullCluster(
     }
     // A day that is not over is pulled later, even if no row comes meanwhile.
     if (connection === undefined || days.some(({ day }) => day > lastDay)) continue
-    known.set(partition.id, partition.fingerprint)
+    known.set(id, fingerprint)
     write()
   }
   const gone = [...known.keys()].filter((id) => !table.partitions.some((other) => other.id === id))
@@ -84,60 +88,7 @@ export async function pullCluster(
 function readState(path: string, table: string): Map<string, string> {
   const content: unknown = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
   const { data } = stateSchema.safeParse(content)
-  return new Map(data?.table === table ? data.partitions : [])
-}
-
-type Table = Awaited<ReturnType<typeof inspectTable>>
-
-const tableRow = z.object({
-  engine: z.string(),
-  engine_full: z.string(),
-  partition_key: z.string(),
-  columns: z.array(z.string()),
-})
-
-/**
- * Inspects the table: a MergeTree, or a Distributed table over one.
- * @throws DataError with the requirement that it does not meet.
- */
-async function inspectTable(address: ClusterAddress) {
-  const server = await connectClickHouse(address)
-  const name = `${address.database}.${address.table}`
-  const find = (from: string, database: string, table: string) =>
-    server.rows(
-      `SELECT DISTINCT engine, engine_full, partition_key, (
-         SELECT groupArray(name) FROM system.columns WHERE database = ${database} AND table = ${table}
-       ) AS columns
-       FROM ${from} WHERE database = ${database} AND name = ${table}`,
-      tableRow,
-    )
-  const own = [quoted(address.database), quoted(address.table)] as const
-  const [found] = await find('system.tables', ...own)
-  if (found === undefined)
-    throw unfit(`There is no table ${name} on the ClickHouse cluster that the user may see`)
-  // The engine is Distributed('cluster', 'database', 'table', …).
-  const [cluster, database = own[0], table = own[1]] =
-    found.engine === 'Distributed' ? (found.engine_full.match(/'(?:[^'\\]|\\.)*'/g) ?? []) : []
-  const parts =
-    cluster === undefined ? [found] : await find(`cluster(${cluster}, system.tables)`, database, table)
-  for (const { engine, partition_key } of parts) {
-    if (engine.endsWith('MergeTree') && /\bts\b/.test(partition_key)) continue
-    throw unfit(
-      `${name} is a ${engine} partitioned by ${partition_key || 'nothing'}: it must be a MergeTree partitioned by ts, or a ` +
-        'Distributed over one, so that unchanged days need not be pulled again',
-    )
-  }
-  return {
-    server,
-    name,
-    from: `${quoted(address.database, '`')}.${quoted(address.table, '`')} AS t`,
-    values: valuesOf(matchColumns(`The table ${name}`, found.columns, USAGE_COLUMNS)),
-    partitions: await server.rows(partitionsQuery(database, table, cluster), partitionRow),
-  }
-}
-
-function unfit(requirement: string): DataError {
-  return new DataError(`${requirement}; see data/clickhouse.sql`)
+  return new Map(Object.entries(data?.table === table ? data.partitions : {}))
 }
 
 /** `has_deleted`: `row_count` includes rows that were deleted but not merged away. */
@@ -148,24 +99,62 @@ const partitionRow = z.object({
   has_deleted: z.coerce.boolean(),
 })
 
+const columnRow = z.object({ name: z.string() }).transform(({ name }) => name)
+
+/**
+ * Opens the table: a MergeTree, or a Distributed table over one.
+ * @throws DataError with the requirement that it does not meet.
+ */
+async function openTable(address: ClusterAddress) {
+  const server = await connectClickHouse(address)
+  const name = `${address.database}.${address.table}`
+  const path = `${quoted(address.database, '`')}.${quoted(address.table, '`')}`
+  const columns = await server.rows(`DESCRIBE TABLE ${path}`, columnRow)
+  const values = valuesOf(matchColumns(`The table ${name}`, columns, USAGE_COLUMNS))
+  const own = [quoted(address.database), quoted(address.table)] as const
+  const [found] = await server.rows(
+    `SELECT engine_full AS engine FROM system.tables WHERE database = ${own[0]} AND name = ${own[1]}`,
+    z.object({ engine: z.string() }),
+  )
+  // Distributed('cluster', 'database', 'table', …)
+  const place = found?.engine.startsWith('Distributed(') && found.engine.match(/'(?:[^'\\]|\\.)*'/g)
+  const [cluster, database = own[0], parts = own[1]] = place || []
+  const partitions = await server.rows(partitionsQuery(database, parts, cluster), partitionRow)
+  const table = { server, name, values, from: `${path} AS t`, partitions }
+  if (partitions.length === 0 && (await countDays(table, 'true')).length > 0) {
+    throw unfit(table, 'has rows, but no parts that the user may see')
+  }
+  return table
+}
+
+type Table = Readonly<Awaited<ReturnType<typeof openTable>>>
+
+function unfit({ name }: Pick<Table, 'name'>, fault: string): DataError {
+  return new DataError(
+    `${name} ${fault}: it must be a MergeTree with a partition per day or month of ts, or a Distributed over one, so that ` +
+      'unchanged days need not be pulled again; see data/clickhouse.sql',
+  )
+}
+
 const dayRow = z.object({ day: z.string(), row_count: z.coerce.number(), odd: z.coerce.number() })
 type Day = z.infer<typeof dayRow>
 
-function countDays({ server, values, from }: Table, where: string): Promise<Day[]> {
+/** The days of rows, each with the number of rows and of those that may be invalid. */
+function countDays({ server, values, from }: Omit<Table, 'partitions'>, where: string): Promise<Day[]> {
   return server.rows(
-    `WITH ${values}
-    SELECT toString(toDate(t.ts, 'UTC')) AS day, toString(count()) AS row_count, toString(countIf(NOT is_plain)) AS odd
-    FROM ${from} WHERE ${where} GROUP BY day ORDER BY day`,
+    `WITH ${values} SELECT toString(toDate(t.ts, 'UTC')) AS day, count() AS row_count, countIf(NOT is_plain) AS odd
+     FROM ${from} WHERE ${where} GROUP BY day ORDER BY day`,
     dayRow,
   )
 }
 
 /**
  * The days of a partition. Rows may have arrived since the partitions were read.
- * @throws DataError if rows of the partition are missing, which a replica that lags behind does not have.
+ * @throws DataError if it has too many days, or if rows are missing, which a replica that lags behind does not have.
  */
-async function daysOf(table: Table, { id, row_count, has_deleted }: Table['partitions'][number]) {
+async function daysOf(table: Table, { id, row_count, has_deleted }: z.infer<typeof partitionRow>) {
   const days = await countDays(table, `_partition_id = ${quoted(id)}`)
+  if (days.length > PARTITION_DAYS) throw unfit(table, `has ${days.length} days in the partition ${id}`)
   const counted = days.reduce((sum, day) => sum + day.row_count, 0)
   if (counted < row_count && !has_deleted) throw unsettled(table, `The rows of the partition ${id}`)
   return days
@@ -185,24 +174,28 @@ async function pullDay(connection: DuckDBConnection, table: Table, usageFolder: 
     )
   }
   const folder = join(usageFolder, `date=${day}`)
-  const unfinished = join(folder, `.${PULLED_FILE}`)
-  const inFile = `SELECT coalesce(sum(row_count), 0) FROM read_parquet(${literal(unfinished)})`
   mkdirSync(folder, { recursive: true })
+  const whole = join(folder, `.${PULLED_FILE}`)
+  const halves = [`${whole}-sums`, `${whole}-rows`] as const
+  const both = `read_parquet([${halves.map((path) => literal(pathPattern(path))).join(', ')}])`
   try {
     let expected = listed.row_count
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      await table.server.save(pullQuery(table, day), unfinished)
-      const pulled = Number((await connection.runAndReadAll(inFile)).getRows()[0]?.[0])
+      // One after the other: together they would take twice the memory, and on few cores twice the time.
+      for (const [index, query] of pullQueries(table.values, table.from, day).entries()) {
+        await table.server.save(query, halves[index] ?? '')
+      }
+      const count = await connection.runAndReadAll(`SELECT sum(row_count)::BIGINT FROM ${both}`)
       const [after] = await countDays(table, onDay(day))
-      if (pulled === expected && after?.row_count === expected) {
-        renameSync(unfinished, join(folder, PULLED_FILE))
-        return
+      if (Number(count.getRows()[0]?.[0]) === expected && after?.row_count === expected) {
+        await connection.run(`COPY (FROM ${both}) TO ${literal(whole)} (FORMAT parquet, COMPRESSION zstd)`)
+        return putInPlace(whole, join(folder, PULLED_FILE))
       }
       expected = Math.max(expected, after?.row_count ?? 0)
     }
     throw unsettled(table, `The rows of ${day}`)
   } finally {
-    rmSync(unfinished, { force: true })
+    for (const path of [...halves, whole]) rmSync(path, { force: true })
   }
 }
 
