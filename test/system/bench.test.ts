@@ -70,7 +70,7 @@ describe.runIf(hasProgram('wrk'))('npm run bench', () => {
           },
         }),
     },
-  ])('the part $part prints every figure', { timeout: LONG }, async ({ rows, bench }) => {
+  ])('the part $part prints every figure', LONG, async ({ rows, bench }) => {
     const lines: string[] = []
     await bench((line) => void lines.push(line))
     const text = lines.join('\n')

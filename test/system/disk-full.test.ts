@@ -23,7 +23,7 @@ const runIf = it.runIf(isMounted)
 
 beforeAll(async () => {
   if (isMounted) await publishFirstNight(dataDir, APPS)
-}, LONG)
+}, LONG.timeout)
 
 afterAll(() => {
   spawnSync('umount', ['-l', dataDir])

@@ -81,26 +81,22 @@ function python(program: string, ...args: readonly string[]): Promise<unknown> {
   return jsonOf(executable, ['-c', program, ...args], environment)
 }
 
-withPython(
-  'pyarrow, pandas, polars, datasets and DuckDB read every table, to the last digit',
-  { timeout: LONG },
-  async () => {
-    const found = z
-      .object({ app_history: z.int(), as_of: z.string(), popular: z.array(z.string()) })
-      .catchall(z.array(z.int()))
-      .parse(await python(READ_FOLDER, currentSnapshot(dataDir), ...TABLES))
-    for (const table of TABLES) expect(new Set(found[table])).toEqual(new Set([await rowsOf(table)]))
-    expect(found.app_history).toBe(await rowsOf('app_daily'))
-    expect(found.as_of).toBe('2026-09-01T02:00:00Z')
-    const popular = await queryCurrent(dataDir, 'SELECT total_tokens FROM latest_popular ORDER BY rank')
-    expect(found.popular).toEqual(popular.map(({ total_tokens }) => total_tokens))
-  },
-)
+withPython('pyarrow, pandas, polars, datasets and DuckDB read every table to the digit', LONG, async () => {
+  const found = z
+    .object({ app_history: z.int(), as_of: z.string(), popular: z.array(z.string()) })
+    .catchall(z.array(z.int()))
+    .parse(await python(READ_FOLDER, currentSnapshot(dataDir), ...TABLES))
+  for (const table of TABLES) expect(new Set(found[table])).toEqual(new Set([await rowsOf(table)]))
+  expect(found.app_history).toBe(await rowsOf('app_daily'))
+  expect(found.as_of).toBe('2026-09-01T02:00:00Z')
+  const popular = await queryCurrent(dataDir, 'SELECT total_tokens FROM latest_popular ORDER BY rank')
+  expect(found.popular).toEqual(popular.map(({ total_tokens }) => total_tokens))
+})
 
 withPython.each([
   ['folder', () => currentSnapshot(dataDir)],
   ['address', address],
-])('mlcroissant loads every table and month from its %s', { timeout: LONG }, async (_place, placeOf) => {
+])('mlcroissant loads every table and month from its %s', LONG, async (_place, placeOf) => {
   const found = z
     .record(z.string(), z.int())
     .parse(await python(READ_CROISSANT, `${placeOf()}/croissant.json`))
@@ -214,27 +210,25 @@ function servePackages() {
 
 const executablePath = findProgram('chromium')
 
-it.runIf(executablePath !== undefined && hasFolder('API_CLIENTS'))(
-  'a browser attaches the published file, queries both macros and reads a month of Parquet',
-  { timeout: LONG },
-  async () => {
-    await using packages = await servePackages()
-    const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] })
-    const page = await (await browser.newContext()).newPage()
-    await page.goto(`http://127.0.0.1:${packages.port}`)
-    await page.waitForFunction(() => 'sum' in globalThis)
-    const call = (name: string, ...given: string[]): Promise<unknown> =>
-      page.evaluate(([key, values]) => Reflect.get(globalThis, key)(values), [name, given] as const)
+const withBrowser = it.runIf(executablePath !== undefined && hasFolder('API_CLIENTS'))
 
-    const [popular = '', trending = ''] = QUERIES
-    expect(await call('attach', `${address()}/app-rankings.duckdb`, popular, trending)).toEqual([
-      await queryCurrent(dataDir, popular),
-      await queryCurrent(dataDir, trending),
-    ])
-    const sums = 'SELECT count(*) AS rows, sum(prompt_tokens) AS tokens FROM app_daily'
-    expect(await call('sum', `${address()}/app_daily/month=2026-08.parquet`)).toEqual(
-      await queryCurrent(dataDir, `${sums} WHERE day BETWEEN '2026-08-01' AND '2026-08-31'`),
-    )
-    await browser.close()
-  },
-)
+withBrowser('a browser attaches the published file, and reads a month of Parquet', LONG, async () => {
+  await using packages = await servePackages()
+  const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] })
+  const page = await (await browser.newContext()).newPage()
+  await page.goto(`http://127.0.0.1:${packages.port}`)
+  await page.waitForFunction(() => 'sum' in globalThis)
+  const call = (name: string, ...given: string[]): Promise<unknown> =>
+    page.evaluate(([key, values]) => Reflect.get(globalThis, key)(values), [name, given] as const)
+
+  const [popular = '', trending = ''] = QUERIES
+  expect(await call('attach', `${address()}/app-rankings.duckdb`, popular, trending)).toEqual([
+    await queryCurrent(dataDir, popular),
+    await queryCurrent(dataDir, trending),
+  ])
+  const sums = 'SELECT count(*) AS rows, sum(prompt_tokens) AS tokens FROM app_daily'
+  expect(await call('sum', `${address()}/app_daily/month=2026-08.parquet`)).toEqual(
+    await queryCurrent(dataDir, `${sums} WHERE day BETWEEN '2026-08-01' AND '2026-08-31'`),
+  )
+  await browser.close()
+})

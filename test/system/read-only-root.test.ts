@@ -45,7 +45,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
       const make = ['create', '--account', 'a', '--kind', kind]
       keys[kind] = (await startReadOnly('api/commands/keys.ts', make).ended).stdout.trim()
     }
-  }, LONG)
+  }, LONG.timeout)
   afterAll(async () => {
     service.child.kill('SIGTERM')
     await service.ended

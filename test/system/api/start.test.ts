@@ -42,30 +42,26 @@ function tryIt(welcome: string): Promise<Response> {
   return fetch(address, { headers: { authorization } })
 }
 
-it(
-  'npm start starts the API if the pipeline fails, reports that, and the schedule, and reads MODELS_FILE again on SIGHUP',
-  { timeout: LONG },
-  async () => {
-    const file = join(makeFolder(), 'models.json')
-    writeFileSync(file, '{"models":{}}')
-    const program = start({ DATA_DIR: brokenFolder(), MODELS_FILE: file })
-    const { child, output, ended } = program
-    expect((await tryIt(await welcomeOf(program))).status).toBe(503)
-    writeFileSync(file, '{')
-    child.kill('SIGHUP')
-    await until(() => output.stderr.includes('models not reloaded'))
-    // The schedule is started again if it ends.
-    const schedules = () => output.stderr.split('the next nightly run is at').length - 1
-    await until(() => schedules() === 1)
-    process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), 'SIGKILL')
-    await until(() => schedules() === 2)
-    child.kill('SIGTERM')
-    const { code, stderr } = await ended
-    expect(code).toBe(0)
-    expect(stderr).toContain('pipeline run failed')
-    expect(stderr).toContain('nightly schedule ended')
-  },
-)
+it('npm start serves though its run fails, and reads MODELS_FILE again on SIGHUP', LONG, async () => {
+  const file = join(makeFolder(), 'models.json')
+  writeFileSync(file, '{"models":{}}')
+  const program = start({ DATA_DIR: brokenFolder(), MODELS_FILE: file })
+  const { child, output, ended } = program
+  expect((await tryIt(await welcomeOf(program))).status).toBe(503)
+  writeFileSync(file, '{')
+  child.kill('SIGHUP')
+  await until(() => output.stderr.includes('models not reloaded'))
+  // The schedule is started again if it ends.
+  const schedules = () => output.stderr.split('the next nightly run is at').length - 1
+  await until(() => schedules() === 1)
+  process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), 'SIGKILL')
+  await until(() => schedules() === 2)
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  expect(code).toBe(0)
+  expect(stderr).toContain('pipeline run failed')
+  expect(stderr).toContain('nightly schedule ended')
+})
 
 it('npm start ends together with the run if it is stopped before it serves', async () => {
   const silent = createServer(() => undefined)
@@ -100,43 +96,39 @@ it('npm start ends if it is stopped while it opens', async () => {
   expect(code, stderr).toBe(0)
 })
 
-it(
-  'npm start on an empty folder publishes the sample and prints a request that answers, once with a key',
-  { timeout: LONG },
-  async () => {
-    const dataDir = join(makeFolder(), 'data')
-    const program = start({ DATA_DIR: dataDir })
-    const welcome = await welcomeOf(program)
-    expect(welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
-    expect(welcome).toMatch(/Try it: .*\nReady: open http:\/\/127\.0\.0\.1:\d+\/ in a browser\..*\n$/)
-    // The run prints one line, beside the note about the sample.
-    await said(program, 'stderr', /the next nightly run is at .*\n/)
-    const lines = program.output.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
-    expect(lines).toEqual([
-      expect.stringContaining('sample'),
-      expect.stringMatching(/^run {6}215 apps, .* s$/),
-      expect.stringMatching(/^schedule: the next nightly run is at /),
-    ])
-    const response = await tryIt(welcome)
-    expect(rankingsSchema.parse(await response.json()).data).toHaveLength(5)
-    if (hasProgram('curl')) {
-      const command = /Try it: +(.*)/.exec(welcome)?.[1] ?? ''
-      const { stdout } = await promisify(execFile)('sh', ['-c', command])
-      expect(rankingsSchema.parse(JSON.parse(stdout)).data).toHaveLength(5)
-    }
-    program.child.kill('SIGTERM')
-    expect(await program.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/Ready: .*\n$/) })
-    const rights = (name: string) => (statSync(join(dataDir, name)).mode & 0o777).toString(8)
-    expect(['raw', 'warehouse.duckdb', 'service.sqlite'].map(rights)).toEqual(['700', '600', '600'])
-    expect(['.', 'current', 'current/app-rankings.duckdb'].map(rights)).toEqual(['755', '755', '644'])
+it('npm start on an empty folder publishes the sample, and prints a request that answers', LONG, async () => {
+  const dataDir = join(makeFolder(), 'data')
+  const program = start({ DATA_DIR: dataDir })
+  const welcome = await welcomeOf(program)
+  expect(welcome).toMatch(/^API key: +sk-inference-[\w-]{43} /m)
+  expect(welcome).toMatch(/Try it: .*\nReady: open http:\/\/127\.0\.0\.1:\d+\/ in a browser\..*\n$/)
+  // The run prints one line, beside the note about the sample.
+  await said(program, 'stderr', /the next nightly run is at .*\n/)
+  const lines = program.output.stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+  expect(lines).toEqual([
+    expect.stringContaining('sample'),
+    expect.stringMatching(/^run {6}215 apps, .* s$/),
+    expect.stringMatching(/^schedule: the next nightly run is at /),
+  ])
+  const response = await tryIt(welcome)
+  expect(rankingsSchema.parse(await response.json()).data).toHaveLength(5)
+  if (hasProgram('curl')) {
+    const command = /Try it: +(.*)/.exec(welcome)?.[1] ?? ''
+    const { stdout } = await promisify(execFile)('sh', ['-c', command])
+    expect(rankingsSchema.parse(JSON.parse(stdout)).data).toHaveLength(5)
+  }
+  program.child.kill('SIGTERM')
+  expect(await program.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/Ready: .*\n$/) })
+  const rights = (name: string) => (statSync(join(dataDir, name)).mode & 0o777).toString(8)
+  expect(['raw', 'warehouse.duckdb', 'service.sqlite'].map(rights)).toEqual(['700', '600', '600'])
+  expect(['.', 'current', 'current/app-rankings.duckdb'].map(rights)).toEqual(['755', '755', '644'])
 
-    const second = start({ DATA_DIR: dataDir })
-    const again = await welcomeOf(second)
-    expect(again).not.toContain('sk-')
-    expect(again).toContain('Bearer <API_KEY>')
-    expect(again).toContain('npm run -s keys -- create')
-    expect((await tryIt(again)).status).toBe(401)
-    second.child.kill('SIGTERM')
-    expect(await second.ended).toMatchObject({ code: 0 })
-  },
-)
+  const second = start({ DATA_DIR: dataDir })
+  const again = await welcomeOf(second)
+  expect(again).not.toContain('sk-')
+  expect(again).toContain('Bearer <API_KEY>')
+  expect(again).toContain('npm run -s keys -- create')
+  expect((await tryIt(again)).status).toBe(401)
+  second.child.kill('SIGTERM')
+  expect(await second.ended).toMatchObject({ code: 0 })
+})

@@ -282,7 +282,7 @@ describe('a query of npm run sql that takes more than PIPELINE_MEMORY', () => {
     startProgram('pipeline/query.ts', [sort], { DATA_DIR: dataDir, PIPELINE_MEMORY: '100MB', ...environment })
       .ended
 
-  it('spills into DATA_DIR, and what it spilled disappears with it', { timeout: LONG }, async () => {
+  it('spills into DATA_DIR, and what it spilled disappears with it', LONG, async () => {
     const sorted = start({})
     await until(() => spilled().length > 0)
     expect(await sorted).toMatchObject({ code: 0, stdout: expect.stringContaining('(1 row)') })

@@ -41,7 +41,7 @@ it('reports how a failed run ended', async () => {
   await ended
 })
 
-it('runs on time, one run at a time', { timeout: LONG }, async () => {
+it('runs on time, one run at a time', LONG, async () => {
   const { child, output, ended } = start(folder(), EVERY_SECOND, '--no-catch-up')
   await until(() => (output.stderr.match(/nothing new is published/g) ?? []).length >= 2)
   expect(output.stderr).not.toContain('exit code')

@@ -31,7 +31,7 @@ const FOLDERS = 4
 /** State after the first night. */
 const template = makeFolder()
 
-beforeAll(() => publishFirstNight(template, APPS), LONG)
+beforeAll(() => publishFirstNight(template, APPS), LONG.timeout)
 
 /** Stops a second night as soon as the stage before `stage` is over. */
 async function stopIn(dataDir: string, stage: string) {
@@ -54,7 +54,7 @@ async function stoppedNight(stage: string) {
   }
 }
 
-it.each(STAGES)('SIGTERM in the stage %s does no harm', { timeout: LONG }, async (stage) => {
+it.each(STAGES)('SIGTERM in the stage %s does no harm', LONG, async (stage) => {
   const { dataDir, ended } = await stoppedNight(stage)
   // A process that has not begun yet prints nothing.
   if (ended.signal !== null && stage !== 'load')
@@ -63,33 +63,28 @@ it.each(STAGES)('SIGTERM in the stage %s does no harm', { timeout: LONG }, async
   await expectSecondNight(dataDir, APPS)
 })
 
-it(
-  `${KILLS} runs killed one after the other leave a whole snapshot each, and the next run publishes`,
-  { timeout: LONG },
-  async () => {
-    const random = randomFrom(seedFrom('KILL_SEED'))
-    const start = performance.now()
-    await startNightly(copyFolder(template), 'run', '--as-of', SECOND_NIGHT).ended
-    const duration = performance.now() - start
-    for (let folder = 0; folder < FOLDERS; folder += 1) {
-      const dataDir = copyFolder(template)
-      for (let kill = 0; kill < KILLS; kill += 1) {
-        const { child, ended } = startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT)
-        // The moments are spread evenly over a run, and a little beyond its end.
-        await pause((1.1 * duration * (kill + random())) / KILLS)
-        child.kill('SIGKILL')
-        await ended
-        await expectNights(dataDir, APPS)
-      }
-      await expectSecondNight(dataDir, APPS)
-      const names = readdirSync(join(dataDir, 'snapshots')).filter((name) => name !== 'records')
-      expect(names.filter((name) => !/^\d{8}T\d{6}Z$/.test(name))).toEqual([])
-      const whole = readdirSync(currentSnapshot(dataDir)).toSorted()
-      for (const name of names)
-        expect(readdirSync(join(dataDir, 'snapshots', name)).toSorted()).toEqual(whole)
+it('runs killed one after the other leave whole snapshots, and the next run publishes', LONG, async () => {
+  const random = randomFrom(seedFrom('KILL_SEED'))
+  const start = performance.now()
+  await startNightly(copyFolder(template), 'run', '--as-of', SECOND_NIGHT).ended
+  const duration = performance.now() - start
+  for (let folder = 0; folder < FOLDERS; folder += 1) {
+    const dataDir = copyFolder(template)
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const { child, ended } = startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT)
+      // The moments are spread evenly over a run, and a little beyond its end.
+      await pause((1.1 * duration * (kill + random())) / KILLS)
+      child.kill('SIGKILL')
+      await ended
+      await expectNights(dataDir, APPS)
     }
-  },
-)
+    await expectSecondNight(dataDir, APPS)
+    const names = readdirSync(join(dataDir, 'snapshots')).filter((name) => name !== 'records')
+    expect(names.filter((name) => !/^\d{8}T\d{6}Z$/.test(name))).toEqual([])
+    const whole = readdirSync(currentSnapshot(dataDir)).toSorted()
+    for (const name of names) expect(readdirSync(join(dataDir, 'snapshots', name)).toSorted()).toEqual(whole)
+  }
+})
 
 it('a run during another one exits with 75, names the other process, and changes nothing', async () => {
   const dataDir = copyFolder(template)

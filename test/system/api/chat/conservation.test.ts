@@ -63,113 +63,105 @@ const countedSchema = z.tuple([
   z.object({ requests: z.coerce.number(), prompt: z.coerce.number(), completion: z.coerce.number() }),
 ])
 
-it(
-  `every one of ${REQUESTS} requests is counted once, through faults, leaving clients and restarts`,
-  { timeout: LONG },
-  async () => {
-    const random = randomFrom(seedFrom('CHAT_SEED'))
-    const { reported, faulty } = startFaulty(random)
-    await using upstream = await startUpstream({ faulty })
-    const dataDir = makeFolder()
-    const provider = { base_url: upstream.url, model: 'faulty' }
-    const MODELS_FILE = writeModels(dataDir, {
-      'a/one': ['alpha', 'beta', 'gamma'].map((name) => ({ ...provider, name })),
+it('each request is counted once, through faults, leaving clients and restarts', LONG, async () => {
+  const random = randomFrom(seedFrom('CHAT_SEED'))
+  const { reported, faulty } = startFaulty(random)
+  await using upstream = await startUpstream({ faulty })
+  const dataDir = makeFolder()
+  const provider = { base_url: upstream.url, model: 'faulty' }
+  const MODELS_FILE = writeModels(dataDir, {
+    'a/one': ['alpha', 'beta', 'gamma'].map((name) => ({ ...provider, name })),
+  })
+  const PORT = String(await freePort())
+  const environment = { DATA_DIR: dataDir, PORT, MODELS_FILE, LOG_LEVEL: 'error' }
+  const origin = `http://127.0.0.1:${PORT}`
+  const start = async () => {
+    const program = startProgram('api/server.ts', [], environment)
+    await until(async () => (await fetch(`${origin}/healthz`).catch(() => undefined))?.ok)
+    return program
+  }
+  const began = Date.now()
+  const openFiles = async () => {
+    const metrics = await (await fetch(`${origin}/metrics`)).text()
+    return Number(/^process_open_fds (\d+)$/m.exec(metrics)?.[1])
+  }
+  let program = await start()
+  const filesBefore = await openFiles()
+  const key = await makeKey(environment)
+  const agent = new Agent({ keepAlive: true })
+
+  /** Sends one request; its client may leave at any moment. True if it was answered to its end. */
+  async function ask(number: number): Promise<boolean> {
+    const leaves = random() < 0.1
+    const sent = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
+      method: 'POST',
+      agent,
+      headers: {
+        Authorization: `Bearer ${key}`,
+        'Content-Type': 'application/json',
+        'HTTP-Referer': `https://app-${number % 3}.example`,
+      },
     })
-    const PORT = String(await freePort())
-    const environment = { DATA_DIR: dataDir, PORT, MODELS_FILE, LOG_LEVEL: 'error' }
-    const origin = `http://127.0.0.1:${PORT}`
-    const start = async () => {
-      const program = startProgram('api/server.ts', [], environment)
-      await until(async () => (await fetch(`${origin}/healthz`).catch(() => undefined))?.ok)
-      return program
+    const messages = [{ role: 'user', content: String(number) }]
+    sent.end(JSON.stringify({ model: 'a/one', stream: number % 2 === 0, messages }))
+    if (leaves) setTimeout(() => sent.destroy(), random() * 5)
+    try {
+      const [response] = await once(sent, 'response')
+      await text(response)
+      return true
+    } catch {
+      return false
     }
-    const began = Date.now()
-    const openFiles = async () => {
-      const metrics = await (await fetch(`${origin}/metrics`)).text()
-      return Number(/^process_open_fds (\d+)$/m.exec(metrics)?.[1])
-    }
-    let program = await start()
-    const filesBefore = await openFiles()
-    const key = await makeKey(environment)
-    const agent = new Agent({ keepAlive: true })
+  }
 
-    /** Sends one request; its client may leave at any moment. True if it was answered to its end. */
-    async function ask(number: number): Promise<boolean> {
-      const leaves = random() < 0.1
-      const sent = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
-        method: 'POST',
-        agent,
-        headers: {
-          Authorization: `Bearer ${key}`,
-          'Content-Type': 'application/json',
-          'HTTP-Referer': `https://app-${number % 3}.example`,
-        },
-      })
-      const messages = [{ role: 'user', content: String(number) }]
-      sent.end(JSON.stringify({ model: 'a/one', stream: number % 2 === 0, messages }))
-      if (leaves) setTimeout(() => sent.destroy(), random() * 5)
-      try {
-        const [response] = await once(sent, 'response')
-        await text(response)
-        return true
-      } catch {
-        return false
-      }
+  let next = 1
+  const answered = new Set<number>()
+  const atKill = new Set<number>()
+  async function worker(last: number): Promise<void> {
+    for (let number = next++; number <= last; number = next++) {
+      if (await ask(number)) answered.add(number)
     }
-
-    let next = 1
-    const answered = new Set<number>()
-    const atKill = new Set<number>()
-    async function worker(last: number): Promise<void> {
-      for (let number = next++; number <= last; number = next++) {
-        if (await ask(number)) answered.add(number)
-      }
+  }
+  for (const [part, signal] of (['SIGTERM', 'SIGKILL', 'SIGTERM', 'SIGKILL', undefined] as const).entries()) {
+    const last = ((part + 1) * REQUESTS) / 5
+    const workers = Array.from({ length: AT_ONCE }, () => worker(last))
+    if (signal !== undefined) {
+      await until(() => next > last - REQUESTS / 10)
+      // The service also reads replies of clients that left.
+      if (signal === 'SIGKILL')
+        for (let number = next - 1; number > next - 5 * AT_ONCE; number--) atKill.add(number)
+      program.child.kill(signal)
+      await program.ended
     }
-    for (const [part, signal] of (
-      ['SIGTERM', 'SIGKILL', 'SIGTERM', 'SIGKILL', undefined] as const
-    ).entries()) {
-      const last = ((part + 1) * REQUESTS) / 5
-      const workers = Array.from({ length: AT_ONCE }, () => worker(last))
-      if (signal !== undefined) {
-        await until(() => next > last - REQUESTS / 10)
-        // The service also reads replies of clients that left.
-        if (signal === 'SIGKILL')
-          for (let number = next - 1; number > next - 5 * AT_ONCE; number--) atKill.add(number)
-        program.child.kill(signal)
-        await program.ended
-      }
-      await Promise.all(workers)
-      next = last + 1
-      if (signal !== undefined) program = await start()
-    }
-    agent.destroy()
-    // Clients that left leave no socket behind, but for connections that are kept for the next request.
-    await until(async () => (await openFiles()) <= filesBefore + 2 * AT_ONCE)
-    program.child.kill('SIGTERM')
-    expect((await program.ended).code).toBe(0)
+    await Promise.all(workers)
+    next = last + 1
+    if (signal !== undefined) program = await start()
+  }
+  agent.destroy()
+  // Clients that left leave no socket behind, but for connections that are kept for the next request.
+  await until(async () => (await openFiles()) <= filesBefore + 2 * AT_ONCE)
+  program.child.kill('SIGTERM')
+  expect((await program.ended).code).toBe(0)
 
-    const days = [...new Set([began, Date.now()].map((time) => new Date(time).toISOString().slice(0, 10)))]
-    const served = days
-      .flatMap((day) => readRecords(dataDir, day))
-      .filter((record) => record['requests'] === 1)
-    const counted = served
-      .map((record) => record['prompt_tokens'])
-      .filter((tokens) => typeof tokens === 'number')
-    expect(new Set(counted).size).toBe(counted.length)
-    const lost = [...reported].filter((number) => !counted.includes(number))
-    // Only requests in progress at the kill may be missing, and none that was answered whole.
-    expect(lost.filter((number) => !atKill.has(number) || answered.has(number))).toEqual([])
-    expect(counted.filter((number) => !reported.has(number))).toEqual([])
-    expect(counted.length).toBeGreaterThan(REQUESTS / 2)
+  const days = [...new Set([began, Date.now()].map((time) => new Date(time).toISOString().slice(0, 10)))]
+  const served = days.flatMap((day) => readRecords(dataDir, day)).filter((record) => record['requests'] === 1)
+  const counted = served
+    .map((record) => record['prompt_tokens'])
+    .filter((tokens) => typeof tokens === 'number')
+  expect(new Set(counted).size).toBe(counted.length)
+  const lost = [...reported].filter((number) => !counted.includes(number))
+  // Only requests in progress at the kill may be missing, and none that was answered whole.
+  expect(lost.filter((number) => !atKill.has(number) || answered.has(number))).toEqual([])
+  expect(counted.filter((number) => !reported.has(number))).toEqual([])
+  expect(counted.length).toBeGreaterThan(REQUESTS / 2)
 
-    await publish(dataDir, new Date(Date.now() + 2 * DAY_MS).toISOString().replace(/\.\d+Z$/, 'Z'))
-    const sums = `SELECT sum(requests) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+  await publish(dataDir, new Date(Date.now() + 2 * DAY_MS).toISOString().replace(/\.\d+Z$/, 'Z'))
+  const sums = `SELECT sum(requests) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
     FROM usage_daily`
-    const [warehouse] = countedSchema.parse(await query(join(dataDir, 'warehouse.duckdb'), sums))
-    expect(warehouse).toEqual({
-      requests: served.length,
-      prompt: counted.reduce((sum, number) => sum + number, 0),
-      completion: counted.reduce((sum, number) => sum + 1 + (number % 7), 0),
-    })
-  },
-)
+  const [warehouse] = countedSchema.parse(await query(join(dataDir, 'warehouse.duckdb'), sums))
+  expect(warehouse).toEqual({
+    requests: served.length,
+    prompt: counted.reduce((sum, number) => sum + number, 0),
+    completion: counted.reduce((sum, number) => sum + 1 + (number % 7), 0),
+  })
+})

@@ -43,36 +43,32 @@ const EVENTS: readonly (readonly [string, string, () => Promise<unknown>])[] = [
   ['publish again', '2126-01-09T02:00:00Z', () => publishTokens(30, '2126-01-09T02:00:00Z')],
 ]
 
-it.runIf(hasProgram('wget'))(
-  'a mirror has the current data after each event',
-  { timeout: LONG },
-  async () => {
-    register(dataDir, ['1,One,public,,,2025-01-01'])
-    await publishTokens(10, '2026-01-07T02:00:00Z')
-    await using api = await startApi(dataDir)
-    const mirror = makeFolder('mirror')
-    const urls = FILES.map((name) => `${api.base}/datasets/app-rankings/snapshots/latest/${name}`)
-    const sums = (folder: string, names: readonly string[]) =>
-      names.map((name) =>
-        createHash('sha256')
-          .update(readFileSync(join(folder, name)))
-          .digest('hex'),
-      )
-    for (const [event, asOf, happen] of EVENTS) {
-      await happen()
-      await served(api, asOf)
-      // Twice: a present file is not downloaded again.
-      for (let turn = 0; turn < 2; turn += 1) {
-        const wget = await startProcess('wget', ['-N', '-T', '60', '-t', '1', '-P', mirror, ...urls], {
-          environment: { LC_ALL: 'C' },
-        }).ended
-        expect([event, wget.code, wget.code === 0 ? '' : wget.stderr]).toEqual([event, 0, ''])
-        if (turn > 0) expect([event, wget.stderr.match(/saved/g)]).toEqual([event, null])
-      }
-      const names = FILES.map((name) => basename(name))
-      expect([event, sums(mirror, names)]).toEqual([event, sums(currentSnapshot(dataDir), FILES)])
+it.runIf(hasProgram('wget'))('a mirror has the current data after each event', LONG, async () => {
+  register(dataDir, ['1,One,public,,,2025-01-01'])
+  await publishTokens(10, '2026-01-07T02:00:00Z')
+  await using api = await startApi(dataDir)
+  const mirror = makeFolder('mirror')
+  const urls = FILES.map((name) => `${api.base}/datasets/app-rankings/snapshots/latest/${name}`)
+  const sums = (folder: string, names: readonly string[]) =>
+    names.map((name) =>
+      createHash('sha256')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    )
+  for (const [event, asOf, happen] of EVENTS) {
+    await happen()
+    await served(api, asOf)
+    // Twice: a present file is not downloaded again.
+    for (let turn = 0; turn < 2; turn += 1) {
+      const wget = await startProcess('wget', ['-N', '-T', '60', '-t', '1', '-P', mirror, ...urls], {
+        environment: { LC_ALL: 'C' },
+      }).ended
+      expect([event, wget.code, wget.code === 0 ? '' : wget.stderr]).toEqual([event, 0, ''])
+      if (turn > 0) expect([event, wget.stderr.match(/saved/g)]).toEqual([event, null])
     }
-    // A reader of the feed hears of the new figures too.
-    expect(await (await fetch(`${api.origin}/feed.xml`)).text()).toContain('Days with new figures: 1;')
-  },
-)
+    const names = FILES.map((name) => basename(name))
+    expect([event, sums(mirror, names)]).toEqual([event, sums(currentSnapshot(dataDir), FILES)])
+  }
+  // A reader of the feed hears of the new figures too.
+  expect(await (await fetch(`${api.origin}/feed.xml`)).text()).toContain('Days with new figures: 1;')
+})

@@ -48,36 +48,34 @@ public class Main {
   }
 }`
 
-it.runIf(hasFolder('API_CLIENTS') && hasProgram('mvn'))(
-  'a generated client compiles, calls the service and keeps every digit',
-  { timeout: LONG },
-  async () => {
-    const dataDir = makeFolder()
-    await publishSnapshot(dataDir, {
-      asOf: new Date('2026-11-20T02:00:00Z'),
-      dataThrough: '2026-11-19',
-      apps: [{ id: APP, name: 'One', tags: ['cli-agent'] }],
-      daily: [{ day: '2026-11-19', app: APP, requests: REQUESTS, tokens: TOKENS, completion: TOKENS }],
-    })
-    await using api = await startApi(dataDir)
-    const folder = makeFolder('client')
-    writeFileSync(join(folder, 'openapi.json'), await (await api.get('/openapi.json')).text())
-    /** The output of a program in the folder, which must succeed; the service runs meanwhile. */
-    const run = async (program: string, args: readonly string[]) =>
-      (await promisify(execFile)(program, args, { cwd: folder, maxBuffer: 2 ** 26 })).stdout
-    await run(join(String(process.env['API_CLIENTS']), 'venv/bin/openapi-generator-cli'), GENERATE)
-    mkdirSync(join(folder, 'src/main/java'), { recursive: true })
-    writeFileSync(join(folder, 'src/main/java/Main.java'), PROGRAM)
-    await run('mvn', COMPILE)
-    const call = ['-cp', 'target/classes:target/dependency/*', 'Main', api.origin, await api.makeKey()]
-    expect(JSON.parse(await run('java', call))).toEqual({
-      app: APP,
-      requests: REQUESTS,
-      tokens: String(2n * TOKENS),
-      days: 30,
-      code: 400,
-      refused: true,
-      through: '2026-11-19',
-    })
-  },
-)
+const canGenerate = hasFolder('API_CLIENTS') && hasProgram('mvn')
+
+it.runIf(canGenerate)('a generated client compiles and keeps every digit', LONG, async () => {
+  const dataDir = makeFolder()
+  await publishSnapshot(dataDir, {
+    asOf: new Date('2026-11-20T02:00:00Z'),
+    dataThrough: '2026-11-19',
+    apps: [{ id: APP, name: 'One', tags: ['cli-agent'] }],
+    daily: [{ day: '2026-11-19', app: APP, requests: REQUESTS, tokens: TOKENS, completion: TOKENS }],
+  })
+  await using api = await startApi(dataDir)
+  const folder = makeFolder('client')
+  writeFileSync(join(folder, 'openapi.json'), await (await api.get('/openapi.json')).text())
+  /** The output of a program in the folder, which must succeed; the service runs meanwhile. */
+  const run = async (program: string, args: readonly string[]) =>
+    (await promisify(execFile)(program, args, { cwd: folder, maxBuffer: 2 ** 26 })).stdout
+  await run(join(String(process.env['API_CLIENTS']), 'venv/bin/openapi-generator-cli'), GENERATE)
+  mkdirSync(join(folder, 'src/main/java'), { recursive: true })
+  writeFileSync(join(folder, 'src/main/java/Main.java'), PROGRAM)
+  await run('mvn', COMPILE)
+  const call = ['-cp', 'target/classes:target/dependency/*', 'Main', api.origin, await api.makeKey()]
+  expect(JSON.parse(await run('java', call))).toEqual({
+    app: APP,
+    requests: REQUESTS,
+    tokens: String(2n * TOKENS),
+    days: 30,
+    code: 400,
+    refused: true,
+    through: '2026-11-19',
+  })
+})

@@ -54,7 +54,7 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
     server = startProgram('api/server.ts', [], environment, inGroup)
     const [, address = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
     origin = address
-  }, LONG)
+  }, LONG.timeout)
   afterAll(async () => {
     server.child.kill('SIGTERM')
     await server.ended
@@ -84,7 +84,7 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
       true,
       [200, 503],
     ],
-  ])('six bodies at once %s', { timeout: LONG }, async (_name, text, packed, statuses) => {
+  ])('six bodies at once %s', LONG, async (_name, text, packed, statuses) => {
     const body = packed ? new Uint8Array(gzipSync(text)) : text
     for (let round = 1; round <= 3; round += 1) {
       const replies = await Promise.all(Array.from({ length: 6 }, () => chat(body, packed)))

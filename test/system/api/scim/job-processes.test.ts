@@ -78,7 +78,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     expect(await third.sync()).toMatchObject({ status: 'succeeded' })
   })
 
-  it('leaves the job of another living process alone, however long it takes', { timeout: LONG }, async () => {
+  it('leaves the job of another living process alone, however long it takes', LONG, async () => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory(groupsNamed('1'), { quirk })
     const settings = await fresh()
@@ -117,32 +117,28 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await closed
   })
 
-  it(
-    'survives kill -9 in the middle of a sync: the old groups are complete, the job has failed',
-    { timeout: LONG },
-    async () => {
-      const { quirk, waiting } = gate()
-      await using good = await startDirectory(groupsNamed('1', '2'))
-      await using held = await startDirectory(groupsNamed('3'), { quirk })
-      const settings = await fresh()
-      {
-        await using service = await startSyncApi(settings)
-        await (await service.connect(good.url)).sync()
-      }
-      const [key = ''] = await connected(settings, held.url, ['acme'])
-      const server = await startProcess(settings)
-      const { id } = (await server.administrator(key).post()).job
-      await until(() => waiting() > 0)
-      server.child.kill('SIGKILL')
-      await server.ended
-
+  it('survives kill -9 in the middle of a sync: the old groups are whole, the job failed', LONG, async () => {
+    const { quirk, waiting } = gate()
+    await using good = await startDirectory(groupsNamed('1', '2'))
+    await using held = await startDirectory(groupsNamed('3'), { quirk })
+    const settings = await fresh()
+    {
       await using service = await startSyncApi(settings)
-      const acme = await service.connect(good.url)
-      expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
-      expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
-      expect((await acme.sync()).status).toBe('succeeded')
-    },
-  )
+      await (await service.connect(good.url)).sync()
+    }
+    const [key = ''] = await connected(settings, held.url, ['acme'])
+    const server = await startProcess(settings)
+    const { id } = (await server.administrator(key).post()).job
+    await until(() => waiting() > 0)
+    server.child.kill('SIGKILL')
+    await server.ended
+
+    await using service = await startSyncApi(settings)
+    const acme = await service.connect(good.url)
+    expect(await acme.end(id)).toMatchObject({ status: 'failed', error_message: FAILURES.interrupted })
+    expect(await acme.all()).toEqual({ 'Group 1': ['user-of-1'], 'Group 2': ['user-of-2'] })
+    expect((await acme.sync()).status).toBe('succeeded')
+  })
 
   // Kills spread over the time of the writing on any machine.
   it.each([0, 1, 2, 3])(

@@ -204,14 +204,10 @@ const isFolderSet = hasFolder('SCIM_SERVER')
 
 for (const [name, [needs, start]] of Object.entries(SERVERS)) {
   describe.runIf(isFolderSet && findProgram(needs, [FOLDER]) !== undefined)(name, () => {
-    it.each(stores.all)(
-      'is synced over its whole lifecycle on $name',
-      { timeout: LONG },
-      async ({ fresh }) => {
-        await using directory = await start()
-        await liveThrough(directory, await fresh())
-      },
-    )
+    it.each(stores.all)('is synced over its whole lifecycle on $name', LONG, async ({ fresh }) => {
+      await using directory = await start()
+      await liveThrough(directory, await fresh())
+    })
 
     it.each(['inline', 'per_group'] as const)('returns its 150 groups, members %s', async (members) => {
       await using directory = await start()

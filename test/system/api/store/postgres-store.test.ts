@@ -15,7 +15,7 @@ let server: Postgres
 
 beforeAll(async () => {
   if (bin !== undefined) server = await startPostgres(bin)
-}, LONG)
+}, LONG.timeout)
 
 /** Settings of a store in its own database, with changed parts of the address. */
 async function database(
@@ -129,30 +129,26 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     await api.stop()
   })
 
-  it(
-    'survive connections that the server ends: each request is answered or refused',
-    { timeout: LONG },
-    async () => {
-      const settings = await database()
-      await publishOne(settings.DATA_DIR)
-      const api = await startServing(settings)
-      const statuses = new Set<number>()
-      for (let round = 0; round < 20; round += 1) {
-        const key = await makeKey(asEnvironment(settings))
-        const replies = Array.from({ length: 10 }, async () => (await api.get(key)).status)
-        await ask(
-          settings.url,
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-        )
-        for (const status of await Promise.all(replies)) statuses.add(status)
-      }
-      expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
+  it('survive connections that the server ends: each request is answered or refused', LONG, async () => {
+    const settings = await database()
+    await publishOne(settings.DATA_DIR)
+    const api = await startServing(settings)
+    const statuses = new Set<number>()
+    for (let round = 0; round < 20; round += 1) {
       const key = await makeKey(asEnvironment(settings))
-      await until(async () => (await api.get(key)).status === 200)
-      expect(await api.stop()).toMatchObject({ code: 0 })
-    },
-  )
+      const replies = Array.from({ length: 10 }, async () => (await api.get(key)).status)
+      await ask(
+        settings.url,
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      )
+      for (const status of await Promise.all(replies)) statuses.add(status)
+    }
+    expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
+    const key = await makeKey(asEnvironment(settings))
+    await until(async () => (await api.get(key)).status === 200)
+    expect(await api.stop()).toMatchObject({ code: 0 })
+  })
 
   it('answer 503 while the server is away and recover by themselves', async () => {
     const settings = await database()

@@ -106,7 +106,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
 
   beforeAll(async () => {
     cluster = await startCluster()
-  }, LONG)
+  }, LONG.timeout)
 
   afterAll(() => cluster.remove())
 
@@ -150,40 +150,36 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     },
   )
 
-  it(
-    'a merge changes nothing; an update, a deletion and later rows are pulled; a dropped day stays',
-    { timeout: LONG },
-    async () => {
-      const dataDir = newFolder()
-      const changeable = 'SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1'
-      await cluster.run(newTable('changing', changeable))
-      await cluster.run(plainRows('changing', 300))
-      await cluster.run(plainRows('changing', 300, 300))
-      const source = cluster.source('changing')
-      await run(dataDir, source)
-      expect(await requestsOf(dataDir)).toBe('600')
-      await cluster.run('OPTIMIZE TABLE changing FINAL')
-      expect((await night(dataDir, source, 'plan')).stdout).not.toContain('pull')
-      const changes = [
-        ['UPDATE changing SET requests = 3 WHERE app_id = 1', '1000'],
-        ["DELETE FROM changing WHERE request_id = 'r1'", '999'],
-        ['ALTER TABLE changing UPDATE requests = 2 WHERE 1 SETTINGS mutations_sync = 2', '1198'],
-        [plainRows('changing', 100, 600), '1298'],
-        ['ALTER TABLE changing DROP PARTITION 20261001', '1298'],
-        ['SELECT 1', '1298'],
-      ] as const
-      const notes: string[] = []
-      for (const [index, [statement, requests]] of changes.entries()) {
-        await cluster.run(statement)
-        notes.push((await run(dataDir, source, `2026-10-02T0${3 + index}:00:00Z`, '--accept', 'rows')).stderr)
-        expect(await requestsOf(dataDir), statement).toBe(requests)
-      }
-      // Said once.
-      expect(notes.map((note) => note.includes('no longer has the partitions 20261001'))).toEqual(
-        changes.map(([statement]) => statement.includes('DROP PARTITION')),
-      )
-    },
-  )
+  it('a merge changes nothing; updates and later rows are pulled; a dropped day stays', LONG, async () => {
+    const dataDir = newFolder()
+    const changeable = 'SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1'
+    await cluster.run(newTable('changing', changeable))
+    await cluster.run(plainRows('changing', 300))
+    await cluster.run(plainRows('changing', 300, 300))
+    const source = cluster.source('changing')
+    await run(dataDir, source)
+    expect(await requestsOf(dataDir)).toBe('600')
+    await cluster.run('OPTIMIZE TABLE changing FINAL')
+    expect((await night(dataDir, source, 'plan')).stdout).not.toContain('pull')
+    const changes = [
+      ['UPDATE changing SET requests = 3 WHERE app_id = 1', '1000'],
+      ["DELETE FROM changing WHERE request_id = 'r1'", '999'],
+      ['ALTER TABLE changing UPDATE requests = 2 WHERE 1 SETTINGS mutations_sync = 2', '1198'],
+      [plainRows('changing', 100, 600), '1298'],
+      ['ALTER TABLE changing DROP PARTITION 20261001', '1298'],
+      ['SELECT 1', '1298'],
+    ] as const
+    const notes: string[] = []
+    for (const [index, [statement, requests]] of changes.entries()) {
+      await cluster.run(statement)
+      notes.push((await run(dataDir, source, `2026-10-02T0${3 + index}:00:00Z`, '--accept', 'rows')).stderr)
+      expect(await requestsOf(dataDir), statement).toBe(requests)
+    }
+    // Said once.
+    expect(notes.map((note) => note.includes('no longer has the partitions 20261001'))).toEqual(
+      changes.map(([statement]) => statement.includes('DROP PARTITION')),
+    )
+  })
 
   /** A table with 300 rows behind an address that does `work` after each query, before it answers. */
   async function interrupted(

@@ -194,7 +194,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
     if (found !== undefined) await check(found, [...script, client])
   })
 
-  it('of LangChain for Python passes the standard tests of chat models', { timeout: LONG }, async () => {
+  it('of LangChain for Python passes the standard tests of chat models', LONG, async () => {
     const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')])
     if (pytest === undefined) return
     const env = { ...process.env, BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
