@@ -1,9 +1,12 @@
-/** CONTRACT 4.6: the OpenAPI document is valid and complete, and matches the routes and the replies. */
+/** CONTRACT 4.5 and 4.6: the OpenAPI document is valid and complete, and matches routes, replies and README. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
+import { REPOSITORY } from '../support/processes.ts'
 import { startSampleApi } from '../support/sample-api.ts'
 
 const object = z.record(z.string(), z.unknown())
@@ -49,12 +52,9 @@ describe('the document', () => {
       if (!path.startsWith('/api/v1/') || path.endsWith('/openapi.json')) continue
       const described = responses(path.replaceAll(/:([a-z_]+)/g, '{$1}'), method.toLowerCase())
       const needed = ['500', ...(access === 'open' ? [] : ['401']), ...(limited === true ? ['429'] : [])]
+      if (path === COMPLETIONS_PATH) needed.push('413', '415')
       expect(Object.keys(described), path).toEqual(expect.arrayContaining(needed))
     }
-  })
-
-  it('lists the errors of the body of a chat request', () => {
-    expect(Object.keys(responses(COMPLETIONS_PATH, 'post'))).toEqual(expect.arrayContaining(['413', '415']))
   })
 
   it('names every type of file that a snapshot has, and every header of the limits', async () => {
@@ -104,9 +104,33 @@ describe('the document', () => {
     expect(Object.keys(document.components.schemas)).not.toContain('Error')
   })
 
+  it('has the ranges, defaults, formats and limits that api/README.md states', async () => {
+    const readme = readFileSync(join(REPOSITORY, 'api/README.md'), 'utf8')
+    const parameters = operation('/api/v1/datasets/app-rankings')?.parameters ?? []
+    const rowOf = (name: string) => {
+      const { schema } = parameters.find((each) => each.name === name) ?? {}
+      const row = readme.split('\n').find((line) => line.startsWith(`| \`${name}\``))
+      return { schema, cells: row?.split('|').map((cell) => cell.trim()) }
+    }
+    for (const name of ['limit', 'offset']) {
+      const { schema, cells } = rowOf(name)
+      const range = `${String(schema?.['minimum'])} to ${String(schema?.['maximum'])}`
+      expect(cells?.slice(2, 4)).toEqual([range, String(schema?.['default'])])
+    }
+    const { schema, cells } = rowOf('format')
+    expect(cells?.[2]?.replaceAll('`', '').split(', ')).toEqual(schema?.['enum'])
+    const { headers } = await api.get('/datasets/app-rankings')
+    const limits = (headers.get('RateLimit-Policy') ?? '').match(/(?<=q=)\d+/g)
+    expect(/allow (\d+) requests a minute .* and (\d+) per UTC day/.exec(readme)?.slice(1)).toEqual(limits)
+  })
+
   it('names its schemas and the width of integers, so that typed clients lose no digits', () => {
     for (const name of ['app_id', 'rank', 'total_requests'])
       expect(text).toContain(`"${name}":{"type":"integer","format":"int64"`)
+    // Generated clients would read a number as a decimal.
+    const ofScim = Object.entries(document.paths).filter(([path]) => path.includes('/scim/'))
+    expect(ofScim).toHaveLength(6)
+    expect(JSON.stringify(ofScim)).toMatch(/^(?=.*"integer")(?!.*"number")/)
     expect(text).not.toContain('#/$defs/')
     for (const name of ['AppRanking', 'RankingMeta', 'ScimSyncJob', 'ChatCompletion', 'Snapshot'])
       expect(text).toContain(`"$ref":"#/components/schemas/${name}"`)

@@ -64,7 +64,7 @@ it('GET /status shows the freshness of the dataset without a key, also before th
 })
 
 const [DAILY, HOURLY, WEEKLY] = ['0 2 * * *', '0 2-23 * * *', '0 2 * * 1']
-const staleSchema = z.object({ data: z.object({ stale: z.boolean() }) })
+const scheduleSchema = z.object({ data: z.object({ stale: z.boolean(), next_run_expected: z.string() }) })
 
 it.each<readonly [string, string | undefined, Readonly<Record<string, boolean>>]>([
   // The run of 20 November 02:00 publishes up to 19 November and has until 03:00.
@@ -74,6 +74,8 @@ it.each<readonly [string, string | undefined, Readonly<Record<string, boolean>>]
   // A day more after the first run of the day, and not after later ones.
   [HOURLY, '2026-11-18', { '2026-11-20T02:59:59Z': false, '2026-11-20T03:00:00Z': true }],
   [HOURLY, '2026-11-19', { '2026-11-20T03:00:00Z': false, '2026-11-20T23:59:59Z': false }],
+  // A run is due in its second.
+  ['*/20 2-23 * * *', '2026-11-18', { '2026-11-20T02:59:59Z': false, '2026-11-20T03:00:00Z': true }],
   // What the last run could publish.
   [WEEKLY, '2026-11-15', { [NOW]: false }],
   [WEEKLY, '2026-11-14', { [NOW]: true }],
@@ -85,9 +87,27 @@ it.each<readonly [string, string | undefined, Readonly<Record<string, boolean>>]
   await using api = await startApi(dataDir, { clock: () => new Date(now), environment })
   for (const [time, stale] of Object.entries(expected)) {
     now = time
-    expect([time, staleSchema.parse(await (await api.get('/status')).json()).data.stale]).toEqual([
-      time,
-      stale,
-    ])
+    const { data } = scheduleSchema.parse(await (await api.get('/status')).json())
+    expect([time, data.stale]).toEqual([time, stale])
   }
+})
+
+it.each([
+  [DAILY, '2026-11-20T01:59:59Z', '2026-11-20T02:00:00Z'],
+  [DAILY, '2026-11-20T02:00:00Z', '2026-11-21T02:00:00Z'],
+  [DAILY, '2026-12-31T23:59:59Z', '2027-01-01T02:00:00Z'],
+  ['*/20 2,14 * * *', '2026-11-20T02:30:00Z', '2026-11-20T02:40:00Z'],
+  ['*/20 2,14 * * *', '2026-11-20T02:40:00Z', '2026-11-20T14:00:00Z'],
+  ['30,10 14,2 * * *', '2026-11-20T02:20:00Z', '2026-11-20T02:30:00Z'],
+  ['30 0 2 * * *', '2026-11-20T02:00:29Z', '2026-11-20T02:00:30Z'],
+  ['0 2 * * monday', NOW, '2026-11-23T02:00:00Z'],
+  ['0 2 29 2 *', NOW, '2028-02-29T02:00:00Z'],
+  // The longest gap: a weekday comes back to the leap day after 28 years.
+  ['0 2 29 2 1', '2016-02-29T02:00:00Z', '2044-02-29T02:00:00Z'],
+  ['0 2 L * *', NOW, '2026-11-30T02:00:00Z'],
+])('by the schedule %s, the run expected after %s is at %s', async (schedule, time, next) => {
+  const environment = { NIGHTLY_SCHEDULE: schedule }
+  await using api = await startApi(folders.make(), { clock: () => new Date(time), environment })
+  const { data } = scheduleSchema.parse(await (await api.get('/status')).json())
+  expect(data.next_run_expected).toBe(next)
 })

@@ -81,6 +81,7 @@ interface SyncApiOptions {
   /** The service's token for directories; by default the token of `startDirectory`. */
   readonly token?: string
   readonly sync?: Partial<JobDependencies>
+  readonly syncLimits?: Partial<SyncLimits>
   readonly clock?: () => Date
   readonly settings?: Readonly<Record<string, string>>
   readonly limits?: Partial<HttpLimits>
@@ -89,11 +90,11 @@ interface SyncApiOptions {
 /** A running service, with an administrator's actions. */
 export async function startSyncApi(
   store: StoreSettings,
-  { token = DIRECTORY_TOKEN, sync, clock, settings, limits = {} }: SyncApiOptions = {},
+  { token = DIRECTORY_TOKEN, sync, syncLimits, clock, settings, limits = {} }: SyncApiOptions = {},
 ) {
   const api = await startApi(store.DATA_DIR, {
     environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
-    sync: { ...QUICK, ...sync },
+    sync: { ...QUICK, limits: { ...QUICK.limits, ...syncLimits }, ...sync },
     limits,
     ...(clock === undefined ? {} : { clock }),
   })

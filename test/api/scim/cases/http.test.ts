@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { SYNC_LIMITS } from '../../../../api/scim/client.ts'
 import type { Failure } from '../../../../api/scim/failures.ts'
 import {
   groupsNamed,
@@ -35,7 +34,13 @@ const first = (faults: number, reply: Reply): Quirk =>
 const inTheMiddle = (reply: Reply, most = Infinity): Quirk =>
   ofList((asked) => (startIndexOf(asked) > 100 && asked.before < most ? reply : undefined))
 const retryAfter = (value: string) => status(429, { 'Retry-After': value })
-const soon = new Date(Date.now() + 2000).toUTCString()
+/** As GitHub does, which makes a 403 no refusal of the token. */
+const forbidden = (value: string) => status(403, { 'Retry-After': value })
+const soon = Date.now() + 2000
+const noPauses = ['soon 5', '60s', '5, 5', '-1', '+5', 'May 2099', ''].map((text) => [
+  `answers 403, and asks for a pause with "${text}"`,
+  fails('directory_unauthorized', () => forbidden(text)),
+])
 const halfAReply: Reply = {
   send: (response) => {
     response.writeHead(200, { 'Content-Length': '100000' }).write('{"Resou', () => response.destroy())
@@ -47,15 +52,24 @@ const configs = [status(401), status(429), status(500), status(302), hangUp].map
 ])
 
 describeDirectories(useAccounts(), {
-  ...Object.fromEntries(configs),
-  'asks for a pause, in seconds': reads(first(2, retryAfter('1'))),
+  ...Object.fromEntries([...configs, ...noPauses]),
   'asks for a pause in words': reads(first(1, retryAfter('soon'))),
-  'asks for a pause until a time': reads(first(2, retryAfter(soon))),
   'is overloaded and asks for fifteen pauses': reads(first(15, status(503, { 'Retry-After': '1' }))),
-  'asks for a pause with 403, as GitHub does': reads(first(2, status(403, { 'Retry-After': '1' }))),
+  'asks for a pause in seconds': reads(first(2, forbidden('1'))),
+  'asks for a pause in fractions of seconds': reads(first(2, forbidden('1.5'))),
+  'asks for a pause until a time': reads(first(2, forbidden(new Date(soon).toUTCString()))),
+  'asks for a pause until a time in seconds since 1970': reads(
+    first(2, forbidden(String(Math.ceil(soon / 1000)))),
+  ),
+  'asks for a pause until a time that has passed': reads(
+    first(2, forbidden('Wed, 21 Oct 2015 07:28:00 GMT')),
+  ),
+  'asks for a pause until a time that is far away': fails(
+    'directory_rate_limited',
+    first(1, forbidden('Wed, 21 Oct 2099 07:28:00 GMT')),
+  ),
   'asks once for a pause of an hour': fails('directory_rate_limited', first(1, retryAfter('3600'))),
   'asks for pauses for ever': fails('directory_rate_limited', () => retryAfter('0')),
-  'asks for a pause of a day': fails('directory_rate_limited', () => retryAfter('86400')),
   'times out a few times': reads(first(3, status(408))),
   'is away for a moment': reads(first(2, status(502))),
   'hangs up a few times': reads(first(3, hangUp)),
@@ -115,7 +129,7 @@ const SMALL = {
   pages: 50,
   tries: 1,
 }
-const small = useAccounts({ sync: { limits: { ...SYNC_LIMITS, ...SMALL } } })
+const small = useAccounts({ syncLimits: SMALL })
 
 /** Sends `head`, then repeats `part` until `bytes` are sent or the client hangs up; then `tail`. */
 const tooMuch = (head: string, part: string, { bytes = 1e12, tail = '', code = 200 } = {}): Reply => ({

@@ -1,5 +1,5 @@
 /**
- * CONTRACT 4.6: thousands of random windows over data of every shape: the candidates give the page of all apps, or report that they
+ * CONTRACT 4.2: thousands of random windows over data of every shape: the candidates give the page of all apps, or report that they
  * cannot.
  */
 import { expect, it } from 'vitest'
