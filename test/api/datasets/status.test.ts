@@ -1,15 +1,12 @@
 /** CONTRACT 4.6: GET /status. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { VERSION } from '../../../pipeline/contract/version.ts'
 import { startApi } from '../../support/api.ts'
-import { TemporaryFolders } from '../../support/pipeline/nightly.ts'
+import { makeFolder } from '../../support/folders.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
-
-const folders = new TemporaryFolders()
-afterAll(() => folders.removeAll())
 
 const NOW = '2026-11-20T12:00:00Z'
 
@@ -29,7 +26,7 @@ const NOTHING_YET = {
 }
 
 it('GET /status shows the freshness of the dataset without a key, also before the first snapshot', async () => {
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   {
     await using empty = await startApi(dataDir, { clock: () => new Date(NOW) })
     expect(await (await empty.get('/status')).json()).toEqual({ data: NOTHING_YET })
@@ -81,7 +78,7 @@ it.each<readonly [string, string | undefined, Readonly<Record<string, boolean>>]
   [WEEKLY, '2026-11-14', { [NOW]: true }],
 ])('by the schedule %s, data through %s are stale or not at %j', async (schedule, dataThrough, expected) => {
   let now = NOW
-  const dataDir = folders.make()
+  const dataDir = makeFolder()
   if (dataThrough !== undefined) await publishSnapshot(dataDir, { ...oneApp(), dataThrough, daily: [] })
   const environment = { NIGHTLY_SCHEDULE: schedule }
   await using api = await startApi(dataDir, { clock: () => new Date(now), environment })
@@ -107,7 +104,7 @@ it.each([
   ['0 2 L * *', NOW, '2026-11-30T02:00:00Z'],
 ])('by the schedule %s, the run expected after %s is at %s', async (schedule, time, next) => {
   const environment = { NIGHTLY_SCHEDULE: schedule }
-  await using api = await startApi(folders.make(), { clock: () => new Date(time), environment })
+  await using api = await startApi(makeFolder(), { clock: () => new Date(time), environment })
   const { data } = scheduleSchema.parse(await (await api.get('/status')).json())
   expect(data.next_run_expected).toBe(next)
 })

@@ -2,18 +2,10 @@
 import { cpSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import { copyFolder, makeFolder } from '../folders.ts'
 import { runCommandLine, startProgram, type Ended } from '../processes.ts'
 
 /** A row as text, so that no digit is lost. */
 export type TextRow = Readonly<Record<string, string | null>>
-
-/** For the files that still call `removeAll`, which does nothing. */
-export class TemporaryFolders {
-  make = makeFolder
-  copy = copyFolder
-  removeAll = () => undefined
-}
 
 /** Runs any command of `npm run nightly` in the test's process. */
 export async function runCommand(dataDir: string, ...args: readonly string[]): Promise<Ended> {

@@ -1,17 +1,17 @@
 /** Snapshots with candidates over many shapes of data, and random windows on them. */
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import { readCandidates, readPage, readRanking } from '../../../api/datasets/rankings.ts'
 import type { RankingsQuery } from '../../../api/datasets/rankings.ts'
-import { openSnapshot, type OpenSnapshot as Snapshot } from '../snapshots.ts'
+import { openSnapshot, type OpenSnapshot } from '../snapshots.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { CATEGORIES, SUBCATEGORIES } from '../../../pipeline/contract/taxonomy.ts'
 import { fillFast } from '../../../pipeline/ranking/candidates.ts'
-import { TemporaryFolders, withDatabase } from './nightly.ts'
+import { makeFolder } from '../folders.ts'
+import { withDatabase } from './nightly.ts'
 import { randomFrom } from '../random.ts'
 import { publishSnapshot } from './snapshot.ts'
 
@@ -59,18 +59,12 @@ export const SIZES: readonly [Size, ...Size[]] = [
   { apps: 100, level: 3, rowShare: 0.1 },
 ]
 
-/** A snapshot; closing removes it. */
-export interface Shaped {
-  readonly snapshot: Snapshot
-  readonly remove: () => Promise<void>
-}
-
-/** Creates a snapshot of apps with this shape of usage. */
+/** Creates and opens a snapshot of apps with this shape of usage. */
 export async function makeShaped(
   shape: Shape,
   seed: number,
   { apps, level, rowShare }: Size,
-): Promise<Shaped> {
+): Promise<OpenSnapshot> {
   const random = randomFrom(seed)
   const tag = () => SUBCATEGORIES[Math.floor(random() * SUBCATEGORIES.length)] ?? 'legal'
   const described = Array.from({ length: apps }, (_, index) => ({
@@ -85,7 +79,7 @@ export async function makeShaped(
   }).flat()
   const sum = rows.reduce((total, { tokens }) => total + 2 * tokens, 0)
   const totals = sum < 9e18 ? 'BIGINT' : 'DECIMAL(38, 0)'
-  const dataDir = new TemporaryFolders().make()
+  const dataDir = makeFolder()
   const folder = await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
     dataThrough: LAST_DAY,
@@ -109,12 +103,7 @@ export async function makeShaped(
     await connection.run('USE memory; DETACH snapshot')
   })
   // Claims so many rows that the candidates are always used.
-  const snapshot: Snapshot = { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
-  const remove = async () => {
-    await snapshot.close()
-    rmSync(dataDir, { recursive: true })
-  }
-  return { snapshot, remove }
+  return { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
 }
 
 const queries: fc.Arbitrary<RankingsQuery> = fc
@@ -140,7 +129,11 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
  * @param seed draws the same windows each time.
  * @returns how many pages the candidates proved.
  */
-export async function expectSamePages({ snapshot }: Shaped, windows: number, seed?: number): Promise<number> {
+export async function expectSamePages(
+  snapshot: OpenSnapshot,
+  windows: number,
+  seed?: number,
+): Promise<number> {
   let proven = 0
   await fc.assert(
     fc.asyncProperty(queries, async (query) => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import {
   envelopeSchema,
@@ -13,8 +13,9 @@ import {
   statusOf,
   type Api,
 } from '../../../support/api.ts'
+import { makeFolder } from '../../../support/folders.ts'
 import { pruneAt, retractAt, runAt } from '../../../support/pipeline/in-process.ts'
-import { deliver, register, TemporaryFolders } from '../../../support/pipeline/nightly.ts'
+import { deliver, register } from '../../../support/pipeline/nightly.ts'
 
 const FIRST = '20260107T020000Z'
 const SECOND = '20260131T020000Z'
@@ -25,8 +26,7 @@ const LIST = `${RANKINGS}/snapshots`
 const LIST_PATH = `/api/v1${LIST}`
 const REASON = 'Counted twice <b>'
 
-const folders = new TemporaryFolders()
-const dataDir = folders.make()
+const dataDir = makeFolder()
 let api: Api
 
 /** Usage of a day by three apps: once, twice and three times `tokens`. */
@@ -48,11 +48,6 @@ beforeAll(async () => {
   use('2026-01-30', 20)
   await runAt(dataDir, '2026-01-31T02:00:00Z')
   api = await startApi(dataDir)
-})
-
-afterAll(async () => {
-  await api.close()
-  folders.removeAll()
 })
 
 const entrySchema = z.looseObject({

@@ -12,9 +12,9 @@ it.each(Object.entries(SHAPES))(
   async (name, shape) => {
     let proven = 0
     for (const size of SIZES) {
-      const shaped = await makeShaped(shape, size.apps + name.length, size)
-      proven += await expectSamePages(shaped, WINDOWS)
-      await shaped.remove()
+      const snapshot = await makeShaped(shape, size.apps + name.length, size)
+      proven += await expectSamePages(snapshot, WINDOWS)
+      await snapshot.close()
     }
     expect(proven).toBeGreaterThan(name === 'steep' ? WINDOWS / 4 : -1)
   },
