@@ -50,20 +50,7 @@ interface Rows {
   readonly read: (snapshot: Snapshot) => Promise<{ readonly rows: Table['rows']; readonly total?: number }>
 }
 
-/** What a request gets, known before the count and the query. */
-interface Representation {
-  readonly snapshot: Snapshot
-  readonly operation: RowsOperation
-  readonly rows: Rows
-  readonly format: Format
-  readonly encoding: Encoding
-  /** A descriptive file name, unique over operations, parameters, snapshots and formats. */
-  readonly name: string
-  readonly etag: string
-  readonly lastModified: Date
-}
-
-/** The bytes of a representation, and the headers that depend on the rows. */
+/** The bytes of a reply, and the headers that depend on its rows. */
 interface Made {
   readonly body: Buffer
   readonly headers: Headers
@@ -72,14 +59,8 @@ interface Made {
 /** Bytes of all cached bodies together. */
 const CACHE_BYTES = 64 * 1024 * 1024
 
-// A pinned reply never changes, but its snapshot may be retracted: caches must revalidate.
-const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
-
 /** The cached bodies of this process: each is made once for concurrent requests, while its snapshot is open. */
-export function createBodies() {
-  const keep = createBodyCache<Made>(CACHE_BYTES)
-  return (wanted: Representation) => keep(wanted.name, wanted.encoding, () => makeBody(wanted))
-}
+export const createBodies = () => createBodyCache<Made>(CACHE_BYTES)
 type Bodies = ReturnType<typeof createBodies>
 
 /** Makes the bodies of a frequent request in advance. */
@@ -91,7 +72,8 @@ export async function warmRows(
 ): Promise<void> {
   const rows = operation.resolve(given, snapshot)
   for (const encoding of ENCODINGS) {
-    await bodies(represent({ snapshot, operation, rows, format: 'json', encoding }))
+    const { name, make } = represent({ snapshot, operation, rows, format: 'json', encoding })
+    await bodies(name, encoding, make)
   }
 }
 
@@ -108,7 +90,7 @@ export function replyRows(
 ): Handler {
   return async (request, reply) => {
     using held = new DisposableStack()
-    let found: Representation | undefined
+    let found: ReturnType<typeof represent> | undefined
     let refusal: unknown
     try {
       const given = readParameters(operation.parameters, queryString(request))
@@ -129,13 +111,13 @@ export function replyRows(
     // Counted before the reply: a used-up limit takes precedence over invalid parameters (CONTRACT 4.1).
     await applyLimits(reply, isFree ? 'free' : 'counted')
     if (found === undefined) throw refusal
-    reply.set(headersOf(found))
+    const { name, encoding, headers, contentType, linksTo, make } = found
+    reply.set(headers)
     if (isUnchanged) return void reply.status(304).end()
-    const { contentType } = FORMATS[found.format]
     // A HEAD is free, so it must not cost a query: it has no Content-Length, and no links to pages.
-    if (isHead) return void reply.set({ 'Content-Type': contentType, Link: linksOf(found) }).end()
-    const { headers: ofRows, body } = await bodies(found)
-    sendBody(reply.set(ofRows), 200, contentType, body)
+    if (isHead) return void reply.set({ 'Content-Type': contentType, Link: linksTo(0) }).end()
+    const made = await bodies(name, encoding, make)
+    sendBody(reply.set(made.headers), 200, contentType, made.body)
   }
 }
 
@@ -143,21 +125,53 @@ export function replyRows(
 const LONGEST_VALUES = 80
 const HASH_CHARACTERS = 22
 
-function represent(
-  chosen: Pick<Representation, 'snapshot' | 'operation' | 'rows' | 'format' | 'encoding'>,
-): Representation {
-  const { snapshot, operation, rows, format, encoding } = chosen
-  const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
-  const values = Object.values(rows.parameters).join('.').replaceAll(',', '-')
-  const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
-  const short = values.length > LONGEST_VALUES ? hash() : values
-  const name = [dataset, short, snapshot.id, format].join('.')
-  return { ...chosen, name, etag: encodedTag(name, encoding), lastModified: new Date(snapshot.asOf) }
+interface Chosen {
+  readonly snapshot: Snapshot
+  readonly operation: RowsOperation
+  readonly rows: Rows
+  readonly format: Format
+  readonly encoding: Encoding
 }
 
-/** The headers of a representation, whether sent, unchanged or for HEAD. */
-function headersOf({ etag, lastModified, name, format, encoding }: Representation): Headers {
-  return {
+/** What a request gets: all that is known before the count and the query, and how the rest is made. */
+function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
+  const { parameters, maxOffset = Infinity } = rows
+  const { contentType, encode } = FORMATS[format]
+  const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
+  const values = Object.values(parameters).join('.').replaceAll(',', '-')
+  const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
+  const short = values.length > LONGEST_VALUES ? hash() : values
+  // A descriptive file name, unique over operations, parameters, snapshots and formats.
+  const name = [dataset, short, snapshot.id, format].join('.')
+  const etag = encodedTag(name, encoding)
+  const lastModified = new Date(snapshot.asOf)
+
+  /** Page links pin the snapshot, so that a swap between two pages loses and repeats nothing; `total` is over all pages. */
+  function linksTo(total: number): string {
+    const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
+    const given = { as_of: snapshot.id, ...parameters, ...(format !== 'json' && { format }) }
+    return linkField({
+      ...pagesAround(operation.path, given, Math.min(total, maxOffset + 1)),
+      license: LICENCE.url,
+      describedby: `${folder}/${CROISSANT_FILE}`,
+      'cite-as': folder,
+      'latest-version': LATEST_PATH,
+    })
+  }
+
+  async function make(): Promise<Made> {
+    const { rows: read, total } = await rows.read(snapshot)
+    const meta = metaOf(snapshot, parameters.start_date, parameters.end_date)
+    const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
+    const metadata = { ...meta, ...parameters, ...licence }
+    const count = total === undefined ? {} : { 'X-Total-Count': String(total) }
+    return {
+      body: encode({ columns: operation.columns, rows: read, meta, metadata }),
+      headers: { Link: linksTo(total ?? 0), ...count },
+    }
+  }
+
+  const headers: Headers = {
     ETag: etag,
     'Last-Modified': lastModified.toUTCString(),
     'Cache-Control': CACHE_CONTROL,
@@ -165,42 +179,13 @@ function headersOf({ etag, lastModified, name, format, encoding }: Representatio
     ...encodingHeader(encoding),
     ...(format !== 'json' && { 'Content-Disposition': `attachment; filename="${name}"` }),
   }
+  return { name, encoding, etag, lastModified, headers, contentType, linksTo, make }
 }
+
+// A pinned reply never changes, but its snapshot may be retracted: caches must revalidate.
+const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
 /** The description of rows in every reply (CONTRACT 4.3). */
 export function metaOf({ asOf }: SnapshotFacts, start_date: string, end_date: string) {
   return { as_of: asOf, start_date, end_date, version: DATASET_VERSION }
-}
-
-async function makeBody(representation: Representation): Promise<Made> {
-  const { snapshot, operation, rows: requested, format } = representation
-  const { rows, total } = await requested.read(snapshot)
-  const { start_date, end_date } = requested.parameters
-  const meta = metaOf(snapshot, start_date, end_date)
-  const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
-  const metadata = { ...meta, ...requested.parameters, ...licence }
-  return {
-    body: FORMATS[format].encode({ columns: operation.columns, rows, meta, metadata }),
-    headers: {
-      Link: linksOf(representation, total),
-      ...(total === undefined ? {} : { 'X-Total-Count': String(total) }),
-    },
-  }
-}
-
-/**
- * Page links pin the snapshot, so that a swap between two pages loses and repeats nothing.
- * @param total the total over all pages; without it there are no links to pages.
- */
-function linksOf({ snapshot, operation, rows, format }: Representation, total = 0): string {
-  const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
-  const given = { as_of: snapshot.id, ...rows.parameters, ...(format !== 'json' && { format }) }
-  const { maxOffset = Infinity } = rows
-  return linkField({
-    ...pagesAround(operation.path, given, Math.min(total, maxOffset + 1)),
-    license: LICENCE.url,
-    describedby: `${folder}/${CROISSANT_FILE}`,
-    'cite-as': folder,
-    'latest-version': LATEST_PATH,
-  })
 }
