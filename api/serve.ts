@@ -24,9 +24,7 @@ import { createJobCounter, createSyncJobs, LEASE_MS, type JobDependencies } from
 import { scimRoutes } from './scim/routes.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/store.ts'
-import { listView, PAGES } from './web/list-page.ts'
-import { webRoutes } from './web/routes.ts'
-import { createViews } from './web/views.ts'
+import { createWeb } from './web/routes.ts'
 
 /** Milliseconds for syncs to record that they were interrupted. */
 const SYNC_STOP_MS = 10_000
@@ -78,8 +76,7 @@ export async function serve(settings: Settings, given: ServeDependencies) {
     ...chatRoutes(chat),
     ...scimRoutes(requestStore, { ...syncJobs, request }),
   ]
-  const pages = webRoutes({ ...dataset, publicUrl: settings.PUBLIC_URL })
-  const routes = [...described, ...openApiRoutes(described), ...pages, ...readiness.routes]
+  const routes = [...described, ...openApiRoutes(described), ...dataset.web.routes, ...readiness.routes]
   const app = createApp({ routes, store: requestStore, clock, log, stallMs, metrics })
   const server = await listen(app, { host, port, beforeCut: () => chat.cancel() }, { log, limits })
   // Syncs are interrupted at once: they would only be cut after the requests in flight. A silent database may hold one.
@@ -112,7 +109,7 @@ function syncSettings({ SCIM_SYNC_MINUTES: minutes }: Settings) {
 
 /** The snapshots, and what is made of them once: replies and pages. */
 async function openDataset(
-  { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL, PORT, NIGHTLY_SCHEDULE }: Settings,
+  { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT, NIGHTLY_SCHEDULE }: Settings,
   { log, clock }: { readonly log: Log; readonly clock: Clock },
   opened: AsyncDisposableStack,
 ) {
@@ -120,13 +117,13 @@ async function openDataset(
   opened.defer(() => snapshots.close())
   const bodies = createBodies()
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
-  const origin = PUBLIC_URL ?? localUrl(String(PORT))
-  const views = createViews({ snapshots, schedule, clock, origin })
+  const origin = publicUrl ?? localUrl(String(PORT))
+  const web = createWeb({ snapshots, schedule, clock, origin, publicUrl })
   await snapshots.follow(async (snapshot) => {
     for (const query of USUAL) {
       await warmRows(bodies, snapshot, RANKINGS, query)
-      await views.warm(listView('apps'), snapshot, PAGES.apps, query)
+      await web.warm(snapshot, query)
     }
   })
-  return { bodies, schedule, views, snapshots, origin }
+  return { bodies, schedule, web, snapshots }
 }

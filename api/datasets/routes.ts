@@ -19,6 +19,7 @@ import { RANKINGS } from './rankings.ts'
 import { replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
 import { MODELS, SERIES } from './series.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
+import type { Snapshots } from './snapshots/current.ts'
 import { LIST_PARAMETERS, listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
 import { datasetStatus, statusSchema } from './status.ts'
 
@@ -31,7 +32,18 @@ type Description = Omit<Operation, 'tag'>
 
 export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDependencies): readonly Route[] {
   const { snapshots } = dependencies
-  const file = snapshotFile(snapshots)
+  return [
+    ...rowsRoutes(dependencies),
+    ...snapshotRoutes(snapshots),
+    open(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
+      id: 'getStatus',
+      summary: 'How fresh the dataset is',
+      replies: { '200': { description: 'Times, days missing, next run.', content: json(STATUS) } },
+    }),
+  ]
+}
+
+function rowsRoutes(dependencies: ReplyDependencies): readonly Route[] {
   /** A route of rows: it needs a key of any kind, and all share the key's limits. */
   const rows = (operation: RowsOperation, description: Description): Route => {
     const handle = replyRows(dependencies, operation)
@@ -59,6 +71,12 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
       description: `Per UTC day the 50 public models with the most tokens, as \`author/slug\`, and last a row \`${OTHER_MODELS}\` for all other usage of the public apps. A model's share of a day is its tokens divided by the sum of the day's rows.`,
       replies: rowsReplies('ModelDay', modelRowSchema),
     }),
+  ]
+}
+
+function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
+  const file = snapshotFile(snapshots)
+  return [
     open(SNAPSHOTS_PATH, listSnapshots(snapshots), {
       id: 'listSnapshots',
       summary: 'The snapshots, newest first',
@@ -88,11 +106,6 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
         file: fileName('month=2026-08.parquet'),
       },
       replies: fileReplies(FORMATS.parquet.mediaType),
-    }),
-    open(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
-      id: 'getStatus',
-      summary: 'How fresh the dataset is',
-      replies: { '200': { description: 'Times, days missing, next run.', content: json(STATUS) } },
     }),
   ]
 }

@@ -12,7 +12,7 @@ import { APPS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
 import { chartFigure, figure, renderDocument } from './document.ts'
 import { address, HTML, markup, table, type Html } from './html.ts'
-import type { View } from './views.ts'
+import type { View } from './document.ts'
 
 const rank = z.bigint().nullable()
 const appSchema = z.object({

@@ -4,12 +4,37 @@ import type { Request } from 'express'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { grouped } from '../../pipeline/program/terminal.ts'
+import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { beginError, sendBody, type Reply } from '../http/call.ts'
 import type { ApiError } from '../http/errors.ts'
+import type { Given as Sent, ParameterTable } from '../http/query-parameters.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
 import { assetAddress } from './assets.ts'
 import { address, DOCUMENT_HEADERS, form, HTML, markup, raw, type Given, type Html } from './html.ts'
-import type { View, ViewContext } from './views.ts'
+
+/** The inputs of a view beside its parameters. */
+export interface ViewContext {
+  readonly snapshot: Snapshot
+  readonly isCurrent: boolean
+  /** Whether due days are missing at the end of the data. */
+  readonly isStale: boolean
+  /** All retained snapshots, newest first. */
+  readonly entries: readonly SnapshotEntry[]
+  /** Public origin of the service, as far as it is known. */
+  readonly origin: string
+  /** The last part of the path, for views with one. */
+  readonly id: string
+}
+
+/** A page or a file. */
+export interface View {
+  readonly contentType: string
+  /** Its parameters; `as_of` chooses the snapshot. */
+  readonly parameters: ParameterTable
+  /** @throws {ApiError} for an invalid request, or if the snapshot lacks the requested thing. */
+  readonly make: (context: ViewContext, given: Sent) => Promise<string> | string
+}
 
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact', ...THREE })

@@ -17,7 +17,7 @@ import {
   resolveList,
   type Subject,
 } from './parameters.ts'
-import type { View } from './views.ts'
+import type { View } from './document.ts'
 
 const itemSchema = z.object({
   /** app_id or model_permaslug. */

@@ -10,7 +10,7 @@ import { address, form, HTML, markup, raw, table, type Column, type Given, type 
 import { daysWithout, FILES, readList, RECENT_DAYS, type Item, type ListData } from './list-data.ts'
 import { DRAWN, LISTS, OF_THE_PAGE, resolveList, WINDOWS } from './parameters.ts'
 import type { List, ListParameters, Subject } from './parameters.ts'
-import type { View, ViewContext } from './views.ts'
+import type { View, ViewContext } from './document.ts'
 
 export const PAGES: Readonly<Record<Subject, string>> = { apps: '/', models: MODELS_PAGE_PATH }
 

@@ -1,49 +1,126 @@
-/** The routes at the origin, for people (CONTRACT 4.6). */
+/**
+ * The routes at the origin, for people (CONTRACT 4.6). Pages and files of a snapshot are rendered once for concurrent
+ * requests, then cached.
+ */
+import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
-import { queryString, type Handler } from '../http/call.ts'
+import type { Snapshot } from '../datasets/snapshots/facts.ts'
+import { isUnchanged } from '../datasets/snapshots/files.ts'
+import { isStale } from '../datasets/status.ts'
+import { clientDisconnected, queryString, sendBody, type Clock, type Handler } from '../http/call.ts'
+import {
+  createBodyCache,
+  encodedTag,
+  type Encoding,
+  encodingHeader,
+  ENCODINGS,
+  preferredEncoding,
+} from '../http/encodings.ts'
+import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
 import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
+import type { CronSchedule } from '../process/cron-schedule.ts'
 import { appView, historyFile } from './app-page.ts'
 import { assetRoutes } from './assets.ts'
-import { methodView } from './document.ts'
+import { methodView, type View, type ViewContext } from './document.ts'
 import { feed } from './feed.ts'
-import { address } from './html.ts'
+import { address, DOCUMENT_HEADERS, HTML } from './html.ts'
 import { FILES, listFile } from './list-data.ts'
 import { listView, PAGES } from './list-page.ts'
-import type { View, Views } from './views.ts'
 
 interface WebDependencies {
   readonly snapshots: Snapshots
-  readonly views: Views
+  readonly schedule: CronSchedule
+  readonly clock: Clock
   /** The origin by the settings. */
   readonly origin: string
   /** Public origin of the service; undefined to use the request's host. */
   readonly publicUrl: string | undefined
 }
 
-/** The routes of the pages, their files and the feed. */
-export function webRoutes({ snapshots, views, origin, publicUrl }: WebDependencies): Route[] {
-  const pages: Readonly<Record<string, View>> = {
-    [PAGES.apps]: listView('apps'),
-    [FILES.apps.csv]: listFile('apps', 'csv'),
-    [FILES.apps.json]: listFile('apps', 'json'),
-    [PAGES.models]: listView('models'),
-    [FILES.models.csv]: listFile('models', 'csv'),
-    [FILES.models.json]: listFile('models', 'json'),
-    [`${APPS_PATH}/:id`]: appView,
-    [`${APPS_PATH}/:id/history.csv`]: historyFile,
-    [METHOD_PATH]: methodView,
+const VIEWS: Readonly<Record<string, View>> = {
+  [PAGES.apps]: listView('apps'),
+  [FILES.apps.csv]: listFile('apps', 'csv'),
+  [FILES.apps.json]: listFile('apps', 'json'),
+  [PAGES.models]: listView('models'),
+  [FILES.models.csv]: listFile('models', 'csv'),
+  [FILES.models.json]: listFile('models', 'json'),
+  [`${APPS_PATH}/:id`]: appView,
+  [`${APPS_PATH}/:id/history.csv`]: historyFile,
+  [METHOD_PATH]: methodView,
+}
+
+/** What is shown of a view. */
+interface Chosen extends Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> {
+  readonly path: string
+  readonly given: Given
+}
+
+/** Bytes of all cached views together. */
+const CACHE_BYTES = 32 * 1024 * 1024
+
+/** The routes of the pages, their files and the feed, and a function that renders a view of a snapshot in advance. */
+export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: WebDependencies) {
+  const keep = createBodyCache<{ readonly body: Buffer; readonly checksum: string }>(CACHE_BYTES)
+
+  async function get(
+    view: View,
+    { path, given, ...shown }: Chosen,
+    encoding: Encoding,
+    signal?: AbortSignal,
+  ) {
+    const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
+    const { id, dataThrough } = shown.snapshot
+    const context = { ...shown, isStale: isStale(dataThrough, schedule, clock()), entries, origin }
+    // The newest snapshot and their number stand for the list of snapshots.
+    const key = [path, id, given, context.isCurrent, context.isStale, entries[0]?.id, entries.length]
+    const make = async () => {
+      const text = await view.make(context, given)
+      return { body: Buffer.from(text), checksum: createHash('sha256').update(text).digest('hex') }
+    }
+    return await keep(JSON.stringify(key), encoding, make, signal)
   }
+
+  const serve = (view: View): Handler => {
+    return async (request, reply) => {
+      const given = readFilled(view.parameters, queryString(request))
+      const { as_of }: { as_of?: string } = given
+      const signal = clientDisconnected(reply)
+      using snapshot = await snapshots.take(as_of, 'pages', signal)
+      const isCurrent = snapshots.current()?.id === snapshot.id
+      const id = String(request.params['id'] ?? '')
+      const encoding = preferredEncoding(request)
+      const chosen = { snapshot, isCurrent, id, path: request.path, given }
+      const { body, checksum } = await get(view, chosen, encoding, signal)
+      if (view.contentType === HTML) reply.set(DOCUMENT_HEADERS)
+      const etag = encodedTag(checksum, encoding)
+      if (isUnchanged(request, reply, etag)) return
+      sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
+    }
+  }
+
+  /** Renders the rankings of a snapshot with these parameters. */
+  async function warm(snapshot: Snapshot, given: Given): Promise<void> {
+    const chosen = { snapshot, isCurrent: true, id: '', path: PAGES.apps, given }
+    for (const encoding of ENCODINGS) await get(listView('apps'), chosen, encoding)
+  }
+
   const addressed = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
-  const atom = feed(snapshots, origin, addressed)
   const open = { method: 'GET', access: 'open' } as const
-  return [
-    ...Object.entries(pages).map(([path, view]) => ({ ...open, path, handle: views.serve(view) })),
-    { ...open, path: FEED_PATH, handle: atom, cors: true },
+  const routes: readonly Route[] = [
+    ...Object.entries(VIEWS).map(([path, view]) => ({ ...open, path, handle: serve(view) })),
+    { ...open, path: FEED_PATH, handle: feed(snapshots, origin, addressed), cors: true },
     { ...open, path: COMPARE_PATH, handle: redirectToRankings },
     ...assetRoutes(),
   ]
+  return { routes, warm }
+}
+
+/** Reads a query string; empty values are what forms send for fields that are not filled in. */
+function readFilled(table: ParameterTable, query: string): Given {
+  const filled = [...new URLSearchParams(query)].filter(([, value]) => value !== '')
+  return readParameters(table, new URLSearchParams(filled).toString())
 }
 
 /** Comparing is ticking in the rankings; addresses of the former page lead there. */

@@ -28,7 +28,7 @@ import { refuseDamaged, type Snapshots } from './current.ts'
 export const LATEST_PATH = `${SNAPSHOTS_PATH}/latest`
 
 /** The caching of open replies that the next run may change. */
-export const SOON_STALE = 'public, max-age=60, must-revalidate'
+const SOON_STALE = 'public, max-age=60, must-revalidate'
 // A proxy that changed the bytes would break their digest and their ranges.
 const FOR_GOOD = 'public, max-age=31536000, immutable, no-transform'
 
@@ -205,7 +205,14 @@ async function sendCroissant(request: Request, reply: Reply, path: string, { url
 export async function sendOpen(request: Request, reply: Reply, type: string, text: string): Promise<void> {
   const encoding = preferredEncoding(request)
   const etag = encodedTag(createHash('sha256').update(text).digest('hex'), encoding)
-  reply.set({ ETag: etag, 'Cache-Control': SOON_STALE, Vary: 'Accept-Encoding' })
-  if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+  if (isUnchanged(request, reply, etag)) return
   sendBody(reply.set(encodingHeader(encoding)), 200, type, await encode(Buffer.from(text), encoding))
+}
+
+/** Sets the headers of a reply that changes with the next run; true if that was all, since the client has its body. */
+export function isUnchanged(request: Request, reply: Reply, etag: string): boolean {
+  reply.set({ ETag: etag, 'Cache-Control': SOON_STALE, Vary: 'Accept-Encoding' })
+  if (!isNotModified(request.headers, { etag })) return false
+  reply.status(304).end()
+  return true
 }
