@@ -108,6 +108,8 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
     replies.set(request.socket, response)
     const target = request.url ?? '/'
     if (!target.startsWith('/')) request.url = originForm(target)
+    // Node drops what follows such a request in its packet: the next packet may begin in the middle of a request.
+    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
     if (earlier === undefined || earlier.writableFinished) app(request, response)
     // Thousands of pipelined requests fit into one packet: they take turns with those of other connections.
     else earlier.once('close', () => setImmediate(() => request.socket.destroyed || app(request, response)))

@@ -21,8 +21,8 @@ export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
 const WITHOUT_MEMBERS = { excludedAttributes: 'members' }
 
 type Failures = readonly (Failure | undefined)[]
-/** Failures after which another way to list may work: servers reject parameters, and break off large pages. */
-const MOVES_ON: Failures = ['directory_invalid_response', 'directory_too_large']
+/** Failures after which another way to list may work: servers reject or ignore parameters, and break off large pages. */
+const MOVES_ON: Failures = ['directory_invalid_response', 'directory_too_large', 'directory_incomplete']
 /** At the first page also these: in the middle, a way that works is not given up for a server that fails. */
 const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
 /** Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help. */
@@ -33,12 +33,12 @@ const NEEDS_COUNT: Failures = ['directory_incomplete', 'directory_too_large']
  * @throws {SyncFailure} if the list is unreadable, endless, repeats its first page, or is provably incomplete.
  */
 export async function readList(options: ListOptions): Promise<Walk> {
-  const first = await walkGroups(options, {})
+  const ways = waysToList(options)
+  const first = await walkGroups(options, ways)
   let last = first
-  // Fewer groups than the total, or a total that changed: index paging skips rows when others are deleted.
-  const { isUnsteady, groups, unusable, total = 0 } = first
-  if (isUnsteady || groups.size + unusable < total) {
-    last = await walkGroups(options, options.offer.sort ? { sortBy: 'id' } : {})
+  if (first.isDoubtful) {
+    const sorted = options.offer.sort ? [{ ...first.way, sortBy: 'id' }] : []
+    last = await walkGroups(options, [...sorted, ...ways])
     refuseIncomplete(first, last)
   }
   last.isCapped = await mayBeCapped(last, options)
@@ -61,27 +61,39 @@ function refuseIncomplete(first: Walk, { total = 0, rows, groups, unusable }: Wa
  * tell nothing.
  */
 async function mayBeCapped(
-  { query, pages, rows, groups, isEndStated }: Walk,
+  { query, pages, rows, groups, isByCursor }: Walk,
   { client, limits }: ListOptions,
 ) {
-  if (isEndStated || pages > 1 || rows <= 1) return false
+  if (isByCursor || pages > 1 || rows <= 1) return false
   if (query['count'] === undefined) return true
-  const page = await orFailure(
-    requestPage(client, { ...query, startIndex: String(rows), count: '1' }, limits),
-  )
+  const lastRow = { ...query, startIndex: String(rows), count: '1' }
+  const page = await orFailure(requestPage(client, lastRow, limits))
   const [first] = groups
   return page instanceof SyncFailure || page.rows !== 1 || page.groups[0]?.scim_id === first
 }
 
-/** Walks over all groups by the first way that works. `more` is added to each query. */
-async function walkGroups(options: ListOptions, more: Query): Promise<Walk> {
+/** The queries of a first page, the best first. */
+function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
+  const counts = new Set(limits.pageSizes.map((size) => String(Math.min(size, offer.maxPage))))
+  const paged = (start: Query) => [...counts].map((count): Query => ({ ...start, count }))
+  const [cursor, index] = [paged({ cursor: '' }), [...paged({ startIndex: '1' }), { startIndex: '1' }]]
+  // Some directories have cursors without announcing them: they are tried when index requests fail.
+  const ways = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
+  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
+  const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
+  return [...ways.map((way) => ({ ...way, ...usual })), { ...ways[0], ...other }]
+}
+
+/** Walks over all groups by the first way that works. */
+async function walkGroups(options: ListOptions, ways: readonly Query[]): Promise<Walk> {
   let failed: SyncFailure | undefined
   let unpaged: Walk | undefined
-  for (const way of waysToList(options)) {
+  for (const way of ways) {
+    const isPaged = 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
     // Only cursors may add to a list without paging.
-    const mayHelp = unpaged === undefined ? isPaged(way, failed) : 'cursor' in way
+    const mayHelp = unpaged === undefined ? isPaged : 'cursor' in way
     if (!mayHelp) continue
-    const walk = new Walk({ ...way, ...more })
+    const walk = new Walk(way)
     const fault = await follow(walk, options, failed)
     if (fault === undefined && !walk.isRepeating) return walk
     if (fault === undefined) unpaged = walk
@@ -91,24 +103,6 @@ async function walkGroups(options: ListOptions, more: Query): Promise<Walk> {
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
 }
 
-/** Whether a way limits its pages, where another one has failed for their size or place. */
-function isPaged(way: Query, failed: SyncFailure | undefined): boolean {
-  return 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
-}
-
-/** The queries of a first page, the best first. */
-function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
-  const most = Math.min(limits.pageSizes[0] ?? 1, offer.maxPage)
-  const sizes = [most, ...limits.pageSizes.filter((size) => size < most)].map(String)
-  const cursor = [...sizes.map((count) => ({ cursor: '', count })), { cursor: '' }]
-  const index = [...sizes.map((count) => ({ startIndex: '1', count })), { startIndex: '1' }]
-  // Some directories have cursors without announcing them: they are tried when index requests fail.
-  const ways: Query[] = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
-  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
-  const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
-  return [...ways.map((way) => ({ ...way, ...usual })), { ...ways[0], ...other }]
-}
-
 /** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
 async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | undefined) {
   const { client, limits, take } = options
@@ -116,10 +110,9 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
   const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : limits
   for (let asked = 0; asked < limits.pages; asked += 1) {
     const isFirst = asked === 0
-    const request = isFirst
-      ? requestFirst(walk, options, patience)
-      : requestPage(client, walk.query, patience)
-    const page = await orFailure(request)
+    const page = await orFailure(
+      isFirst ? requestFirst(walk, options, patience) : requestPage(client, walk.query, patience),
+    )
     if (page instanceof SyncFailure) {
       // Once the total is reached, a refused page is not a missing one, and a failing one hardly.
       walk.isCut = !MOVES_ON.includes(page.failure)
@@ -138,9 +131,13 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
 async function requestFirst(walk: Walk, options: ListOptions, patience: Patience): Promise<Page> {
   const { client, offer, withMembers } = options
   const page = await requestPage(client, walk.query, patience)
+  const { rows, total = rows, nextCursor } = page
+  const isEnd = walk.isByCursor ? nextCursor === undefined : rows === 0
   // A directory that ignores the parameter returns a first page like any other.
-  if (walk.isEndStated && !offer.cursor && page.nextCursor === undefined)
+  if (isEnd && walk.isByCursor && !offer.cursor)
     throw new SyncFailure('directory_invalid_response', 'GET /Groups: no cursor was returned for one')
+  if (isEnd && rows < total)
+    throw new SyncFailure('directory_incomplete', `${rows} groups at once, but the directory counts ${total}`)
   const isAsked = withMembers && !('excludedAttributes' in walk.query)
   if (!isAsked || page.groups.length === 0 || hasMembers(page)) return page
   const query = { ...walk.query, ...ON_REQUEST }
@@ -163,7 +160,8 @@ async function requestPage(client: DirectoryClient, query: Query, patience: Pati
 
 /** A walk over the list: its position, and what it has received. */
 export class Walk {
-  /** The query of the next page. */
+  /** The queries of the first and of the next page. */
+  readonly way: Query
   query: Query
   /** The directory's last total, if any. */
   total: number | undefined
@@ -173,22 +171,23 @@ export class Walk {
   unusable = 0
   /** The ids of the different groups: of this walk alone, since in a second walk every group is known. */
   readonly groups = new Set<string>()
-  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
-  isUnsteady = false
   /** Whether the second page repeats the first, so that the directory may lack paging. */
   isRepeating = false
   /** Whether its only page may be capped, since the directory ignores paging. */
   isCapped = false
   /** Whether a page failed after the total was reached, which may be that of the pages before. */
   isCut = false
+  /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
+  #isUnsteady = false
   readonly #cursors = new Set<string>()
 
   constructor(way: Query) {
+    this.way = way
     this.query = way
   }
 
-  /** Whether the directory marks the last page: a walk by cursor. */
-  get isEndStated(): boolean {
+  /** Whether the directory marks the last page. */
+  get isByCursor(): boolean {
     return 'cursor' in this.query
   }
 
@@ -199,11 +198,16 @@ export class Walk {
 
   /** Whether the list proves that a group is absent, unless it may lack groups. */
   get isProof(): boolean {
-    return (this.total !== undefined || this.isEndStated) && this.unusable === 0
+    return (this.total !== undefined || this.isByCursor) && this.unusable === 0
   }
 
   get isTotalReached(): boolean {
     return this.total !== undefined && this.rows >= this.total
+  }
+
+  /** Whether groups may be missing: fewer than the total, or paging that skips rows when others are deleted. */
+  get isDoubtful(): boolean {
+    return this.#isUnsteady || this.groups.size + this.unusable < (this.total ?? 0)
   }
 
   /** Takes a page, and goes on to the next one; true if there is none. */
@@ -212,9 +216,9 @@ export class Walk {
     for (const { scim_id } of groups) this.groups.add(scim_id)
     const hasNew = this.groups.size > known
     if (!hasNew && this.pages > 0) {
-      this.isRepeating = this.pages === 1 && rows > 0 && !this.isEndStated
+      this.isRepeating = this.pages === 1 && rows > 0 && !this.isByCursor
     } else {
-      this.isUnsteady ||= this.total !== undefined && this.total !== total
+      this.#isUnsteady ||= this.total !== undefined && this.total !== total
       this.total = total
       this.pages += 1
       this.rows += rows

@@ -44,7 +44,7 @@ export function readPage(body: unknown): Page {
   const total = readCount(attribute(body, 'totalResults'))
   const resources = attribute(body, 'Resources')
   const cursor = attribute(body, 'nextCursor') || undefined
-  const nextCursor = readId(cursor)
+  const nextCursor = readId(cursor, MAX_CURSOR_BYTES)
   // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
   const isList = typeof resources === 'object' || (resources === undefined && total !== undefined)
   // An invalid cursor must not count as none: the first page would pass for the whole list.
@@ -140,12 +140,14 @@ function asList(value: unknown): readonly unknown[] {
 const MAX_TEXT = 256
 // PostgreSQL limits an index row to 2704 bytes over all its columns.
 const MAX_ID_BYTES = 1024
+// Servers limit the line of a request to 8 KiB and more.
+const MAX_CURSOR_BYTES = 8192
 
 /** An identifier, unchanged, or undefined. */
-function readId(value: unknown): string | undefined {
+function readId(value: unknown, most = MAX_ID_BYTES): string | undefined {
   const id = Number.isSafeInteger(value) ? String(value) : value
-  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_BYTES) return undefined
-  const isUsable = Buffer.byteLength(id) <= MAX_ID_BYTES && id.isWellFormed() && !/\p{Cc}/u.test(id)
+  if (typeof id !== 'string' || id === '' || id.length > most) return undefined
+  const isUsable = Buffer.byteLength(id) <= most && id.isWellFormed() && !/\p{Cc}/u.test(id)
   return isUsable ? id : undefined
 }
 

@@ -91,6 +91,12 @@ describe('requests of one connection', () => {
     expect(api.messages().filter(({ msg }) => msg === 'request refused')).toHaveLength(1)
   })
 
+  it('end with one that wants another protocol, since Node drops what follows it in its packet', async () => {
+    await using api = await start()
+    const upgrade = get('/healthz', 'Connection: Upgrade\r\nUpgrade: h2c\r\n')
+    expect(statusesIn(await allOf(api, upgrade + get('/other')))).toEqual(['200'])
+  })
+
   it('get no second reply for invalid HTTP in a body after the start of the first', async () => {
     await using api = await start()
     const early = '/api/v1/chat/completions'

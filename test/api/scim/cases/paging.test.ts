@@ -43,17 +43,18 @@ const configured =
     asked.path === '/ServiceProviderConfig' ? { body: config } : quirk(asked)
 
 /** A directory with cursors, announced or not; `only`: rejects requests without one. */
-function byCursor({ only = false, says = true, total = true, most = 50 } = {}): Quirk {
+function byCursor({ only = false, says = true, total = true, most = 50, prefix = '' } = {}): Quirk {
   const cursors = ofList((asked) => {
     const cursor = asked.query.get('cursor')
     if (cursor === null) return only ? refused : page(hundred, NO_QUERY)
     if (countOf(asked, 1000) > most) return { status: 400, body: { scimType: 'invalidCount' } }
-    const next = Number(cursor || 0) + countOf(asked, most)
+    const first = Number(cursor.slice(prefix.length))
+    const next = first + countOf(asked, most)
     return {
       body: {
-        Resources: hundreds.slice(Number(cursor || 0), next),
+        Resources: hundreds.slice(first, next),
         ...(total && { totalResults: hundreds.length }),
-        ...(next < hundreds.length && { nextCursor: String(next) }),
+        ...(next < hundreds.length && { nextCursor: prefix + String(next) }),
       },
     }
   })
@@ -113,6 +114,10 @@ describeDirectories(useAccounts(), {
     ),
     ends: 250,
   },
+  'gives nothing for a count above 50': refuses(
+    (asked) => countOf(asked, 1000) > 50,
+    page([], NO_QUERY, 20, { totalResults: 250 }),
+  ),
   'refuses a count above 50': refuses(
     (asked) => countOf(asked, 1000) > 50 && asked.query.has('count'),
     refused,
@@ -161,6 +166,14 @@ describeDirectories(useAccounts(), {
     quirk: configured({ filter: { maxResults: 50 } }, byCursor({ most: 100, total: false })),
     ends: 250,
   },
+  'has cursors of 3,000 characters': { quirk: byCursor({ only: true, prefix: 'x'.repeat(3000) }), ends: 250 },
+  'announces cursors, and has an index alone': {
+    quirk: configured(
+      { pagination: { cursor: true } },
+      ofList((asked) => page(hundreds, asked, 50)),
+    ),
+    ends: 250,
+  },
   'ends its cursors with an empty one': list(
     () => ({ body: { Resources: some, nextCursor: '' } }),
     3,
@@ -179,6 +192,16 @@ describeDirectories(useAccounts(), {
   ),
   'refuses a large count with a cursor': { quirk: byCursor({ only: true, most: 10 }), ends: 250 },
   'has no stable order, but sorts by id': { quirk: unsorted(true), ends: 250 },
+  'says that it sorts, and refuses to, while a group is deleted': {
+    quirk: configured(
+      { sort: { supported: true } },
+      ofList((asked) => {
+        if (asked.query.has('sortBy')) return refused
+        return page(asked.before === 0 ? [...hundreds.slice(0, 1), ...hundreds] : hundreds, asked)
+      }),
+    ),
+    ends: 250,
+  },
   'has no stable order at all': { quirk: unsorted(false), ends: 'directory_incomplete' },
   'writes resources in lower case, and counts from 0': list((asked) => {
     const { Resources: resources } = listOf(hundreds, asked.query, 10)
