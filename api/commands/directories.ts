@@ -2,7 +2,6 @@
 import '../../pipeline/program/runtime.js'
 import {
   commandsOf,
-  ProgramError,
   runAsProcess,
   runCommandLine,
   textOption,
@@ -22,7 +21,7 @@ import {
   removeConnection,
   type ConnectionSettings,
 } from '../scim/connections.ts'
-import { FAILURES, SyncFailure } from '../scim/failures.ts'
+import { SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
 import { listJobs, showJob } from '../scim/job-store.ts'
 import { LEASE_MS, syncNow, type JobDependencies } from '../scim/jobs.ts'
@@ -151,11 +150,6 @@ const PROGRAM = {
 Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 }
 
-/** A failed sync or test. */
-class FailedSync extends ProgramError {
-  readonly exitCode = 1
-}
-
 /** Runs a command until `onStop` calls back; resolves to the exit code. */
 export function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
@@ -165,9 +159,6 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
     onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
     try {
       await work({ ...line, store, settings, signal: stopping.signal })
-    } catch (error) {
-      if (!(error instanceof SyncFailure)) throw error
-      throw new FailedSync(`${FAILURES[error.failure]} (${error.message})`, { cause: error })
     } finally {
       await store.close()
     }
@@ -214,7 +205,7 @@ function showPlan(
   }
   for (const warning of warnings) print(`warning: ${warning}`)
   if (fault === undefined) return
-  note(`A sync would stop here. ${FAILURES[fault.failure]} (${fault.message})`)
+  note(`A sync would stop here. ${fault.message}`)
   note('To allow it for one run: sync --allow-deletions.')
 }
 

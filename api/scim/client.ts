@@ -214,7 +214,7 @@ const FAULTS: readonly (readonly [Failure, RegExp])[] = [
 
 function describeFault(error: unknown, what: string, secret: string): Fault {
   const cause = error instanceof TypeError && error.cause instanceof Error ? error.cause : error
-  if (cause instanceof SyncFailure) throw new SyncFailure(cause.failure, `${what}: ${cause.message}`)
+  if (cause instanceof SyncFailure) throw new SyncFailure(cause.failure, `${what}: ${cause.detail}`)
   const code = codeOf(cause) ?? ''
   const text = `${code} ${String(cause)}`
   // A message may quote what the directory sent, such as a certificate.

@@ -76,7 +76,7 @@ export async function putConnection(
   now: Date,
 ) {
   const values = SETTINGS.map((name) => settings[name])
-  return await hasRows(queries, PUT, [account, now.toISOString(), ...values])
+  return await hasRows(queries, PUT, account, now.toISOString(), ...values)
 }
 
 export async function findConnection(queries: Queries, accountId: string): Promise<Connection | undefined> {
@@ -97,28 +97,20 @@ export async function dueConnections(queries: Queries, now: Date): Promise<reado
   return await select(queries, 'WHERE c.next_sync_at <= $1 ORDER BY c.next_sync_at', now.toISOString())
 }
 
-async function select(queries: Queries, which: string, ...values: Value[]): Promise<readonly Connection[]> {
-  return z.array(connectionSchema).parse(await queries.query(`${SELECT} ${which}`, values))
-}
-
-async function hasRows(queries: Queries, sql: string, values: readonly Value[]): Promise<boolean> {
-  return (await queries.query(sql, values)).length > 0
-}
-
 /** Sets the next sync time; false if another process did, which then starts the sync. */
 export async function advanceSchedule(queries: Queries, connection: Connection, next: Date | undefined) {
   const { account_id, next_sync_at } = connection
-  return await hasRows(queries, ADVANCE, [account_id, next_sync_at, next?.toISOString() ?? null])
+  return await hasRows(queries, ADVANCE, account_id, next_sync_at, next?.toISOString() ?? null)
 }
 
 /** Locks a connection until the transaction ends; false if it has changed. */
 export async function holdConnection(queries: Queries, { account_id, updated_at }: Connection) {
-  return await hasRows(queries, HOLD, [account_id, updated_at])
+  return await hasRows(queries, HOLD, account_id, updated_at)
 }
 
 /** Removes the connection of the account with this name; its groups and jobs stay. False if there is none. */
 export async function removeConnection(queries: Queries, account: string): Promise<boolean> {
-  return await hasRows(queries, REMOVE, [account])
+  return await hasRows(queries, REMOVE, account)
 }
 
 /**
@@ -127,16 +119,24 @@ export async function removeConnection(queries: Queries, account: string): Promi
  * @throws {UsageError} if there is no such account, or a sync of it is in progress.
  */
 export async function eraseDirectory(store: Store, account: string) {
-  const [row] = await store.query('SELECT id FROM accounts WHERE name = $1', [account])
-  if (row === undefined)
+  const found = await store.query('SELECT id FROM accounts WHERE name = $1', [account])
+  const [{ id } = {}] = z.array(z.object({ id: z.string() })).parse(found)
+  if (id === undefined)
     throw new UsageError(`There is no account "${account}": npm run -s keys -- list shows them`)
-  const { id } = z.object({ id: z.string() }).parse(row)
   const erased = await store.transaction(async (queries) => {
     // First, since a sync ends by locking the connection.
     await removeConnection(queries, account)
-    if (!(await hasRows(queries, OPEN_JOB, [id]))) return await eraseGroups(queries, id)
+    if (!(await hasRows(queries, OPEN_JOB, id))) return await eraseGroups(queries, id)
     throw new UsageError(`A sync of account "${account}" is in progress: erase again once it has ended`)
   })
   await sweepMembers(store, id)
   return erased
+}
+
+async function select(queries: Queries, which: string, ...values: Value[]): Promise<readonly Connection[]> {
+  return z.array(connectionSchema).parse(await queries.query(`${SELECT} ${which}`, values))
+}
+
+async function hasRows(queries: Queries, sql: string, ...values: Value[]): Promise<boolean> {
+  return (await queries.query(sql, values)).length > 0
 }

@@ -1,4 +1,5 @@
 /** Why a sync fails: a closed set of causes, each with the sentence that a job shows (CONTRACT 5). */
+import { ProgramError } from '../../pipeline/program/program.ts'
 
 /** The sentences; README.md beside this file lists the remedies. */
 export const FAILURES = {
@@ -25,14 +26,17 @@ export const FAILURES = {
 
 export type Failure = keyof typeof FAILURES
 
-/** Ends a sync. The message is for the log, never for the caller, and holds nothing secret. */
-export class SyncFailure extends Error {
+/** Ends a sync. The message, with its detail, is for the log and the operator, never for the caller; it holds no secret. */
+export class SyncFailure extends ProgramError {
   override readonly name = 'SyncFailure'
+  readonly exitCode = 1
   readonly failure: Failure
+  readonly detail: string
 
   constructor(failure: Failure, detail: string, options?: ErrorOptions) {
-    super(detail, options)
+    super(`${FAILURES[failure]} (${detail})`, options)
     this.failure = failure
+    this.detail = detail
   }
 }
 

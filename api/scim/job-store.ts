@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import type { Queries, Row } from '../store/store.ts'
+import type { Queries, Value } from '../store/store.ts'
 import { FAILURES, type Failure } from './failures.ts'
 import { readPage, type PageWanted } from './groups.ts'
 import { emptyReport, reportSchema, type Report } from './plan.ts'
@@ -47,10 +47,9 @@ const RETENTION_MS = 90 * 86_400_000
 const COLUMNS = rowSchema.keyof().options.join(', ')
 const OF_ACCOUNT = 'scim_sync_jobs WHERE account_id = $1'
 const SELECT = `SELECT ${COLUMNS} FROM ${OF_ACCOUNT}`
-const HAS_CONNECTION = 'SELECT 1 AS found FROM scim_connections WHERE account_id = $1'
 const ADD = `
-  INSERT INTO scim_sync_jobs (id, account_id, status, created_at, scheduled) VALUES ($1, $2, 'queued', $3, $4)
-  RETURNING ${COLUMNS}`
+  INSERT INTO scim_sync_jobs (id, account_id, status, created_at, scheduled)
+  SELECT $1, account_id, 'queued', $3, $4 FROM scim_connections WHERE account_id = $2 RETURNING ${COLUMNS}`
 const QUEUED = `
   SELECT ${COLUMNS} FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 100`
 // Clocks of machines may differ, but no job may start before its creation or end before its start.
@@ -59,7 +58,7 @@ const TAKE = `
     started_at = CASE WHEN created_at > $2 THEN created_at ELSE $2 END
   WHERE id = $1 AND status = 'queued' RETURNING ${COLUMNS}`
 const RENEW = `
-  UPDATE scim_sync_jobs SET lease_until = $2 WHERE id = $1 AND status = 'running' RETURNING id`
+  UPDATE scim_sync_jobs SET lease_until = $2 WHERE id = $1 AND status = 'running' RETURNING ${COLUMNS}`
 const END = `
   UPDATE scim_sync_jobs SET status = $3, synced_groups = $4, deleted_groups = $5, report = $6, failure = $7,
     finished_at = CASE WHEN started_at > $2 THEN started_at ELSE $2 END
@@ -85,19 +84,16 @@ export function showJob({ account_id: _account, scheduled: _scheduled, failure, 
  * it in a transaction.
  */
 export async function requestJob(queries: Queries, accountId: string, now: Date, isScheduled = false) {
-  if ((await queries.query(HAS_CONNECTION, [accountId])).length === 0) return undefined
   const kept = new Date(now.getTime() - RETENTION_MS).toISOString()
   await queries.query(`DELETE FROM ${OF_ACCOUNT} AND finished_at < $2`, [accountId, kept])
-  const [open] = jobsIn(await queries.query(`${SELECT} AND status IN ('queued', 'running')`, [accountId]))
-  if (open !== undefined) return open
-  return jobsIn(
-    await queries.query(ADD, [randomUUID(), accountId, now.toISOString(), Number(isScheduled)]),
-  )[0]
+  const [open] = await jobs(queries, `${SELECT} AND status IN ('queued', 'running')`, [accountId])
+  const values = [randomUUID(), accountId, now.toISOString(), Number(isScheduled)]
+  return open ?? (await jobs(queries, ADD, values))[0]
 }
 
 /** The job with this id, if it belongs to the account. */
 export async function findJob(queries: Queries, accountId: string, id: string): Promise<Job | undefined> {
-  return jobsIn(await queries.query(`${SELECT} AND id = $2`, [accountId, id]))[0]
+  return (await jobs(queries, `${SELECT} AND id = $2`, [accountId, id]))[0]
 }
 
 /** The jobs of an account, newest first, and their total. */
@@ -115,29 +111,29 @@ export async function readReport(queries: Queries, accountId: string, id: string
   return report === null ? emptyReport() : reportSchema.parse(JSON.parse(report))
 }
 
-/** What a job has come to. */
-type Outcome =
-  | { readonly failure: Failure }
-  | { readonly synced_groups: number; readonly deleted_groups: number; readonly report: Report }
-
 /** The queued jobs, oldest first. */
 export async function queuedJobs(queries: Queries): Promise<readonly Job[]> {
-  return jobsIn(await queries.query(QUEUED))
+  return await jobs(queries, QUEUED)
 }
 
 /** Takes a queued job for as long as the lease; undefined if another process was faster. */
 export async function takeJob(queries: Queries, { id }: Job, now: Date, leaseMs: number) {
-  return jobsIn(await queries.query(TAKE, [id, now.toISOString(), leaseEnd(now, leaseMs)]))[0]
+  return (await jobs(queries, TAKE, [id, now.toISOString(), leaseEnd(now, leaseMs)]))[0]
 }
 
-/** Renews the lease of a job of this process; false if the job is over. */
-export async function renewJob(queries: Queries, { id }: Job, now: Date, leaseMs: number): Promise<boolean> {
-  return (await queries.query(RENEW, [id, leaseEnd(now, leaseMs)])).length > 0
+/** Renews the lease of a job of this process; undefined if the job is over. */
+export async function renewJob(queries: Queries, { id }: Job, now: Date, leaseMs: number) {
+  return (await jobs(queries, RENEW, [id, leaseEnd(now, leaseMs)]))[0]
 }
 
 function leaseEnd(now: Date, leaseMs: number): string {
   return new Date(now.getTime() + leaseMs).toISOString()
 }
+
+/** What a job has come to. */
+type Outcome =
+  | { readonly failure: Failure }
+  | { readonly synced_groups: number; readonly deleted_groups: number; readonly report: Report }
 
 /** Records the end of a job of this process; undefined if the job was over. */
 export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, now: Date) {
@@ -145,22 +141,23 @@ export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, no
     'failure' in outcome
       ? ['failed', null, null, null, outcome.failure]
       : ['succeeded', outcome.synced_groups, outcome.deleted_groups, JSON.stringify(outcome.report), null]
-  return jobsIn(await queries.query(END, [id, now.toISOString(), ...values]))[0]
+  return (await jobs(queries, END, [id, now.toISOString(), ...values]))[0]
 }
 
 /** Ends the jobs of dead processes; resolves to them. */
 export async function interruptExpired(queries: Queries, now: Date): Promise<readonly Job[]> {
   const values = [now.toISOString()]
   // An UPDATE takes SQLite's write lock even without a row to change.
-  const expired = await queries.query(`SELECT id FROM scim_sync_jobs WHERE ${EXPIRED}`, values)
-  return expired.length === 0 ? [] : jobsIn(await queries.query(INTERRUPT, values))
+  const hasExpired =
+    (await queries.query(`SELECT id FROM scim_sync_jobs WHERE ${EXPIRED}`, values)).length > 0
+  return hasExpired ? await jobs(queries, INTERRUPT, values) : []
 }
 
 /** The last scheduled job of the account that ended before this one. */
 export async function formerJob(queries: Queries, { account_id, id, created_at }: Job) {
-  return jobsIn(await queries.query(FORMER, [account_id, id, created_at]))[0]
+  return (await jobs(queries, FORMER, [account_id, id, created_at]))[0]
 }
 
-function jobsIn(rows: readonly Row[]): readonly Job[] {
-  return z.array(rowSchema).parse(rows)
+async function jobs(queries: Queries, sql: string, values: readonly Value[] = []): Promise<readonly Job[]> {
+  return z.array(rowSchema).parse(await queries.query(sql, values))
 }

@@ -127,7 +127,7 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
 }
 
-/** Requests the first page and, if it has no members, requests them once by name: the walk keeps what returns some. */
+/** Requests the first page and, if it has no members, requests them by name, as the walk then goes on to do. */
 async function requestFirst(walk: Walk, options: ListOptions, patience: Patience): Promise<Page> {
   const { client, offer, withMembers } = options
   const page = await requestPage(client, walk.query, patience)
@@ -139,16 +139,13 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
   if (isEnd && rows < total)
     throw new SyncFailure('directory_incomplete', `${rows} groups at once, but the directory counts ${total}`)
   const isAsked = withMembers && !('excludedAttributes' in walk.query)
-  if (!isAsked || page.groups.length === 0 || hasMembers(page)) return page
+  const hasMembers = page.groups.some(({ members }) => members?.length !== 0)
+  if (!isAsked || rows === 0 || hasMembers) return page
   const query = { ...walk.query, ...ON_REQUEST }
   const named = await orFailure(requestPage(client, query, BRIEF))
-  if (named instanceof SyncFailure || !hasMembers(named)) return page
+  if (named instanceof SyncFailure || named.rows < rows) return page
   walk.query = query
   return named
-}
-
-function hasMembers({ groups }: Page): boolean {
-  return groups.some(({ members }) => members?.length !== 0)
 }
 
 /** Requests one page of groups. */

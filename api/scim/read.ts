@@ -83,7 +83,7 @@ export class Directory {
       },
     })
     if (walk.isCapped) this.#warn('capped')
-    if (withMembers && (await this.#isListLacking())) {
+    if (withMembers && (await this.#isListLacking(walk))) {
       this.#warn('not_in_list')
       this.#readsEach = true
     }
@@ -146,15 +146,19 @@ export class Directory {
     this.#empty.clear()
   }
 
-  /** Whether no group has members in the list, but one that is requested by its id. */
-  async #isListLacking(): Promise<boolean> {
+  /** Whether the list leaves members out: it was requested without, or a group that is requested by its id has some. */
+  async #isListLacking({ query }: Walk): Promise<boolean> {
+    if ('excludedAttributes' in query) return true
     if (this.#memberships > 0) return false
     const { client, stage } = this.#options
     const empty = [...this.#empty.values()]
-    const samples = [...empty.filter((group) => stage.hadMembers(group)), ...empty].slice(0, SAMPLES)
-    for (const { scim_id } of samples) {
-      const found = await readById(client, scim_id, BRIEF)
+    const had = new Set(empty.filter((group) => stage.hadMembers(group)))
+    for (const group of [...had, ...empty].slice(0, SAMPLES)) {
+      const found = await readById(client, group.scim_id, BRIEF)
       if (!(found instanceof SyncFailure) && found.members?.length) return true
+      // A failure is no answer: the members of such a group are unknown, not none.
+      const isFailure = found instanceof SyncFailure && found.failure !== 'directory_invalid_response'
+      if (isFailure && had.has(group)) return true
     }
     return false
   }

@@ -227,9 +227,29 @@ describe.each([true, false])('a list that ignores startIndex, and count: %s', (i
   })
 })
 
+/** Lists without members; the first requests for each group are answered by this. */
+const withoutMembers = (reply: Reply, most: number): Quirk => {
+  const asked = new Map<string, number>()
+  return (request) => {
+    if (request.path === '/Groups') return usualReply(bare(ten), request)
+    const before = asked.get(request.path) ?? 0
+    asked.set(request.path, before + 1)
+    return request.path.startsWith('/Groups/') && before < most ? reply : undefined
+  }
+}
+
 it.each<[string, 'inline' | 'per_group', Quirk]>([
   ['a group that is refused', 'per_group', ({ path }) => (path === '/Groups/9' ? status(403) : undefined)],
   ['a list that leaves members out', 'inline', ofList((asked) => usualReply(bare(ten), asked))],
+  ['such a list, of groups that fail once', 'inline', withoutMembers(status(500), 1)],
+  [
+    'a list that refuses members, of groups that are forbidden',
+    'inline',
+    ({ path, query }) => {
+      if (path === '/Groups') return query.has('excludedAttributes') ? undefined : status(400)
+      return /^\/Groups\/(?:1|7|8|9|10)$/.test(path) ? status(403) : undefined
+    },
+  ],
 ])('the members of %s stay as they were', async (_name, mode, quirk) => {
   let isChanged = false
   await using directory = await startDirectory([...bare(ten.slice(0, 6)), ...ten.slice(6)], {
