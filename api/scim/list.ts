@@ -89,9 +89,8 @@ async function walkGroups(options: ListOptions, ways: readonly Query[]): Promise
   let failed: SyncFailure | undefined
   let unpaged: Walk | undefined
   for (const way of ways) {
-    const isPaged = 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
     // Only cursors may add to a list without paging.
-    const mayHelp = unpaged === undefined ? isPaged : 'cursor' in way
+    const mayHelp = unpaged === undefined ? isPaged(way, failed) : 'cursor' in way
     if (!mayHelp) continue
     const walk = new Walk(way)
     const fault = await follow(walk, options, failed)
@@ -101,6 +100,11 @@ async function walkGroups(options: ListOptions, ways: readonly Query[]): Promise
   }
   if (unpaged !== undefined) return unpaged
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
+}
+
+/** Whether a way limits its pages, where another one has failed for their size or place. */
+function isPaged(way: Query, failed: SyncFailure | undefined): boolean {
+  return 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
 }
 
 /** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
@@ -131,21 +135,27 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
 async function requestFirst(walk: Walk, options: ListOptions, patience: Patience): Promise<Page> {
   const { client, offer, withMembers } = options
   const page = await requestPage(client, walk.query, patience)
-  const { rows, total = rows, nextCursor } = page
-  const isEnd = walk.isByCursor ? nextCursor === undefined : rows === 0
-  // A directory that ignores the parameter returns a first page like any other.
-  if (isEnd && walk.isByCursor && !offer.cursor)
+  refuseShort(page, walk.isByCursor, offer)
+  const isAsked = withMembers && !('excludedAttributes' in walk.query)
+  const hasMembers = page.groups.some(({ members }) => members?.length !== 0)
+  if (!isAsked || page.rows === 0 || hasMembers) return page
+  const query = { ...walk.query, ...ON_REQUEST }
+  const named = await orFailure(requestPage(client, query, BRIEF))
+  if (named instanceof SyncFailure || named.rows < page.rows) return page
+  walk.query = query
+  return named
+}
+
+/**
+ * @throws {SyncFailure} if this first page shows that another way is to be tried: a directory that ignores a parameter
+ * returns a first page like any other.
+ */
+function refuseShort({ rows, total = rows, nextCursor }: Page, isByCursor: boolean, offer: ListOffer): void {
+  const isEnd = isByCursor ? nextCursor === undefined : rows === 0
+  if (isEnd && isByCursor && !offer.cursor)
     throw new SyncFailure('directory_invalid_response', 'GET /Groups: no cursor was returned for one')
   if (isEnd && rows < total)
     throw new SyncFailure('directory_incomplete', `${rows} groups at once, but the directory counts ${total}`)
-  const isAsked = withMembers && !('excludedAttributes' in walk.query)
-  const hasMembers = page.groups.some(({ members }) => members?.length !== 0)
-  if (!isAsked || rows === 0 || hasMembers) return page
-  const query = { ...walk.query, ...ON_REQUEST }
-  const named = await orFailure(requestPage(client, query, BRIEF))
-  if (named instanceof SyncFailure || named.rows < rows) return page
-  walk.query = query
-  return named
 }
 
 /** Requests one page of groups. */

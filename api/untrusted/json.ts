@@ -48,22 +48,28 @@ export interface JsonBounds {
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   let depth = 0
   let elements = 0
-  let isString = false
   for (let index = 0; index < text.length; index += 1) {
     const character = text.charAt(index)
-    if (isString && character === '\\') index += 1
-    else if (character === '"') isString = !isString
-    else if (!isString) {
-      // Comparisons: a search in a text takes ten times as long for each of millions of digits or blanks.
-      const opens = character === '[' || character === '{'
-      if (opens) depth += 1
-      else if (character === ']' || character === '}') depth -= 1
-      if (opens || character === ',') elements += 1
-      if (depth > bounds.depth) return 'depth'
-      if (elements > bounds.elements) return 'elements'
+    if (character === '"') {
+      index = endOfString(text, index)
+      continue
     }
+    // Comparisons: a search in a text takes ten times as long for each of millions of digits or blanks.
+    const opens = character === '[' || character === '{'
+    if (opens) depth += 1
+    else if (character === ']' || character === '}') depth -= 1
+    if (opens || character === ',') elements += 1
+    if (depth > bounds.depth) return 'depth'
+    if (elements > bounds.elements) return 'elements'
   }
   return undefined
+}
+
+/** The place of the quote that ends the string from `start` on. */
+function endOfString(text: string, start: number): number {
+  let index = start + 1
+  while (index < text.length && text.charAt(index) !== '"') index += text.charAt(index) === '\\' ? 2 : 1
+  return index
 }
 
 const SHOWN_CHARACTERS = 100
