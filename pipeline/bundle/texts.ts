@@ -1,9 +1,50 @@
-/** The bundle's files for people: README.md and LICENSE. */
+/** The texts of a snapshot: README.md and LICENSE for people, SHA256SUMS, croissant.json and the record for programs. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { addDays } from '../contract/calendar.ts'
+import { CROISSANT_FILE, SNAPSHOT_FILE } from '../contract/files.ts'
+import {
+  RECORD_FILE,
+  SUMS_FILE,
+  snapshotRecordSchema,
+  type PublishedFile,
+} from '../contract/snapshot-record.ts'
+import { measureFile } from '../snapshot/verify.ts'
+import { croissant } from './croissant.ts'
 import { SUMMARY, TITLE, bibtex, fileNames, type DescribedTable, type Description } from './description.ts'
+import type { TableFile } from './tables.ts'
+
+/**
+ * Writes the descriptions of the tables and of the closed DuckDB file, the checksums, and the snapshot's record last; returns
+ * all files that the checksums list.
+ */
+export function writeTexts(
+  description: Description,
+  tables: readonly TableFile[],
+  folder: string,
+): readonly PublishedFile[] {
+  const write = (name: string, text: string): PublishedFile => {
+    writeFileSync(join(folder, name), text)
+    return measureFile(folder, name)
+  }
+  const database = measureFile(folder, SNAPSHOT_FILE)
+  const readme = write('README.md', readmeText(description))
+  const files = [database, ...tables, readme, write('LICENSE', licenceText(description))]
+  // In the form of `sha256sum -c`.
+  const sums = write(SUMS_FILE, files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join(''))
+  write(CROISSANT_FILE, jsonText(croissant(description, database, tables)))
+  // The schema leaves out what the record does not keep.
+  const facts = { id: description.snapshot, ...description.meta, files: [...files, sums] }
+  write(RECORD_FILE, jsonText(snapshotRecordSchema.parse(facts)))
+  return files
+}
+
+function jsonText(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}
 
 /** The licence text and the attribution line. */
-export function licenceText({ meta }: Description): string {
+function licenceText({ meta }: Description): string {
   const sources =
     meta.sources === null
       ? ''
@@ -22,7 +63,7 @@ The data comes as it is, without any warranty. ${meta.comparability}
 }
 
 /** The bundle's README, which must be clear to a reader who has nothing else. */
-export function readmeText(description: Description): string {
+function readmeText(description: Description): string {
   const { meta } = description
   // The queries shown rank the last seven days.
   const window = `'${addDays(meta.data_through, -6)}', '${meta.data_through}'`

@@ -35,6 +35,12 @@ export function pluralize(count: number | bigint | string, noun: string): string
   return `${count} ${noun}${String(count) === '1' ? '' : 's'}`
 }
 
+/** The first `most` texts, and how many more there are. */
+export function firstFew(texts: readonly string[], most: number): string[] {
+  const more = texts.length - most
+  return more > 0 ? [...texts.slice(0, most), `and ${more} more`] : [...texts]
+}
+
 const GROUPED = new Intl.NumberFormat('en')
 
 /** A whole number with grouped digits: `48,278,728`. */

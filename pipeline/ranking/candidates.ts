@@ -53,33 +53,25 @@ export async function fillFast(
   rules = RULES,
 ): Promise<void> {
   await connection.run(sqlWithTotals('fast.sql#schema', totals))
-  await chooseCandidates(connection, { days, totals }, rules)
-  const stride = strideOf(await readSizes(connection), days, rules)
+  const { apps, subcategories } = await readRow(connection, 'fast.sql#sizes', sizesRow)
+  const share = Math.floor((apps * rules.appShare) / subcategories)
+  const level = Math.max(rules.fewest, Math.min(rules.most, share))
+  const leaders = sqlWithTotals('fast.sql#leaders', totals)
+  const from = blockOf(days.from)
+  // An upper bound covers a whole block, even if the data ends inside it.
+  const blocks = piecesOf({ from, to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }, BLOCK_DAYS)
+  for (const block of apps < rules.leastApps ? [] : blocks)
+    await connection.run(leaders, { first_day: block.from, last_day: block.to, level })
+  await execute(connection, 'fast.sql#candidates')
+  const stride = strideOf(await readRow(connection, 'fast.sql#sizes', sizesRow), days, rules)
   await createFastMacros(connection, stride ?? 1, totals)
   if (stride === undefined) {
     await connection.run('TRUNCATE snapshot.fast.apps; TRUNCATE snapshot.fast.upper_bounds')
     return
   }
   const prefixSums = sqlWithTotals('fast.sql#prefix-sums', totals)
-  for (const { from, to } of piecesOf({ ...days, from: blockOf(days.from) }, BLOCK_DAYS)) {
-    await connection.run(prefixSums, { first_day: from, last_day: to })
-  }
-}
-
-async function chooseCandidates(
-  connection: DuckDBConnection,
-  { days, totals }: Extent,
-  { leastApps, fewest, most, appShare }: Rules,
-): Promise<void> {
-  const { apps, subcategories } = await readSizes(connection)
-  const level = Math.max(fewest, Math.min(most, Math.floor((apps * appShare) / subcategories)))
-  // An upper bound covers a whole block, even if the data ends inside it.
-  const blocks = { from: blockOf(days.from), to: addDays(blockOf(days.to), BLOCK_DAYS - 1) }
-  const leaders = sqlWithTotals('fast.sql#leaders', totals)
-  for (const { from, to } of apps < leastApps ? [] : piecesOf(blocks, BLOCK_DAYS)) {
-    await connection.run(leaders, { first_day: from, last_day: to, level })
-  }
-  await execute(connection, 'fast.sql#candidates')
+  for (const block of piecesOf({ from, to: days.to }, BLOCK_DAYS))
+    await connection.run(prefixSums, { first_day: block.from, last_day: block.to })
 }
 
 function strideOf({ apps, candidates, app_days }: Sizes, days: DayRange, rules: Rules): number | undefined {
@@ -87,10 +79,6 @@ function strideOf({ apps, candidates, app_days }: Sizes, days: DayRange, rules: 
   const most = Math.max(app_days * rules.rowShare, Math.min(rules.rows, app_days * FEW_ROWS_SHARE))
   const rows = candidates * (1 + daysBetween(days.from, days.to))
   return STRIDES.find((each) => rows / each <= most)
-}
-
-function readSizes(connection: DuckDBConnection): Promise<Sizes> {
-  return readRow(connection, 'fast.sql#sizes', sizesRow)
 }
 
 /** First day of the block around a day. */

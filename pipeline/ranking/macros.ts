@@ -48,7 +48,7 @@ export async function createFastMacros(
 export const WINDOWS = [1, 7, 30, 90] as const
 
 /**
- * Fills the table `rankings`: the usual windows, both sorts, every filter. Order and filters come from the public macros.
+ * Fills the table `rankings`: the usual windows, both sorts, every filter. The order comes from the public macros.
  */
 export async function fillRankings(run: Run, dataThrough: string): Promise<void> {
   const { connection } = run

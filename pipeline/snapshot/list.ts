@@ -1,5 +1,5 @@
 /** The snapshots on disk and the pointer to the newest (CONTRACT 8). */
-import { existsSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { UsageError } from '../program/program.ts'
 import { asOfFromId } from '../contract/calendar.ts'
@@ -89,12 +89,8 @@ export function pointAt(dataDir: string, id: string): void {
 
 /** Removes what a killed run left half built, removed, switched or retracted. */
 export function removeUnfinished(dataDir: string): void {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER)
-  for (const name of readdirSync(folder)) {
-    const isUnfinished = name.startsWith(BUILD_PREFIX) || name.startsWith(REMOVED_PREFIX)
-    if (isUnfinished) rmSync(join(folder, name), { recursive: true })
-  }
-  for (const name of readdirSync(dataDir)) if (name.startsWith(ASIDE_PREFIX)) rmSync(join(dataDir, name))
+  const names = [`${SNAPSHOTS_FOLDER}/{${BUILD_PREFIX},${REMOVED_PREFIX}}*`, `${ASIDE_PREFIX}*`]
+  for (const name of globSync(names, { cwd: dataDir })) rmSync(join(dataDir, name), { recursive: true })
   for (const id of listSnapshots(dataDir)) {
     if (recordOf(dataDir, id)?.retracted !== undefined) removeWithdrawn(dataDir, id)
   }

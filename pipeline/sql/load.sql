@@ -229,7 +229,7 @@ FROM valid_rows AS v
 WHERE v.provider IS NOT NULL OR NOT v.has_tokens
 GROUP BY v.day, v.provider;
 
--- The figures of the days in the list `days`, and whether some app may pass 2^63.
+-- The figures of the days in the list `days`, and whether their tokens of one kind pass 2^63.
 CREATE OR REPLACE TEMP TABLE day_totals AS
 WITH net AS (
   SELECT
@@ -298,21 +298,21 @@ FROM day_totals AS d
 ORDER BY d.day;
 
 -- name: too-large
--- Apps whose tokens of a day do not fit into BIGINT.
+-- Days whose tokens of one kind do not fit into BIGINT, the type of a day's counts in every file.
 SELECT
   CAST(c.day AS VARCHAR) AS day,
   format(
-    'Day {}: app {}{} has {} tokens of one kind, more than 9223372036854775807, the most that an app may have on a day. '
-      || 'Correct or remove the files',
-    CAST(c.day AS VARCHAR), c.app_id, coalesce(' (' || any_value(n.app_name) || ')', ''),
-    CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR)
+    'Day {}: all apps together have {} tokens of one kind, more than 9223372036854775807, the most that a day may have; app {} '
+      || 'has most of them. Correct or remove the files',
+    CAST(c.day AS VARCHAR), CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR),
+    max_by(concat(c.app_id, ' (' || n.app_name || ')'), greatest(c.prompt_tokens, c.completion_tokens))
   ) AS reason
 FROM counted AS c
 LEFT JOIN app_names AS n ON n.app_id = c.app_id
 WHERE c.app_id IS NOT NULL
-GROUP BY c.day, c.app_id
+GROUP BY c.day
 HAVING greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) > 9223372036854775807
-ORDER BY c.day, c.app_id;
+ORDER BY c.day;
 
 -- name: quarantine
 -- Stores the rejected rows of the days being counted.

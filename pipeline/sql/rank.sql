@@ -11,18 +11,6 @@ SELECT
 FROM days AS d
 WHERE d.day <= getvariable('last_day') AND d.rows_read > d.rows_rejected;
 
--- name: too-large
--- Days whose published tokens do not fit into the columns of a day.
-SELECT
-  CAST(u.day AS VARCHAR) AS day,
-  CAST(greatest(sum(u.prompt_tokens), sum(u.completion_tokens)) AS VARCHAR) AS tokens
-FROM warehouse.usage_daily AS u
-JOIN warehouse.resolved AS c ON c.app_id = u.app_id
-WHERE c.published AND u.day <= getvariable('last_day')
-GROUP BY u.day
-HAVING greatest(sum(u.prompt_tokens), sum(u.completion_tokens)) > 9223372036854775807
-ORDER BY u.day;
-
 -- name: fingerprint
 -- Text of everything that decides the published data. It uses figures instead of files: neither a second delivery nor a day
 -- whose files hold no rows makes a new snapshot.
@@ -244,10 +232,16 @@ SELECT
 FROM snapshot.categories AS c
 GROUP BY GROUPING SETS ((), (c.category), (c.category, c.subcategory));
 
--- The apps of each filter, by the public macro.
+-- The apps of each filter, as in the macro filtered_apps, of which each filter would read all apps.
 CREATE OR REPLACE TEMP TABLE members AS
 SELECT f.number AS filter, a.app_id
-FROM filters AS f, LATERAL (SELECT app_id FROM filtered_apps(f.category, f.subcategory)) AS a;
+FROM filters AS f, snapshot.apps AS a
+WHERE f.category IS NULL
+UNION ALL
+SELECT DISTINCT f.number, t.app_id
+FROM (SELECT a.app_id, unnest(a.subcategories) AS tag FROM snapshot.apps AS a) AS t
+JOIN snapshot.categories AS c ON c.subcategory = t.tag
+JOIN filters AS f ON f.category = c.category AND coalesce(f.subcategory = c.subcategory, true);
 
 -- name: lists
 -- The first 200 apps of each filter. A filter removes apps and keeps the order, so it selects from `whole`.

@@ -1,10 +1,11 @@
 /** The stage check: tests the snapshot before it is published, a query of checks.sql per check. */
 import { DataError } from '../errors.ts'
+import { firstFew } from '../program/terminal.ts'
 import type { Run, StageResult } from './stage.ts'
 import { sqlSections } from '../duckdb/statements.ts'
 
 /** Offending rows shown for each check. */
-const ROWS_SHOWN = 5
+const SHOWN = 5
 
 /**
  * Runs every check; each must return no rows. The days in offending rows are counted again by the next run.
@@ -40,7 +41,6 @@ async function countAgain({ connection }: Run, offending: readonly object[]): Pr
 /** The first line of each check states it. */
 function describeFailed(name: string, sql: string, offending: readonly object[]): string {
   const rule = /^-- (.*)$/m.exec(sql)?.[1] ?? name
-  const rows = offending.slice(0, ROWS_SHOWN).map((row) => `    ${JSON.stringify(row)}`)
-  const more = offending.length > ROWS_SHOWN ? [`    and ${offending.length - ROWS_SHOWN} more`] : []
-  return [`  ${name}: ${rule} Offending rows:`, ...rows, ...more].join('\n')
+  const rows = offending.map((row) => JSON.stringify(row))
+  return [`  ${name}: ${rule} Offending rows:`, ...firstFew(rows, SHOWN)].join('\n    ')
 }

@@ -3,7 +3,7 @@
  * lost folder or registry file. Such a snapshot is blocked until the input is corrected or an operator accepts the finding.
  */
 import { z } from 'zod'
-import { pluralize } from '../program/terminal.ts'
+import { firstFew } from '../program/terminal.ts'
 import { BlockedError } from '../errors.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { GATES, type GateName } from '../run-options.ts'
@@ -14,7 +14,7 @@ import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 /** Findings of a gate that are named, so that the message fits on one screen. */
 const NAMED = 6
 
-const findingRow = z.object({ reason: z.string() })
+const findingRow = z.object({ reason: z.string() }).transform(({ reason }) => reason)
 
 /** Why a gate blocks the snapshot: the name of the gate, and the figures behind it. */
 type Finding = { readonly gate: GateName; readonly text: string }
@@ -45,9 +45,8 @@ export async function gate(run: Run): Promise<StageResult> {
       findings.length > 0
         ? `findings let through: ${findings.length}`
         : `nothing unusual beside ${previous ?? 'no earlier snapshot'}`,
+    // Without the reasons, which may name an app that was removed on purpose: this report is published.
     facts: { compared_with: previous ?? null, accepted: gatesOf(accepted), as_first: gatesOf(others) },
-    // The reasons stay out of the published report: they may name an app that was removed on purpose.
-    privateFacts: { let_through: findings.map(({ text }) => text) },
   }
 }
 
@@ -55,11 +54,8 @@ async function query(run: Run, preparation: string, gates: readonly GateName[]):
   await execute(run.connection, `gate.sql#${preparation}`)
   const findings: Finding[] = []
   for (const name of gates) {
-    const rows = await readRows(run.connection, `gate.sql#${name}`, findingRow)
-    const reasons = rows.slice(0, NAMED).map(({ reason }) => reason)
-    const more = rows.length - reasons.length
-    if (more > 0) reasons.push(`and ${pluralize(more, 'more finding')} like these`)
-    findings.push(...reasons.map((reason) => ({ gate: name, text: `${name}: ${reason}` })))
+    const reasons = await readRows(run.connection, `gate.sql#${name}`, findingRow)
+    findings.push(...firstFew(reasons, NAMED).map((reason) => ({ gate: name, text: `${name}: ${reason}` })))
   }
   return findings
 }

@@ -220,7 +220,7 @@ function dayFingerprint({ fingerprint }: UsageDay): string {
  */
 async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string[]> {
   const { connection } = run
-  await setDays(run, batch)
+  await setDays(run, batch.map(dayOf))
   const notes = await countFiles(connection, batch)
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   const tooLarge = counts.some(({ wide }) => wide)
@@ -242,7 +242,7 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
 }
 
 async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
-  await setDays(run, days)
+  await setDays(run, days.map(dayOf))
   await setVariables(run.connection, {
     fingerprints: listValue(days.map(dayFingerprint)),
     counted_at: timeValue(run.now()),
@@ -264,19 +264,18 @@ async function describeRejected(
 }
 
 async function removeDays(run: Run, days: readonly string[]): Promise<void> {
-  await setDays(
-    run,
-    days.map((day) => ({ day })),
-  )
+  await setDays(run, days)
   await transaction(run.connection, async () => {
     await run.connection.run(FORGET_REJECTED)
     await execute(run.connection, 'load.sql#remove-days')
   })
 }
 
+const dayOf = ({ day }: UsageDay) => day
+
 /** Removes the rejected rows of the days in the list `days`. */
 const FORGET_REJECTED = "DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)"
 
-async function setDays({ connection }: Run, days: readonly { readonly day: string }[]): Promise<void> {
-  await setVariables(connection, { days: dateListValue(days.map(({ day }) => day)) })
+async function setDays({ connection }: Run, days: readonly string[]): Promise<void> {
+  await setVariables(connection, { days: dateListValue(days) })
 }

@@ -1,5 +1,5 @@
 /** The stage rank: builds the new snapshot: public tables, macros and rankings. */
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { z } from 'zod'
@@ -14,23 +14,12 @@ import { WINDOWS, createMacros, fillRankings } from '../ranking/macros.ts'
 import { createSnapshot, sqlWithTotals, type Extent } from '../snapshot/create.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { currentSnapshot, listSnapshots, pointAt } from '../snapshot/list.ts'
-import { recordOf, recordedIds } from '../snapshot/records.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import type { Run, StageResult } from './stage.ts'
-import { countSchema, execute, readRow, readRows, setVariables, sqlFile } from '../duckdb/statements.ts'
+import { countSchema, execute, readRow, setVariables, sqlFile } from '../duckdb/statements.ts'
 
 /** The SQL that decides a snapshot. */
-const SNAPSHOT_SQL = [
-  'snapshot.sql',
-  'macros.sql',
-  'models.sql',
-  'rank.sql',
-  'fast.sql',
-  'bundle.sql',
-] as const
-
-/** Most prompt or completion tokens of a day: its counts are 64-bit integers in every file and snapshot. */
-const MOST_TOKENS = 9223372036854775807n
+const SNAPSHOT_SQL = ['snapshot.sql', 'macros.sql', 'models.sql', 'rank.sql', 'fast.sql', 'bundle.sql']
 
 /** App-days that one statement merges, sorts and writes: few enough for memory, enough to justify a statement. */
 const ROWS_AT_ONCE = 2_500_000
@@ -41,7 +30,6 @@ const extentRow = z.object({
   fits_bigint: z.boolean(),
   days_at_once: countSchema,
 })
-const tooLargeRow = z.object({ day: z.string(), tokens: z.string() })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const newestRow = z.object({
   input_fingerprint: z.string(),
@@ -54,24 +42,24 @@ const newestRow = z.object({
  * @throws DataError if there is no usage at all.
  */
 export async function rank(run: Run): Promise<StageResult> {
-  const newest = listSnapshots(run.config.dataDir).at(-1)
-  const readNewest = () => readRow(run.connection, 'rank.sql#newest', newestRow)
+  const { connection, config } = run
+  const newest = listSnapshots(config.dataDir).at(-1)
+  const readNewest = () => readRow(connection, 'rank.sql#newest', newestRow)
   const known = newest === undefined ? undefined : await withPublished(run, newest, 'newest', readNewest)
   const { daysAtOnce, ...extent } = await readExtent(run, known?.fits_bigint)
   const sources = readSources(run)
   const fingerprint = await fingerprintOf(run, sources)
   if (newest !== undefined && known?.input_fingerprint === fingerprint)
     return keepNewest(run, extent, { id: newest, days_restated: known.days_restated })
-  reportRetracted(run, fingerprint)
   await createSnapshot(run, extent, daysAtOnce)
-  await execute(run.connection, 'rank.sql#day-totals')
-  await createMacros(run.connection, extent.days.to, extent.totals)
+  await execute(connection, 'rank.sql#day-totals')
+  await createMacros(connection, extent.days.to, extent.totals)
   await fillTables(run, extent, newest)
   await fillRankings(run, extent.days.to)
-  await fillFast(run.connection, extent)
+  await fillFast(connection, extent)
   await fillMeta(run, extent, { sources, fingerprint })
-  await run.connection.run(sqlWithTotals('snapshot.sql#views', extent.totals))
-  const { first_day, data_through, days_restated, rows, ...meta } = await readMeta(run.connection)
+  await connection.run(sqlWithTotals('snapshot.sql#views', extent.totals))
+  const { first_day, data_through, days_restated, rows, ...meta } = await readMeta(connection)
   const { total_requests, total_tokens, input_fingerprint } = meta
   const { apps = 0, app_daily = 0, rankings = 0 } = rows
   return {
@@ -84,40 +72,21 @@ export async function rank(run: Run): Promise<StageResult> {
 
 /** @param fits whether BIGINT holds the totals of the newest snapshot, which restatements repeat. */
 async function readExtent(run: Run, fits = true): Promise<Extent & { readonly daysAtOnce: number }> {
-  const { first_day, data_through, fits_bigint, days_at_once } = await readRow(
-    run.connection,
-    'rank.sql#extent',
-    extentRow,
-    { rows_at_once: ROWS_AT_ONCE },
-  )
-  if (first_day === null || data_through === null) {
+  const { connection, lastDay, rawFolder } = run
+  const found = await readRow(connection, 'rank.sql#extent', extentRow, { rows_at_once: ROWS_AT_ONCE })
+  const { first_day: from, data_through: to, days_at_once: daysAtOnce } = found
+  if (from === null || to === null) {
     throw new DataError(
-      `There is no usage between ${FLOOR_DATE} and ${run.lastDay}: put files into ${run.rawFolder}/usage/date=YYYY-MM-DD/`,
+      `There is no usage between ${FLOOR_DATE} and ${lastDay}: put files into ${rawFolder}/usage/date=YYYY-MM-DD/`,
     )
   }
-  // The columns of a day are BIGINT for good, of all models together too: other types would change under the reader.
-  const [tooLarge] = fits_bigint ? [] : await readRows(run.connection, 'rank.sql#too-large', tooLargeRow)
-  if (tooLarge !== undefined) {
-    throw new DataError(
-      `Day ${tooLarge.day}: the public apps together have ${tooLarge.tokens} tokens of one kind, more than ${MOST_TOKENS}. ` +
-        'Correct the files of the day',
-    )
-  }
-  const totals = fits && fits_bigint ? 'BIGINT' : 'DECIMAL(38, 0)'
-  return { days: { from: first_day, to: data_through }, totals, daysAtOnce: days_at_once }
+  return { days: { from, to }, totals: fits && found.fits_bigint ? 'BIGINT' : 'DECIMAL(38, 0)', daysAtOnce }
 }
 
-/**
- * Credit lines of the data's sources, raw/ATTRIBUTION; republishers must state them.
- * @throws DataError if it is a folder.
- */
-function readSources(run: Run): string | null {
-  const path = join(run.rawFolder, 'ATTRIBUTION')
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found?.isDirectory() === true)
-    throw new DataError(`${path} is not a file: it has the credit lines as text`)
-  const text = found === undefined ? '' : readFileSync(path, 'utf8').trim()
-  return text === '' ? null : text
+/** Credit lines of the data's sources, raw/ATTRIBUTION; republishers must state them. */
+function readSources({ rawFolder }: Run): string | null {
+  const path = join(rawFolder, 'ATTRIBUTION')
+  return (existsSync(path) && readFileSync(path, 'utf8').trim()) || null
 }
 
 /** Hash of everything that decides the published bytes: the input and the way it is processed. */
@@ -128,33 +97,21 @@ async function fingerprintOf({ connection, config }: Run, sources: string | null
   return row.input_fingerprint
 }
 
-/** The same input as a retracted snapshot gives the same figures again. That is no error, but the operator should know. */
-function reportRetracted({ config, progress }: Run, fingerprint: string): void {
-  const retracted = recordedIds(config.dataDir)
-    .toReversed()
-    .map((id) => recordOf(config.dataDir, id))
-    .find((record) => record?.retracted !== undefined && record.input_fingerprint === fingerprint)
-  if (retracted === undefined) return
-  progress.note(
-    `The input is what ${retracted.id} was made from, which was retracted (${retracted.retracted?.reason}): the same figures come again`,
-  )
-}
-
 /** Nothing is new. If a run was killed before it switched the pointer, this run switches it. */
 function keepNewest(
-  run: Run,
-  extent: Extent,
+  { config: { dataDir } }: Run,
+  { days }: Extent,
   { id: newest, days_restated }: { readonly id: string; readonly days_restated: number },
 ): StageResult {
-  const interrupted = currentSnapshot(run.config.dataDir) !== newest
-  if (interrupted) pointAt(run.config.dataDir, newest)
+  const interrupted = currentSnapshot(dataDir) !== newest
+  if (interrupted) pointAt(dataDir, newest)
   return {
     summary: interrupted
       ? `the newest snapshot, ${newest}, is current again (its run was interrupted, or the pointer removed)`
       : `the input has not changed since ${newest}; nothing new is published`,
     facts: {
-      first_day: extent.days.from,
-      data_through: extent.days.to,
+      first_day: days.from,
+      data_through: days.to,
       days_restated: interrupted ? days_restated : 0,
     },
     finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },

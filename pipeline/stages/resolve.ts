@@ -2,7 +2,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { pluralize } from '../program/terminal.ts'
+import { firstFew, pluralize } from '../program/terminal.ts'
 import { DataError } from '../errors.ts'
 import { NAMES_FILE, registerNames } from '../registry/register-names.ts'
 import {
@@ -82,7 +82,7 @@ async function summarise({ connection, rawFolder, progress }: Run): Promise<Stag
   const { not_published, dated_ahead, ...facts } = report
   if (facts.apps_registered === 0) throw new DataError(`There is no app in the registry, ${rawFolder}/apps`)
   if (dated_ahead.length > 0) progress.note(describeAhead(dated_ahead))
-  if (BigInt(facts.tokens_published) === 0n) progress.note(describeNobody(facts))
+  if (BigInt(facts.tokens_published) === 0n) progress.note(describeNobody(report))
   return {
     summary:
       `${pluralize(facts.apps_registered, 'app')} registered, ${facts.aliases} of them aliases, ${facts.apps_public} public; ` +
@@ -95,39 +95,32 @@ async function summarise({ connection, rawFolder, progress }: Run): Promise<Stag
 }
 
 /** A warning, since an empty ranking would look like a success. */
-function describeNobody(
-  facts: Pick<Report, 'apps_registered' | 'apps_public' | 'apps_unregistered'>,
-): string {
+function describeNobody({ apps_public, apps_registered, apps_unregistered }: Report): string {
   return (
-    `WARNING: NO APP IS RANKED. ${facts.apps_public} of ${pluralize(facts.apps_registered, 'app')} in the registry are public, and ` +
-    `${pluralize(facts.apps_unregistered, 'app')} with usage are not registered. Compare app_id in raw/usage and raw/apps; ` +
+    `WARNING: NO APP IS RANKED. ${apps_public} of ${pluralize(apps_registered, 'app')} in the registry are public, and ` +
+    `${pluralize(apps_unregistered, 'app')} with usage are not registered. Compare app_id in raw/usage and raw/apps; ` +
     'npm run apps -- list shows the registry, npm run apps -- show ID makes an app public'
   )
 }
 
 function describeAhead(rows: readonly string[]): string {
-  const more = rows.length > WARNED ? `, and ${rows.length - WARNED} more` : ''
   return (
     `Warning: ${pluralize(rows.length, 'registry row')} dated after this run outranks every later decision until then: ` +
-    `${rows.slice(0, WARNED).join('; ')}${more}. Correct updated_at`
+    `${firstFew(rows, WARNED).join('; ')}. Correct updated_at`
   )
 }
 
 /** A warning, since a misspelt name or a lost column would otherwise go unnoticed. */
 async function warnOfUnranked({ connection, progress }: Run): Promise<void> {
   const days = await readRows(connection, 'resolve.sql#unranked-days', unrankedRow)
-  for (const { day, unranked, tokens } of days.slice(0, WARNED)) {
-    progress.note(
+  const notes = days.map(
+    ({ day, unranked, tokens }) =>
       `${day}: ${unranked} of ${tokens} tokens name no app, or one that is not registered; they rank nobody`,
-    )
-  }
-  const more = days.length - WARNED
-  if (more > 0) progress.note(`${pluralize(more, 'more day')} like these`)
+  )
+  for (const note of firstFew(notes, WARNED)) progress.note(note)
 }
 
 function refuse(problem: string, violations: readonly string[]): void {
   if (violations.length === 0) return
-  const more = violations.length - VIOLATIONS_SHOWN
-  const lines = [...violations.slice(0, VIOLATIONS_SHOWN), ...(more > 0 ? [`and ${more} more`] : [])]
-  throw new DataError([`${problem}:`, ...lines].join('\n  '))
+  throw new DataError([`${problem}:`, ...firstFew(violations, VIOLATIONS_SHOWN)].join('\n  '))
 }

@@ -138,9 +138,9 @@ it('a row that is rejected in a Parquet file with nanoseconds and ids is quarant
 describe('the run fails and names', () => {
   it.each([
     [
-      'an app past 2^63 tokens a day',
-      `1 AS app_id, ${2n ** 62n} AS prompt_tokens, 0 AS completion_tokens FROM range(2)`,
-      `Day ${DAY}: app 1 has 9223372036854775808`,
+      'a day past 2^63 tokens, and its largest app',
+      `2 - i // 2 AS app_id, ${2n ** 62n} // (1 + i // 2) AS prompt_tokens, 0 AS completion_tokens FROM range(3) AS t (i)`,
+      /^Day \d{4}-\d\d-\d\d: all apps together have 11529215046068469760 tokens .*; app 2 has most of them\./,
     ],
     [
       'a request_id that more than half of a day shares',

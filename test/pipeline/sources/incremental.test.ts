@@ -181,12 +181,6 @@ describe('publish', () => {
     },
   )
 
-  it('is rejected by a run whose credit lines are a folder, with its path', async () => {
-    writeRaw(dataDir, 'ATTRIBUTION/lines.txt', 'Source: somebody')
-    const run = runAt(dataDir, '2026-01-08T02:00:00Z')
-    await expect(run).rejects.toThrow(`${join(dataDir, 'raw', 'ATTRIBUTION')} is not a file`)
-  })
-
   it('makes a new snapshot for another taxonomy', async () => {
     const { coding } = TAXONOMY
     Object.assign(TAXONOMY, { coding: [...coding, 'reviewer'] })

@@ -115,7 +115,7 @@ describe('volume', () => {
     deliver(addDays(LAST, 21), 501)
     const { stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-03-25T02:00:00Z')
     expect(stderr.match(/allowed are/g)).toHaveLength(6)
-    expect(stderr).toContain('  volume: and 1 more finding like these\n')
+    expect(stderr).toContain('  volume: and 1 more\n')
   })
 
   it('of a day that fills a gap, and of a published day with changed figures, is compared like a new day', async () => {
