@@ -38,8 +38,8 @@ const pages = ['README.md', 'data/deploy/README.md', 'pipeline/README.md', 'test
 )
 
 it.each(Object.keys(scripts))('a README lists the command %s', (name) => {
-  const command = ['start', 'test'].includes(name) ? `npm ${name}` : name
-  expect(pages.join('\n')).toMatch(new RegExp(`\\b${command}\\b`))
+  const command = ['start', 'test'].includes(name) ? `npm ${name}` : `(?:npm run (?:-s )?|\`)${name}`
+  expect(pages.join('\n')).toMatch(new RegExp(`${command}(?![\\w:-])`))
 })
 
 /** What the documents call: script, command, options. A word in capitals or a path stands for a value. */

@@ -114,7 +114,8 @@ export async function startApi(
 
 export type Api = Awaited<ReturnType<typeof startApi>>
 
-const statusSchema = z.object({
+/** The body of GET /status, as far as tests read it. */
+export const statusSchema = z.object({
   data: z.object({
     as_of: z.string().nullable(),
     retracted: z.array(z.unknown()),

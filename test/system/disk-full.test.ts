@@ -39,7 +39,7 @@ function fillUp(free = 0): void {
 
 // From no space to space for a part of a night's data: each stops the run at another place.
 runIf.each([0, 300_000, 2_000_000, 4_000_000])(
-  'with %i bytes free the run reports the full disk, and the next one is correct',
+  'with %i bytes free the run reports the full disk, and the snapshot stays whole',
   async (free) => {
     const before = currentSnapshot(dataDir)
     const bytes = readFileSync(join(before, 'app-rankings.duckdb'))

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { makeKey, said, until } from '../../../support/api.ts'
+import { makeKey, said, statusSchema, until } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { oneApp, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 import { startProgram } from '../../../support/processes.ts'
@@ -29,7 +29,12 @@ it('a run that publishes while all connections are taken is served, and the serv
   await publishSnapshot(dataDir, { ...oneApp(), asOf: new Date('2027-01-01T02:00:00Z') })
   await said(server, 'stderr', /20270101T020000Z/)
   for (const socket of sockets) socket.destroy()
-  await until(async () => (await fetch(rankings, request).catch(() => undefined))?.status === 200)
+  const asOf = async () => {
+    const reply = await fetch(`${origin}/api/v1/status`).catch(() => undefined)
+    return reply?.ok === true && statusSchema.parse(await reply.json()).data.as_of
+  }
+  expect(await until(asOf)).toBe('2027-01-01T02:00:00Z')
+  expect((await fetch(rankings, request)).status).toBe(200)
   server.child.kill('SIGTERM')
   expect(await server.ended).toMatchObject({ code: 0 })
 })

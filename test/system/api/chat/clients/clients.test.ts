@@ -189,14 +189,13 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
     await check(process.execPath, [scriptNamed('program.js'), client])
   })
 
-  it.each(PROGRAMS)('%s does too', async (client, folder, program, ...script) => {
-    const found = findProgram(program, [join(INSTALLED, folder)])
-    if (found !== undefined) await check(found, [...script, client])
-  })
+  for (const [client, folder, name, ...script] of PROGRAMS) {
+    const program = findProgram(name, [join(INSTALLED, folder)]) ?? ''
+    it.runIf(program !== '')(`${client} does too`, () => check(program, [...script, client]))
+  }
 
-  it('of LangChain for Python passes the standard tests of chat models', LONG, async () => {
-    const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')])
-    if (pytest === undefined) return
+  const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')]) ?? ''
+  it.runIf(pytest !== '')('of LangChain for Python passes the tests of chat models', LONG, async () => {
     const env = { ...process.env, BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
     const options = '-q -p no:cacheprovider -o asyncio_mode=auto -o asyncio_default_test_loop_scope=session'
     const child = spawn(pytest, [...options.split(' '), scriptNamed('test_langchain.py')], { env })
