@@ -55,11 +55,7 @@ export function pathList(paths: readonly string[]): string {
 
 /** A column of a text file, in which some words stand for null where the column is text. */
 export function textColumn(column: string, name: string): TypedColumn {
-  const type = 'VARCHAR'
-  return named(USAGE_COLUMNS, column, {
-    name: hasNullWords(column) ? `without_null_word(${name})` : name,
-    type,
-  })
+  return { name: hasNullWords(column) ? `without_null_word(${name})` : name, type: 'VARCHAR' }
 }
 
 /** The column; where it is an alternative, it is empty in rows that leave it out. */
@@ -99,6 +95,11 @@ const NO_TEXT_TYPE = /^(?:STRUCT|MAP|UNION|VARIANT|FIXED_LEN_BYTE_ARRAY|DECIMAL 
 
 /** From here on, neighbouring integers share a floating-point number of the type. */
 const INEXACT_FROM: Readonly<Record<string, number>> = { FLOAT16: 2 ** 11, FLOAT: 2 ** 24, DOUBLE: 2 ** 53 }
+
+/** Whether the column of usage is an integer. */
+export function isCount(column: string): boolean {
+  return USAGE_TYPES[column] === 'BIGINT'
+}
 
 function timeOf({ name, type }: TypedColumn): string | undefined {
   if (type === 'TIMESTAMP WITH TIME ZONE') return `${name} AT TIME ZONE 'UTC'`

@@ -49,9 +49,7 @@ CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
 -- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset. NULL where it does not
 -- decide.
 CREATE OR REPLACE TEMP MACRO utc_by_cast(t) AS CASE
-  WHEN ends_with(t, 'Z') AND len(t) >= 20
-    OR len(t) = 19 AND t[17] = ':'
-    OR len(t) BETWEEN 21 AND 26 AND t[20] = '.' AND NOT contains(t, '+') AND NOT contains(substr(t, 21), '-')
+  WHEN ends_with(t, 'Z') OR strlen(t) BETWEEN 19 AND 26 AND NOT contains(t, '+') AND NOT contains(substr(t, 12), '-')
     THEN TRY_CAST(t AS TIMESTAMP)
 END;
 

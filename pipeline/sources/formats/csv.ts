@@ -7,7 +7,7 @@ import { DataError } from '../../errors.ts'
 import { USAGE_COLUMNS, matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { pathList, textColumn, unreadableId } from '../incoming.ts'
+import { named, pathList, textColumn, unreadableId } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
 import { LONGEST_LINE, prepareText, readLines, unreadable } from './bytes.ts'
 import type { Document } from './json.ts'
@@ -22,6 +22,8 @@ const DIALECT = {
   bom: true,
   ltrim: true,
   skip_empty_lines: true,
+  // Spreadsheets write such rows for cells that were cleared.
+  skip_records_with_empty_values: true,
   relax_column_count: true,
   relax_quotes: true,
   record_delimiter: ['\r\n', '\n'],
@@ -45,15 +47,17 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
     for (let at = chunk.indexOf(QUOTE); at >= 0; at = chunk.indexOf(QUOTE, at + 1)) quotes += 1
   })
   if (head.trim() === '') throw withoutHeader(file)
-  const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
   // DuckDB drops a last record with a quote that is not closed, in silence.
-  if (!found.success || quotes % 2 === 1) return undefined
+  if (quotes % 2 === 1) return undefined
+  const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
+  if (!found.success) return undefined
   const header = found.data[0].map(unquoted)
   const matched = matchColumns(file.name, header, USAGE_COLUMNS)
   const types = new Map(
     [...matched].map(([column, position]) => {
       const name = fieldName(position)
-      return [column, textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)]
+      const text = textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)
+      return [column, named(USAGE_COLUMNS, column, text)]
     }),
   )
   const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')

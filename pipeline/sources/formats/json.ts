@@ -3,10 +3,10 @@ import { Readable } from 'node:stream'
 import { text as textOfStream } from 'node:stream/consumers'
 import { DataError, messageOf } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
-import { USAGE_COLUMNS, allColumns } from '../columns.ts'
+import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, pathList, textColumn, unreadableId } from '../incoming.ts'
-import type { Scan } from '../incoming.ts'
+import { NO_TEXT, isCount, named, pathList, textColumn, unreadableId } from '../incoming.ts'
+import type { Scan, TypedColumn } from '../incoming.ts'
 import { prepareText, readLines } from './bytes.ts'
 
 /** A JSON object, or a row of a table as an object of its texts. */
@@ -19,18 +19,17 @@ export type Document = {
   readonly payload?: string
 }
 
+type Entries = Readonly<Record<string, unknown>>
+
 /** A string, or what DuckDB takes beside JSON: a comma behind the last value, NaN and infinity. */
 const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:inity)?)\b)/gi
 
 const KEYS = allColumns(USAGE_COLUMNS)
 
-/** A key of usage, in letters of any case. */
-const KEY = new RegExp(`"\\s*(?:${KEYS.join('|')})\\s*"\\s*:`, 'gi')
-
 const FORMAT = "format = 'newline_delimited'"
 
 /**
- * How DuckDB reads a file of usage; undefined if the file has to be read by lines, as where keys are in capitals.
+ * How DuckDB reads a file of usage; undefined if the file has to be read by lines, as where keys are missing or in capitals.
  * @param copy the path for an unpacked copy.
  * @throws DataError with the file if it cannot be read, or is one JSON list.
  */
@@ -42,10 +41,15 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }
-  const found = new Set(Array.from(head.matchAll(KEY), ([key]) => key.slice(1, key.lastIndexOf('"'))))
-  if (found.size === 0 || [...found].some((key) => !KEYS.includes(key))) return undefined
-  const types = new Map(KEYS.map((column) => [column, textColumn(column, column)]))
-  const declared = KEYS.map((column) => `${column}: 'VARCHAR'`).join(', ')
+  const first = head.split('\n').flatMap((line): readonly Entries[] => {
+    const { value } = parseLine(line.trim(), JSON.parse)
+    return value === undefined ? [] : [value]
+  })
+  const found = new Set(first.flatMap(Object.keys))
+  const isNamedOtherwise = [...found].some((key) => !KEYS.includes(key) && KEYS.includes(plainName(key)))
+  if (isNamedOtherwise || missingColumns(USAGE_COLUMNS, [...found]).length > 0) return undefined
+  const types = new Map(KEYS.map((key) => [key, columnOf(key, first, found)]))
+  const declared = [...types].map(([key, { type }]) => `${key}: '${type}'`).join(', ')
   const isNested = ['app', 'request_id']
     .map((column) => `starts_with(${column}, '{') OR starts_with(${column}, '[')`)
     .join(' OR ')
@@ -66,6 +70,18 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   }
 }
 
+/**
+ * A column as the first documents have it. Numbers are read as DOUBLE, since a cast to BIGINT would round in silence; one that
+ * is not exact is rejected, so that the file is read by lines.
+ */
+function columnOf(column: string, first: readonly Entries[], found: ReadonlySet<string>): TypedColumn {
+  const values = first.map((value) => value[column] ?? null).filter((value) => value !== null)
+  const areNumbers = values.length > 0 && values.every((value) => typeof value === 'number')
+  if (areNumbers && isCount(column)) return { name: column, type: 'DOUBLE' }
+  const text = textColumn(column, column)
+  return found.has(column) ? named(USAGE_COLUMNS, column, text) : text
+}
+
 /** The documents of a file of JSON lines. */
 export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
   let row = 0
@@ -79,10 +95,13 @@ export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
   }
 }
 
-function parseLine(line: string): Omit<Document, 'row'> {
+function parseLine(
+  line: string,
+  parse: (json: string) => unknown = parseExactly,
+): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
   for (const text of [line, line.replaceAll(/\p{Cc}/gu, NO_TEXT).replaceAll(BESIDE_JSON, strictJson)]) {
     try {
-      const value = parseExactly(text)
+      const value = parse(text)
       if (isRecord(value)) return { value }
     } catch {
       // The fault below says it.
@@ -120,6 +139,6 @@ export function parseExactly(json: string): unknown {
   return JSON.parse(json, keepDigits)
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isRecord(value: unknown): value is Entries {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

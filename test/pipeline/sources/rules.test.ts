@@ -393,6 +393,11 @@ describe('two rows of 12 tokens are read', () => {
       (day) =>
         `"ts" ,"app", "prompt_tokens" ,completion_tokens \n${day}, "a, b"\t,"5" ,1\n \t\n"${day}" ,"a, b",5,"1" ,\n`,
     ],
+    [
+      'a row of empty cells, as spreadsheets leave it, in CSV',
+      'csv',
+      (day) => `${csvRows(',note', ',', ',')(day)},,,,\n`,
+    ],
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
@@ -556,6 +561,24 @@ describe('the run fails for', () => {
       /1 of 2 rows.* the key completion_tokens is missing/s,
     ],
     [
+      'NDJSON with its tokens below another key',
+      'ndjson',
+      (day) => `{"ts":"${day}","app_id":1,"usage":{"prompt_tokens":5,"completion_tokens":1}}\n`.repeat(2),
+      /2 rows: the key prompt_tokens is missing/,
+    ],
+    [
+      'a line of NDJSON with a null app_id, in a file without apps',
+      'ndjson',
+      (day) => jsonRow(day) + jsonRow(day).replace('"app_id":1', '"app_id":null'),
+      /1 of 2 rows.* app_id is not an integer/s,
+    ],
+    [
+      'a fraction behind integers in NDJSON',
+      'ndjson',
+      (day) => jsonRow(day) + jsonRow(day).replace(':5', ':5.5'),
+      /1 of 2 rows.* prompt_tokens is not an integer/s,
+    ],
+    [
       'an object as request_id in NDJSON',
       'ndjson',
       jsonRows(',"request_id":{"id":1}', ',"request_id":{"id":1}'),
@@ -574,6 +597,7 @@ describe('the run fails for', () => {
       ],
       ['csv', () => `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
       ['csv', manyRows('"2026-01-05T00:00:00Z,1,1,1\n'), /rows\.csv cannot be read: Quote Not Closed/],
+      ['csv', (day) => `${HEADER},"note\n${csvRow(day)}`, /rows\.csv cannot be read: Quote Not Closed/],
       ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 10), /cannot be read: unexpected end of file/],
       ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 1), /cannot be read: unexpected end of file/],
       ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 10), /rows\.csv\.zst cannot be read/],
