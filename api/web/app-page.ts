@@ -116,8 +116,8 @@ function weeksTable({ weeks }: App): Html {
   return table(
     [
       { head: 'Week', isName: true, show: ({ start, end }) => describeRange({ from: start, to: end }) },
-      { head: 'Popular', kind: 'n', show: ({ popular }) => popular ?? '–' },
-      { head: 'Trending', kind: 'n', show: ({ trending }) => trending ?? '–' },
+      { head: 'Popular rank', kind: 'n', show: ({ popular }) => popular ?? '–' },
+      { head: 'Trending rank', kind: 'n', show: ({ trending }) => trending ?? '–' },
     ],
     weeks,
   )

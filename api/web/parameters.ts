@@ -25,7 +25,7 @@ const days = {
   schema: z.enum(WINDOWS.map(String)).transform(Number),
   allowed: `one of ${WINDOWS.join(', ')}, instead of start_date`,
 }
-const q = { schema: z.string().max(100), allowed: 'a part of a name, at most 100 characters' }
+const q = { schema: z.string().trim().max(100), allowed: 'a part of a name, at most 100 characters' }
 const SHARED = { start_date, end_date, limit, offset, as_of, days, q } as const
 // One field of a form has both, so that it works without a script.
 const category = oneOf([...CATEGORIES, ...SUBCATEGORIES])
