@@ -17,19 +17,17 @@ const parameter = (name) => new URLSearchParams(location.search).get(name)
 const isStacked = parameter('chart') !== 'lines'
 const colourAt = (place) => (dark.matches ? DARK : LIGHT)[place]
 
-// The drawn series: place in the chart, which is a colour, by id. The first one makes room for an eighth.
+// The drawn series by their colour: an id, or null where none is drawn. An eighth one takes the place of `replaced`.
 let drawn, data, chart, readDay
+let replaced = LIGHT.length - 1
 
 function drawnByAddress() {
   const ids = parameter(subject)?.split(',') ?? boxes.map((box) => box.value)
-  const places = ids.slice(0, LIGHT.length).map((id, place) => [id, place])
-  return new Map(places.toReversed())
+  const named = ids.filter((id) => id !== 'none')
+  return LIGHT.map((_colour, place) => named[place] ?? null)
 }
 
-function drawnIds() {
-  const byPlace = [...drawn].toSorted(([, one], [, other]) => one - other)
-  return byPlace.map(([id]) => id).join(',') || 'none'
-}
+const drawnIds = () => drawn.filter((id) => id !== null).join(',') || 'none'
 
 /** An address of this list with what is drawn; `ids` is null for the first of the list. */
 function withDrawn(address, ids) {
@@ -66,7 +64,7 @@ function datasets() {
     const ofBars = { backgroundColor: colour, hoverBackgroundColor: colour }
     return { ...ofBars, borderColor: colour, borderWidth: isStacked ? 0 : 2 }
   }
-  const sets = [...drawn].flatMap(([id, place]) => {
+  const sets = drawn.flatMap((id, place) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
     return name
       ? [{ id, label: shorten(name), in_list, data: numbers(values), ...style(colourAt(place)) }]
@@ -137,8 +135,8 @@ function options() {
 function show() {
   Object.assign(Chart.defaults, { color: getComputedStyle(canvas).color, borderColor: GRID })
   for (const box of boxes) {
-    box.checked = drawn.has(box.value)
-    box.style.accentColor = colourAt(drawn.get(box.value)) ?? ''
+    box.checked = drawn.includes(box.value)
+    box.style.accentColor = colourAt(drawn.indexOf(box.value)) ?? ''
   }
   for (const link of document.querySelectorAll('nav a, #list [rel]')) {
     if (link.pathname === location.pathname) link.href = withDrawn(link.href, parameter(subject))
@@ -151,17 +149,16 @@ function show() {
 
 function toggle(id) {
   if (!subject || !data.items.has(id)) return
+  const isDrawn = drawn.includes(id)
+  let place = drawn.indexOf(isDrawn ? id : null)
   let says = ''
-  if (!drawn.delete(id)) {
-    if (drawn.size === LIGHT.length) {
-      const [first] = drawn.keys()
-      drawn.delete(first)
-      says = `${data.items.get(id).name} is drawn instead of ${data.items.get(first)?.name ?? first}`
-    }
-    const taken = new Set(drawn.values())
-    const place = LIGHT.findIndex((_colour, each) => !taken.has(each))
-    drawn.set(id, place)
+  if (place === -1) {
+    place = replaced
+    replaced = (replaced || LIGHT.length) - 1
+    const former = data.items.get(drawn[place])?.name ?? drawn[place]
+    says = `${data.items.get(id).name} is drawn instead of ${former}`
   }
+  drawn[place] = isDrawn ? null : id
   history.pushState(null, '', withDrawn(location, drawnIds()))
   show()
   say(says)
@@ -196,7 +193,7 @@ function readOut(index) {
 
 /** Draws what the address names; of an app, both of its series. */
 function showAddress() {
-  drawn = subject ? drawnByAddress() : new Map([...data.items.keys()].map((id, place) => [id, place]))
+  drawn = subject ? drawnByAddress() : [...data.items.keys()]
   show()
 }
 

@@ -184,6 +184,18 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(new URL(page.url()).search).toBe('')
   })
 
+  it('with nothing drawn a tick draws the first, at an address that the server shows', async () => {
+    await using opened = await open('/?apps=none')
+    const { page, faults } = opened
+    expect(await drawn(page)).toEqual(['all others'])
+    await page.getByRole('checkbox', { name: 'Draw Framer' }).check()
+    await page.getByRole('link', { name: '7 d', exact: true }).click()
+    await page.waitForURL(/days=7/)
+    await page.waitForLoadState('networkidle')
+    expect(await drawn(page)).toEqual(['Framer', 'all others'])
+    expect(faults).toEqual([])
+  })
+
   it('the choice of apps and of the chart stays while window and category change', async () => {
     await using opened = await open('/')
     const { page, faults } = opened
