@@ -1,10 +1,5 @@
-/** The commands of `npm run apps` that show the registry: list, history and unattributed. */
-import { globSync } from 'node:fs'
-import { join } from 'node:path'
-import { JSON_OPTION, printResult, printRows, type Dependencies } from '../commands/command.ts'
-import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { RAW_FOLDER } from '../contract/files.ts'
-import { withMemoryDatabase } from '../duckdb/database.ts'
+/** The commands of `npm run apps` that show the registry: list and history. */
+import { JSON_OPTION, printRows, type Dependencies } from '../commands/command.ts'
 import { sqlFile } from '../duckdb/statements.ts'
 import { commandsOf, UsageError } from '../program/program.ts'
 import { findFaults, withRegistry } from './registry.ts'
@@ -58,24 +53,4 @@ export const history = command({
         printRows(dependencies, json, rows)
       })
   },
-})
-
-/** Only the chat route's files have the account of a request. */
-const CHAT_FILES = join(RAW_FOLDER, 'usage', 'date=*', 'chat-*.ndjson')
-
-export const unattributed = command({
-  usage: 'unattributed [--json]',
-  summary: 'shows served chat requests that named no app, by account: their authors forgot HTTP-Referer',
-  options: JSON_OPTION,
-  prepare:
-    ({ json }) =>
-    (dependencies) =>
-      withMemoryDatabase(dependencies.config, async (connection) => {
-        const { dataDir } = dependencies.config
-        const parameters = { files: join(dataDir, CHAT_FILES), unattributed: UNATTRIBUTED_APP_ID }
-        const sql = sqlFile('commands.sql#unattributed')
-        if (globSync(CHAT_FILES, { cwd: dataDir }).length === 0)
-          return printResult(dependencies, json, [], ['No chat request is recorded'])
-        printRows(dependencies, json, await connection.runAndReadAll(sql, parameters))
-      }),
 })

@@ -67,32 +67,6 @@ VALUES (
   $file, $row, $app_id, $app_name, $visibility, $subcategories, $alias_of, $updated_at, $action, $reason
 );
 
--- name: unattributed
--- Served chat requests without an app, by account, most tokens first.
-SELECT
-  account_id,
-  count(*) AS requests,
-  coalesce(sum(prompt_tokens), 0) + coalesce(sum(completion_tokens), 0) AS tokens,
-  strftime(min(ts), '%Y-%m-%d') AS first_day,
-  strftime(max(ts), '%Y-%m-%d') AS last_day
-FROM read_json(
-  $files,
-  format := 'newline_delimited',
-  ignore_errors := true,
-  columns := {
-    ts: 'TIMESTAMP',
-    app_id: 'BIGINT',
-    app: 'VARCHAR',
-    prompt_tokens: 'HUGEINT',
-    completion_tokens: 'HUGEINT',
-    requests: 'BIGINT',
-    account_id: 'VARCHAR'
-  }
-)
-WHERE coalesce(app_id, $unattributed) = $unattributed AND coalesce(app, '') = '' AND requests > 0
-GROUP BY account_id
-ORDER BY tokens DESC, account_id;
-
 -- name: quarantine
 -- The rejected rows of one day, or of all days, unchanged.
 SELECT CAST(q.day AS VARCHAR) AS day, q.file, CAST(q.row AS VARCHAR) AS row, q.rows, q.reason, q.payload

@@ -113,7 +113,6 @@ describe.runIf(isAllowed)('with a read-only root', () => {
     ['pipeline/nightly.ts', 'prune', '--dry-run'],
     ['pipeline/apps.ts', 'list'],
     ['pipeline/apps.ts', 'hide', '2299688', '--reason', 'test'],
-    ['pipeline/apps.ts', 'unattributed'],
     ['pipeline/query.ts', 'FROM latest_popular LIMIT 1'],
     ['api/commands/keys.ts', 'list'],
     ['api/commands/directories.ts', 'list'],

@@ -5,7 +5,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { apps as runApps } from '../../../pipeline/apps.ts'
 import { decide as appendDecision, type AppState } from '../../../pipeline/registry/decide.ts'
-import { hide, show } from '../../../pipeline/registry/decisions.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
@@ -65,14 +64,6 @@ const published = (dataDir: string) =>
     `SELECT a.app_id, a.app_name, a.subcategories, d.prompt_tokens
      FROM apps AS a LEFT JOIN app_daily AS d ON d.app_id = a.app_id ORDER BY a.app_id`,
   )
-
-/** What a command is handed; `now` is the present. */
-const dependenciesOf = (dataDir: string, now: string) => ({
-  config: readConfig({ DATA_DIR: dataDir }),
-  now: () => new Date(now),
-  print: () => undefined,
-  note: () => undefined,
-})
 
 describe('decisions', () => {
   it('change the next snapshot', async () => {
@@ -147,16 +138,6 @@ describe('decisions', () => {
     expect(await listed(dataDir, 'One')).toMatchObject([{ visibility: 'hidden' }])
   })
 
-  it('of the same millisecond keep their order', async () => {
-    const dataDir = folder(...THREE)
-    const dependencies = dependenciesOf(dataDir, '2026-01-09T00:00:00Z')
-    await hide.prepare(['1', ...BECAUSE])(dependencies)
-    await show.prepare(['1', ...BECAUSE])(dependencies)
-    expect(await listed(dataDir, '1')).toMatchObject([
-      { visibility: 'public', updated_at: '2026-01-09T00:00:00.001Z' },
-    ])
-  })
-
   it('keep ids past 2^53 exactly', async () => {
     const [big, most] = ['9007199254740993', '9223372036854775807'] as const
     const dataDir = folder(`${big},Big,public,,,2025-01-01`, `${most},Most,public,,,2025-01-01`)
@@ -220,18 +201,15 @@ describe('list', () => {
     expect(count).toEqual(['(4 rows)'])
   })
 
-  it('skips a row without an id, and warns that it stops the nightly run', async () => {
-    const { code, stdout, stderr } = await apps(folder(...THREE, 'four,Four,public,,,2025-01-01'), 'list')
-    expect(code).toBe(0)
-    expect(cellsOf(stdout).map(([id]) => id)).toEqual(['app_id', '1', '2', '3', '(3 rows)'])
-    expect(stderr).toContain('nightly run: 1; the first: apps/registry.csv, row 5: app_id is not an integer')
-  })
-
-  it('filters by a text in id or name, in any case', async () => {
-    const dataDir = folder(...THREE)
-    for (const [text, ids] of Object.entries({ t: ['2', '3'], TWO: ['2'], 3: ['3'], nobody: [] })) {
+  it('filters by a text in id or name, in any case; skips a row without an id, and warns that it stops the run', async () => {
+    const dataDir = folder(...THREE, 'four,Four,public,,,2025-01-01')
+    const cases = { '': ['1', '2', '3'], t: ['2', '3'], TWO: ['2'], 3: ['3'], nobody: [] }
+    for (const [text, ids] of Object.entries(cases)) {
       expect(await listed(dataDir, text)).toMatchObject(ids.map((app_id) => ({ app_id })))
     }
+    expect((await apps(dataDir, 'list')).stderr).toContain(
+      'nightly run: 1; the first: apps/registry.csv, row 5: app_id is not an integer',
+    )
   })
 })
 
@@ -298,31 +276,11 @@ describe('wrong use', () => {
     using other = new DatabaseSync(join(dataDir, 'raw', 'apps', '.decisions.lock'))
     other.exec('BEGIN EXCLUSIVE')
     const decision = { action: 'hide', ids: ['1'], reason: 'x', change: (app: AppState) => app }
-    const late = appendDecision(dependenciesOf(dataDir, AS_OF), decision, 50)
+    const nothing = () => undefined
+    const dependencies = { config: readConfig({ DATA_DIR: dataDir }), now: () => new Date() }
+    const late = appendDecision({ ...dependencies, print: nothing, note: nothing }, decision, 50)
     const error: unknown = await late.catch((thrown: unknown) => thrown)
     const message = expect.stringContaining('Another decision about the apps is under way')
     expect(error).toMatchObject({ exitCode: 75, message })
-  })
-})
-
-describe('unattributed', () => {
-  it('shows served requests without an app, by account; nothing without chat records', async () => {
-    const dataDir = folder(...THREE)
-    expect(await apps(dataDir, 'unattributed', '--json')).toMatchObject({ code: 0, stdout: '[]\n' })
-    const usual = { ts: '2026-01-05T10:00:00.000Z', app_id: 0, prompt_tokens: 10, completion_tokens: 5 }
-    const lines = [
-      { account_id: 'small' },
-      { account_id: 'large', prompt_tokens: '9007199254740993' },
-      { account_id: 'large', ts: '2026-01-06T00:00:00.000Z', prompt_tokens: null, completion_tokens: null },
-      { account_id: 'named', app_id: 7 },
-      { account_id: 'refused', requests: 0 },
-    ].map((facts) => JSON.stringify({ ...usual, requests: 1, ...facts }))
-    writeRaw(dataDir, 'usage/date=2026-01-05/chat-a.ndjson', [...lines, '{"torn'].join('\n'))
-    expect(cellsOf((await apps(dataDir, 'unattributed')).stdout)).toEqual([
-      ['account_id', 'requests', 'tokens', 'first_day', 'last_day'],
-      ['large', '2', '9007199254740998', '2026-01-05', '2026-01-06'],
-      ['small', '1', '15', '2026-01-05', '2026-01-05'],
-      ['(2 rows)'],
-    ])
   })
 })
