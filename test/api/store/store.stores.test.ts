@@ -66,16 +66,6 @@ describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
 })
 
 describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
-  it('rolls back everything if the work throws', async () => {
-    await using counter = await openCounter(await fresh())
-    const failing = counter.store.transaction(async (queries) => {
-      await queries.query('UPDATE counter SET n = 5')
-      throw new Error('no')
-    })
-    await expect(failing).rejects.toThrow('no')
-    expect(await counter.value()).toBe(0)
-  })
-
   it('rolls back no query of others', async () => {
     await using counter = await openCounter(await fresh())
     let began: () => void = () => undefined
@@ -90,32 +80,6 @@ describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
     await expect(failing).rejects.toThrow('no')
     await other
     expect([await counter.value('a'), await counter.value('b')]).toEqual([0, 7])
-  })
-
-  it('excludes the transactions of every store on the same database', async () => {
-    const settings = await fresh()
-    await using first = await openCounter(settings)
-    await using second = await openCounter(settings)
-    const addOne = ({ store }: typeof first) =>
-      store.transaction(async (queries) => {
-        const [row] = await queries.query("SELECT n FROM counter WHERE name = 'a'")
-        await pause()
-        await queries.query("UPDATE counter SET n = $1 WHERE name = 'a'", [Number(row?.['n']) + 1])
-      })
-    await Promise.all(Array.from({ length: 20 }, (_, index) => addOne(index % 2 ? first : second)))
-    expect(await first.value()).toBe(20)
-  })
-
-  it('blocks a query of another store until it ends', async () => {
-    const settings = await fresh()
-    await using counter = await openCounter(settings)
-    await using other = await openCounter(settings)
-    const end = await beginWriting(other.store, 'UPDATE counter SET n = 5')
-    const adding = counter.store.query('UPDATE counter SET n = n + 1')
-    await pause()
-    await end()
-    await adding
-    expect(await counter.value()).toBe(6)
   })
 
   it('is committed or rolled back as a whole if the work goes on after a failed statement', async () => {
