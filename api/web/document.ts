@@ -195,8 +195,8 @@ const ERRORS: Readonly<Record<number, readonly [title: string, remedy?: Html]>> 
     markup`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
   ],
   503: [
-    'Not available yet',
-    markup`Try again in a minute. The first snapshot is made by <code>npm run nightly</code>.`,
+    'Not available at the moment',
+    markup`Try again in a minute; if there is no snapshot yet, <code>npm run nightly</code> makes the first.`,
   ],
 }
 const RANKINGS = markup`<a href="/">The rankings</a> have every choice.`
