@@ -50,11 +50,11 @@ export async function countDays(connection: DuckDBConnection, days: readonly Usa
   const folder = await scratchPath(connection)
   try {
     mkdirSync(folder, { recursive: true })
-    const scans = await scanFiles(
-      connection,
-      files.map(({ file }) => file),
-      folder,
-    )
+    const scans = new Map<RawFile, Scan>()
+    for (const { file } of files) {
+      const scan = await scanFile(connection, file, join(folder, randomUUID()))
+      if (scan !== undefined) scans.set(file, scan)
+    }
     const batch = await groupFiles(connection, files, scans)
     await nameGroups(connection, batch)
     await execute(connection, 'load.sql#rejected')
@@ -71,16 +71,22 @@ function columnsOf({ path }: RawFile): Columns {
   return basename(path) === PULLED_FILE ? PULLED_COLUMNS : USAGE_COLUMNS
 }
 
-/** How DuckDB reads each file; those that have to be read by lines or decoded first, as Arrow, are left out. */
-async function scanFiles(connection: DuckDBConnection, files: readonly RawFile[], folder: string) {
-  const parquet = files.filter(({ format }) => format === 'parquet')
-  const scans = new Map(await scanParquet(connection, parquet, columnsOf))
-  for (const file of files) {
-    const scanText = file.format === 'csv' ? scanCsv : file.format === 'ndjson' ? scanJsonLines : undefined
-    const scan = await scanText?.(file, join(folder, randomUUID()))
-    if (scan !== undefined) scans.set(file, scan)
+/** How DuckDB reads a file; undefined for one that has to be read by lines, or decoded first as Arrow. */
+async function scanFile(
+  connection: DuckDBConnection,
+  file: RawFile,
+  copy: string,
+): Promise<Scan | undefined> {
+  switch (file.format) {
+    case 'parquet':
+      return scanParquet(connection, file, columnsOf(file))
+    case 'csv':
+      return scanCsv(file, copy)
+    case 'ndjson':
+      return scanJsonLines(file, copy)
+    default:
+      return undefined
   }
-  return scans
 }
 
 /** Groups the rows of the files; repeats it while a file has to be read otherwise. */

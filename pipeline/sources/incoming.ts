@@ -64,11 +64,6 @@ export function named(columns: Columns, column: string, { name, type }: TypedCol
   return { name: `coalesce(CAST(${name} AS VARCHAR), '')`, type: 'VARCHAR' }
 }
 
-/** A fault where bytes or characters of a request_id are no text, since such ids may all be the same. */
-export function unreadableId(name: string): string {
-  return `CASE WHEN contains(${name}, ${literal(NO_TEXT)}) THEN 'request_id is not readable text in UTF-8' END`
-}
-
 /** Reads every column of usage of a file, to find out whether that is possible. */
 export async function tryScan(connection: DuckDBConnection, { types, rows, path }: Scan): Promise<void> {
   const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
@@ -155,11 +150,13 @@ export function readColumns(
   return expressions.join(', ')
 }
 
+const STAGED_FAULT = 'coalesce(r.fault, id_violation(r.request_id))'
+
 /** The rows of a file in the table `staged`. */
 function scanStaged({ name }: RawFile): Scan {
   const columns = allColumns(USAGE_COLUMNS)
   const types = new Map(columns.map((column) => [column, { name: `r.${column}`, type: 'VARCHAR' }]))
-  return { path: name, types, rows: stagedRows, row: 'r.row', fault: 'r.fault', payload: 'r.payload' }
+  return { path: name, types, rows: stagedRows, row: 'r.row', fault: STAGED_FAULT, payload: 'r.payload' }
 }
 
 function stagedRows(names: readonly string[]): string {

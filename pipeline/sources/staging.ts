@@ -17,11 +17,8 @@ import { readCsvRows } from './formats/csv.ts'
 import { isRecord, readJsonLines, readWholeJson } from './formats/json.ts'
 import type { Document } from './formats/json.ts'
 import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
-import { NO_TEXT, readColumns } from './incoming.ts'
+import { readColumns } from './incoming.ts'
 import type { Scan } from './incoming.ts'
-
-/** Characters that no app may hold. */
-const CONTROL = /(?!\s)\p{Cc}/u
 
 /** How text formats write null where the column is text; `without_null_word` in DuckDB. */
 const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']
@@ -43,36 +40,32 @@ export async function stageFiles(
   files: readonly RawFile[],
   columns: Columns,
 ): Promise<void> {
-  const parquet = files.filter(({ format }) => format === 'parquet')
-  const scans = await scanParquet(connection, parquet, () => columns)
-  for (const [file, scan] of scans) {
-    await insertRows(connection, file, scan, columns).catch(async (error: unknown) => {
-      if (isShortage(error) || error instanceof DataError) throw error
-      await insertRows(connection, file, await withoutDescriptive(connection, file, scan, columns), columns)
-    })
-  }
-  if (scans.size === files.length) return
-  await withAppender(connection, 'staged', async (appender) => {
-    for (const file of files) {
-      if (scans.has(file)) continue
+  for (const file of files) {
+    if (file.format === 'parquet') {
+      await stageParquet(connection, file, columns)
+      continue
+    }
+    await withAppender(connection, 'staged', async (appender) => {
       for await (const document of readDocuments(connection, file, columns)) {
         appendDocument(appender, file, document, columns)
       }
-    }
-  })
+    })
+  }
 }
 
-async function insertRows(
-  connection: DuckDBConnection,
-  { name, path }: RawFile,
-  { types, rows, fault = 'NULL' }: Scan,
-  columns: Columns,
-): Promise<void> {
-  await connection.run(
-    `INSERT INTO staged
-     SELECT ${literal(name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(name, types, columns, 'texts')}
-     FROM ${rows([path])}`,
-  )
+async function stageParquet(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
+  const insert = ({ types, rows, fault = 'NULL' }: Scan) =>
+    connection.run(
+      `INSERT INTO staged
+       SELECT
+         ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(file.name, types, columns, 'texts')}
+       FROM ${rows([file.path])}`,
+    )
+  const scan = await scanParquet(connection, file, columns)
+  await insert(scan).catch(async (error: unknown) => {
+    if (isShortage(error) || error instanceof DataError) throw error
+    await insert(await withoutDescriptive(connection, file, scan, columns))
+  })
 }
 
 /** The documents of a file, in order. */
@@ -116,23 +109,18 @@ export function appendRow(
 function appendDocument(
   appender: DuckDBAppender,
   { name: file, format }: RawFile,
-  { value, ...origin }: Document,
+  { row, value, ...broken }: Document,
   columns: Columns,
 ): void {
-  const names = allColumns(columns)
-  const entries = isRecord(value) ? Object.entries(value) : []
-  const found = Map.groupBy(entries, ([name]) => plainName(name))
-  const texts = names.map((name) => textOf(found.get(name)?.[0]?.[1], columns, name))
-  const fault = origin.fault ?? faultOf(found, texts, columns)
-  if (fault !== undefined) {
-    return appendRow(appender, { file, payload: JSON.stringify(value), ...origin, fault }, texts)
-  }
-  const values = names.map((name, index) => {
-    const text = texts[index] ?? null
+  const found = Map.groupBy(isRecord(value) ? Object.entries(value) : [], ([name]) => plainName(name))
+  const values = allColumns(columns).map((name) => {
+    const text = textOf(found.get(name)?.[0]?.[1], columns, name)
     const known = format === 'arrow' ? text : knownText(text, name)
     return isAlternative(columns, name) && found.has(name) ? (known ?? '') : known
   })
-  appendRow(appender, { file, ...origin }, values)
+  const fault = broken.fault ?? faultOf(found, columns)
+  const payload = fault === undefined ? undefined : (broken.payload ?? JSON.stringify(value))
+  appendRow(appender, { file, row, fault, payload }, values)
 }
 
 function textOf(value: unknown, { lists = [] }: Columns, name: string): string | null {
@@ -141,35 +129,25 @@ function textOf(value: unknown, { lists = [] }: Columns, name: string): string |
   return Array.isArray(value) && lists.includes(name) ? JSON.stringify(value) : null
 }
 
-/** The entries of a document by plain name. */
-type Entries = ReadonlyMap<string, readonly (readonly [string, unknown])[]>
-
-/** The first fault of a document: of its entries, and their texts in the order of `allColumns`. */
-function faultOf(found: Entries, texts: readonly (string | null)[], columns: Columns): string | undefined {
+/** The first fault of a document: of its entries by plain name. */
+function faultOf(
+  found: ReadonlyMap<string, readonly (readonly [string, unknown])[]>,
+  columns: Columns,
+): string | undefined {
   const [missing] = missingColumns(columns, [...found.keys()])
   if (missing !== undefined) return `the key ${missing} is missing`
-  for (const [index, name] of allColumns(columns).entries()) {
-    const [first, second] = found.get(name) ?? []
-    const text = texts[index] ?? null
+  for (const [name, [first, second]] of found) {
     if (first === undefined || !isValidated(columns, name)) continue
     if (second !== undefined) return `the key ${name} stands twice: ${first[0]} and ${second[0]}`
-    if (text === null && typeof first[1] === 'object' && first[1] !== null) {
+    const [, value] = first
+    const isNested = typeof value === 'object' && value !== null
+    if (isNested && textOf(value, columns, name) === null)
       return `${name} is an object or a list, not one value`
-    }
-    if (!isReadable(text, name, found)) return `${name} is not readable text in UTF-8`
   }
   return undefined
 }
 
-function isReadable(text: string | null, name: string, found: Entries): boolean {
-  // The text beside an id names no app.
-  const isUnused = name === 'app' && (found.get('app_id')?.[0]?.[1] ?? null) !== null
-  if (text === null || isUnused) return true
-  return text.isWellFormed() && !text.includes(NO_TEXT) && !(name === 'app' && CONTROL.test(text))
-}
-
-/** The value of a text format; null for a word that stands for it, and for half a surrogate pair. */
+/** The value of a text format; null for a word that stands for it. Half a surrogate pair becomes U+FFFD in DuckDB. */
 export function knownText(text: string | null, name: string): string | null {
-  const isNull = hasNullWords(name) && NULL_WORDS.includes(text)
-  return isNull || text?.isWellFormed() === false ? null : text
+  return hasNullWords(name) && NULL_WORDS.includes(text) ? null : text
 }

@@ -33,11 +33,14 @@ WITH unplaced AS (
     s.row,
     coalesce(
       s.fault,
+      id_violation(s.request_id),
+      CASE WHEN s.app_id IS NULL THEN text_violation(s.app) END,
       'ts "' || coalesce(s.ts, '') || '" is not a UTC timestamp such as 2026-01-05T10:00:00Z'
         || CASE WHEN regexp_full_match(s.ts, '\d{9,20}(\.\d+)?') THEN '; say what it counts, such as --map ts=PATH:ms' ELSE '' END
     ) AS reason
   FROM staged AS s
-  WHERE s.fault IS NOT NULL OR utc_from_text(s.ts) IS NULL
+  WHERE s.fault IS NOT NULL OR utc_from_text(s.ts) IS NULL OR id_violation(s.request_id) IS NOT NULL
+    OR s.app_id IS NULL AND text_violation(s.app) IS NOT NULL
 )
 SELECT count(*) OVER () AS rows, u.file, u.row, u.reason
 FROM unplaced AS u

@@ -101,3 +101,8 @@ CREATE OR REPLACE TEMP MACRO text_violation(app) AS CASE
   WHEN regexp_matches(app, '[\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x{9F}\x{FFFD}]')
     THEN 'app is not readable text in UTF-8'
 END;
+
+-- The violation of an id in which bytes or characters are no text, since such ids may all be the same.
+CREATE OR REPLACE TEMP MACRO id_violation(request_id) AS CASE
+  WHEN contains(request_id, chr(65533)) THEN 'request_id is not readable text in UTF-8'
+END;

@@ -7,7 +7,7 @@ import { DataError } from '../../errors.ts'
 import { USAGE_COLUMNS, matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { named, pathList, textColumn, unreadableId } from '../incoming.ts'
+import { named, pathList, textColumn } from '../incoming.ts'
 import type { Scan } from '../incoming.ts'
 import { LONGEST_LINE, prepareText, readLines, unreadable } from './bytes.ts'
 import type { Document } from './json.ts'
@@ -66,7 +66,7 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
     `read_csv(${pathList(paths)}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"',
        comment = '', auto_detect = false, parallel = ${quotes === 0}, hive_partitioning = false)`
   const id = matched.get('request_id')
-  return { path, types, rows, ...(id !== undefined && { fault: unreadableId(fieldName(id)) }) }
+  return { path, types, rows, ...(id !== undefined && { fault: `id_violation(${fieldName(id)})` }) }
 }
 
 function fieldName(position: number): string {

@@ -5,7 +5,7 @@ import { DataError, messageOf } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
 import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, isCount, named, pathList, textColumn, unreadableId } from '../incoming.ts'
+import { NO_TEXT, isCount, named, pathList, textColumn } from '../incoming.ts'
 import type { Scan, TypedColumn } from '../incoming.ts'
 import { prepareText, readLines } from './bytes.ts'
 
@@ -64,7 +64,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
     types,
     rows: (paths) =>
       `read_json(${pathList(paths)}, ${FORMAT}, columns = {${declared}}, hive_partitioning = false)`,
-    fault: `CASE WHEN ${isNested} THEN 'nested' ELSE ${unreadableId('request_id')} END`,
+    fault: `CASE WHEN ${isNested} THEN 'nested' ELSE id_violation(request_id) END`,
     lacksKeys: `SELECT 1 FROM read_json_objects(${pathList([path])}, ${FORMAT})
       WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp})) LIMIT 1`,
   }

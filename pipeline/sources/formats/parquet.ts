@@ -7,7 +7,7 @@ import { queryRows } from '../../duckdb/statements.ts'
 import { isValidated, matchColumns } from '../columns.ts'
 import type { Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, named, pathList, tryScan, unreadableId } from '../incoming.ts'
+import { NO_TEXT, named, pathList, tryScan } from '../incoming.ts'
 import type { Scan, TypedColumn } from '../incoming.ts'
 import { unreadable } from './bytes.ts'
 import { parseExactly } from './json.ts'
@@ -26,7 +26,6 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
 
 /** An element of a file's schema, a column or a part of one. */
 const elementRow = z.object({
-  file_name: z.string(),
   name: z.string(),
   type: z.string(),
   children: z.int(),
@@ -49,16 +48,30 @@ async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise
 }
 
 /**
- * How DuckDB reads files, by file.
- * @throws DataError with a file that cannot be read, lacks a column, or has one twice.
+ * How DuckDB reads a file.
+ * @throws DataError with the file if it cannot be read, lacks a column, or has one twice.
  */
 export async function scanParquet(
   connection: DuckDBConnection,
-  files: readonly RawFile[],
-  columnsOf: (file: RawFile) => Columns,
-): Promise<ReadonlyMap<RawFile, Scan>> {
-  const found = await readSchemas(connection, files)
-  return new Map(files.map((file) => [file, scanOf(file, found.get(file.path) ?? [], columnsOf(file))]))
+  file: RawFile,
+  columns: Columns,
+): Promise<Scan> {
+  const elements = await readingParquet(file, () => queryRows(connection, schemaQuery(file.path), elementRow))
+  const found = topLevel(elements)
+  const names = found.map(({ name }) => name)
+  const types = new Map<string, TypedColumn>()
+  let fault = 'NULL'
+  for (const [column, position] of matchColumns(file.name, names, columns)) {
+    const { name = column, type = 'VARCHAR' } = found[position] ?? {}
+    const value = named(columns, column, asText({ name: identifier(name), type }))
+    // Other texts are validated as such anyway.
+    if (column === 'request_id' && type === 'BLOB') fault = `id_violation(${value.name})`
+    types.set(column, value)
+  }
+  // A column with DuckDB's name for the file or the row hides it: then no other file is read with this one.
+  const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
+  const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
+  return { path: file.path, types, rows: parquetRows, row, fault, isAlone }
 }
 
 /**
@@ -76,23 +89,6 @@ export async function withoutDescriptive(
   return { ...scan, types }
 }
 
-function scanOf(file: RawFile, found: readonly SchemaElement[], columns: Columns): Scan {
-  const names = found.map(({ name }) => name)
-  const types = new Map<string, TypedColumn>()
-  let fault = 'NULL'
-  for (const [column, position] of matchColumns(file.name, names, columns)) {
-    const { name = column, type = 'VARCHAR' } = found[position] ?? {}
-    const value = named(columns, column, asText({ name: identifier(name), type }))
-    // Other texts are validated as such anyway.
-    if (column === 'request_id' && type === 'BLOB') fault = unreadableId(value.name)
-    types.set(column, value)
-  }
-  // A column with DuckDB's name for the file or the row hides it: then no other file is read with this one.
-  const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
-  const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
-  return { path: file.path, types, rows: parquetRows, row, fault, isAlone }
-}
-
 /**
  * Bytes without a type are text, as which Hive, Impala and older Spark write it. Bytes that are no UTF-8 become a text that
  * no validated column may hold.
@@ -103,31 +99,14 @@ function asText({ name, type }: TypedColumn): TypedColumn {
   return { name: text, type: 'VARCHAR' }
 }
 
-/** The columns of files, by path. */
-async function readSchemas(
-  connection: DuckDBConnection,
-  files: readonly RawFile[],
-): Promise<ReadonlyMap<string, SchemaElement[]>> {
-  if (files.length === 0) return new Map()
-  const read = (some: readonly RawFile[]) =>
-    queryRows(connection, schemaQuery(some.map(({ path }) => path)), elementRow)
-  const elements = await read(files).catch(async () => {
-    const each = []
-    for (const file of files) each.push(await readingParquet(file, () => read([file])))
-    return each.flat()
-  })
-  const byPath = Map.groupBy(elements, ({ file_name }) => file_name)
-  return new Map([...byPath].map(([path, some]) => [path, topLevel(some)]))
-}
-
 /**
  * The schema's elements in file order, with the types that DuckDB reads them as. It reads a DECIMAL of more than 38 digits
  * wrongly, without an error.
  */
-function schemaQuery(paths: readonly string[]): string {
+function schemaQuery(path: string): string {
   return `
     SELECT
-      file_name, name, CAST(coalesce(num_children, 0) AS INTEGER) AS children,
+      name, CAST(coalesce(num_children, 0) AS INTEGER) AS children,
       CASE
         WHEN precision > 38 THEN 'DECIMAL of ' || precision || ' digits'
         WHEN repetition_type = 'REPEATED' OR converted_type = 'LIST' OR starts_with(logical_type, 'List') THEN 'LIST[]'
@@ -135,7 +114,7 @@ function schemaQuery(paths: readonly string[]): string {
         WHEN duckdb_type = 'BLOB' AND type = 'FIXED_LEN_BYTE_ARRAY' THEN type
         ELSE coalesce(duckdb_type, 'STRUCT')
       END AS type
-    FROM parquet_schema(${pathList(paths)})`
+    FROM parquet_schema(${pathList([path])})`
 }
 
 /** The schema is a tree in preorder: the children of the root are the columns. */
