@@ -77,16 +77,9 @@ async function scanFile(
   file: RawFile,
   copy: string,
 ): Promise<Scan | undefined> {
-  switch (file.format) {
-    case 'parquet':
-      return scanParquet(connection, file, columnsOf(file))
-    case 'csv':
-      return scanCsv(file, copy)
-    case 'ndjson':
-      return scanJsonLines(file, copy)
-    default:
-      return undefined
-  }
+  if (file.format === 'parquet') return scanParquet(connection, file, columnsOf(file))
+  if (file.format === 'csv') return scanCsv(file, copy)
+  return file.format === 'ndjson' ? scanJsonLines(file, copy) : undefined
 }
 
 /** Groups the rows of the files; repeats it while a file has to be read otherwise. */
