@@ -7,7 +7,7 @@ export const KEY_KINDS = ['inference', 'management'] as const
 export type KeyKind = (typeof KEY_KINDS)[number]
 
 /** A new secret key of this kind, such as `sk-inference-…`. */
-export function makeKey(kind: KeyKind): string {
+function makeKey(kind: KeyKind): string {
   return `sk-${kind}-${randomBytes(32).toString('base64url')}`
 }
 
@@ -19,7 +19,7 @@ export function isKeyForm(text: string): boolean {
 }
 
 /** SHA-256 in hexadecimal. A slow password hash would add nothing: 256 random bits cannot be guessed. */
-export function hashKey(key: string): string {
+function hashKey(key: string): string {
   return hash('sha256', key)
 }
 
@@ -81,7 +81,8 @@ export async function createFirstKey(store: Store, wanted: NewKey): Promise<stri
   })
 }
 
-async function addKey(queries: Queries, { account, kind, now, limits = {} }: NewKey): Promise<string> {
+/** createKey inside a transaction. */
+export async function addKey(queries: Queries, { account, kind, now, limits = {} }: NewKey): Promise<string> {
   const [id, time, key] = [randomUUID(), now.toISOString(), makeKey(kind)]
   await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
   await queries.query(ADD_KEY, [id, kind, hashKey(key), key.slice(-KEY_END_CHARACTERS), time, account])

@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { Api } from '../support/api.ts'
+import { startSampleApi, type Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { REPOSITORY } from '../support/processes.ts'
-import { startSampleApi } from '../support/sample-api.ts'
 
 const object = z.record(z.string(), z.unknown())
 const operationSchema = z.looseObject({

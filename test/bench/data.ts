@@ -15,9 +15,9 @@ export function nightAfter(day: string): string {
   return `${addDays(day, 1)}T02:00:00Z`
 }
 
-/** Path of the one Parquet file of a day. */
-function dayFile(dataDir: string, day: string): string {
-  return join(dataDir, 'raw', 'usage', `date=${day}`, 'rows.parquet')
+/** Path of the one file of a day. */
+function dayFile(dataDir: string, day: string, name = 'rows.parquet'): string {
+  return join(dataDir, 'raw', 'usage', `date=${day}`, name)
 }
 
 /** The model of a request: each app has a favourite and three rarer ones. */
@@ -44,34 +44,35 @@ function requestsOf(day: string, size: DaySize): string {
     )`
 }
 
-/** Writes a day of single requests. Resolves to the file. */
-export async function makeDay(dataDir: string, day: string, size: DaySize): Promise<string> {
-  const file = dayFile(dataDir, day)
-  await writeParquet(file, requestsOf(day, size))
-  return file
-}
-
-/** Writes a day of chat's usage records, as `api/chat/records.ts` does; apps have addresses. Resolves to the file. */
-export async function makeRecords(dataDir: string, day: string, size: DaySize): Promise<string> {
-  const rows = `
-    SELECT strftime(ts, '%Y-%m-%dT%H:%M:%S.%gZ') AS ts, CAST(uuid() AS VARCHAR) AS request_id,
+/** How a day of single requests is written: its file, its columns, and the options of COPY. */
+const KINDS = {
+  parquet: { name: 'rows.parquet', columns: '*', options: '(FORMAT parquet)' },
+  csv: { name: 'rows.csv.gz', columns: '*', options: '(FORMAT csv, COMPRESSION gzip)' },
+  /** Chat's usage records, as `api/chat/records.ts` writes them; apps have addresses. */
+  records: {
+    name: 'chat.ndjson',
+    columns: `strftime(ts, '%Y-%m-%dT%H:%M:%S.%gZ') AS ts, CAST(uuid() AS VARCHAR) AS request_id,
       'https://app-' || app_id || '.example' AS app, 'App ' || app_id AS app_title, 'cli-agent' AS app_categories,
       prompt_tokens, completion_tokens, 0 AS reasoning_tokens, 0 AS cached_tokens, 1 AS requests, model, 'acme' AS provider,
       'account-' || app_id % 50 AS account_id, true AS stream, 200 AS status, 'completed' AS outcome,
       NULL AS usage_missing, 310 AS first_token_ms, 2100 AS duration_ms,
-      [{model: model, provider: 'acme', status: 200, error_type: NULL, duration_ms: 2090}] AS attempts
-    FROM (${requestsOf(day, size)})`
-  return writeText(join(dirname(dayFile(dataDir, day)), 'chat.ndjson'), rows, '(FORMAT json)')
-}
+      [{model: model, provider: 'acme', status: 200, error_type: NULL, duration_ms: 2090}] AS attempts`,
+    options: '(FORMAT json)',
+  },
+} as const
+export type DayKind = keyof typeof KINDS
 
-/** Writes a day of single requests as compressed CSV. Resolves to the file. */
-export function makeCsv(dataDir: string, day: string, size: DaySize): Promise<string> {
-  const file = join(dirname(dayFile(dataDir, day)), 'rows.csv.gz')
-  return writeText(file, requestsOf(day, size), '(FORMAT csv, COMPRESSION gzip)')
-}
-
-async function writeText(file: string, rows: string, options: string): Promise<string> {
+/** Writes a day of single requests. Resolves to the file. */
+export async function makeDay(
+  dataDir: string,
+  day: string,
+  size: DaySize,
+  kind: DayKind = 'parquet',
+): Promise<string> {
+  const { name, columns, options } = KINDS[kind]
+  const file = dayFile(dataDir, day, name)
   mkdirSync(dirname(file), { recursive: true })
+  const rows = `SELECT ${columns} FROM (${requestsOf(day, size)})`
   await withDatabase((connection) => connection.run(`COPY (${rows}) TO ${literal(file)} ${options}`))
   return file
 }

@@ -1,10 +1,10 @@
 /** Shared by the parts of the bench: measured runs in separate processes, medians, tables. */
-import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { startProcess } from '../support/processes.ts'
 
 /** Prints a line of the result; stdout in the entry file. */
 export type Print = (line: string) => void
@@ -56,16 +56,10 @@ export function casesOf<Cases>(file: URL) {
     name: Name,
     task: TaskOf<Cases[Name]>,
   ): Promise<Measured> => {
-    const child = spawn(process.execPath, [CASE, file.href, name, JSON.stringify(task)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const { promise, resolve, reject } = Promise.withResolvers<number | null>()
-    child.once('error', reject).once('close', resolve)
-    let output = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-    const code = await promise
-    if (code !== 0) throw new Error(`${name} of ${file.href} ended with ${code}: ${JSON.stringify(task)}`)
-    return measuredSchema.parse(JSON.parse(output))
+    const args = [CASE, file.href, name, JSON.stringify(task)]
+    const { code, stdout, stderr } = await startProcess(process.execPath, args, {}).ended
+    if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`)
+    return measuredSchema.parse(JSON.parse(stdout))
   }
 }
 
@@ -92,13 +86,9 @@ interface Medians extends Measured {
 function mediansOf(measured: readonly Measured[]): Medians {
   const runs = measured.map(({ figures }) => figures)
   const names = Object.keys(runs[0] ?? {})
-  const medianOf = (name: string) =>
-    percentile(
-      runs.map((figures) => figures[name] ?? Number.NaN),
-      0.5,
-    )
+  const valuesOf = (name: string) => runs.map((figures) => figures[name] ?? Number.NaN)
   return {
-    figures: Object.fromEntries(names.map((name) => [name, medianOf(name)])),
+    figures: Object.fromEntries(names.map((name) => [name, percentile(valuesOf(name), 0.5)])),
     peakMegabytes: Math.max(...measured.map(({ peakMegabytes }) => peakMegabytes)),
     runs,
   }

@@ -12,6 +12,7 @@ import { readSettings } from '../../api/config.ts'
 import { serve, type ServeDependencies } from '../../api/serve.ts'
 import { sendOver } from './connections.ts'
 import { atEnd } from './folders.ts'
+import { publish } from './pipeline/nightly.ts'
 import { startProgram, type Started } from './processes.ts'
 
 /** The body of a rankings reply for a strict client (CONTRACT 4.3). */
@@ -113,6 +114,12 @@ export async function startApi(
 }
 
 export type Api = Awaited<ReturnType<typeof startApi>>
+
+/** Publishes the sample in an empty `dataDir`, and serves it at noon after its last day. */
+export async function startSampleApi(dataDir: string): Promise<Api> {
+  await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
+  return await startApi(dataDir, { clock: () => new Date('2026-09-01T12:00:00Z') })
+}
 
 /** The body of GET /status, as far as tests read it. */
 export const statusSchema = z.object({

@@ -9,14 +9,13 @@ import { extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { Api } from '../support/api.ts'
+import { startSampleApi, type Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { LONG } from '../support/long.ts'
 import { currentSnapshot, queryCurrent } from '../support/pipeline/nightly.ts'
 import { listen } from '../support/ports.ts'
 import { startProcess } from '../support/processes.ts'
 import { findProgram, hasFolder } from '../support/programs.ts'
-import { startSampleApi } from '../support/sample-api.ts'
 
 const dataDir = makeFolder()
 let api: Api

@@ -2,12 +2,12 @@
  * The chat part of the bench: requests to a provider that answers at once: direct, through this service and through
  * LiteLLM's proxy, in turns.
  */
-import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeKey } from '../../support/api.ts'
 import { writeModels } from '../../support/chat/chat.ts'
 import { freePort } from '../../support/ports.ts'
+import { startProcess } from '../../support/processes.ts'
 import {
   figure,
   inTemporaryFolder,
@@ -99,10 +99,10 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
     )
     const header = ['case', 'through', 'requests/s', 'p50', 'p99', 'added p50', 'added p99']
     printTable(print, header, rows)
-    const memory = residentMegabytes(service.child.pid)
+    const memory = residentMegabytes(service.pid)
     print(`memory of the service at the end: ${memory} MB`)
     if (litellm === undefined) return
-    const theirs = residentMegabytes(litellm.child.pid)
+    const theirs = residentMegabytes(litellm.pid)
     besideLitellm.push(['memory at the end, MB', String(memory), String(theirs), ratio(memory, theirs)])
     print('\nchat beside LiteLLM: requests a second, and memory')
     printTable(print, ['case', 'service', 'LiteLLM', 'ratio'], besideLitellm)
@@ -131,10 +131,12 @@ async function startLitellm(print: Print, folder: string, host: string): Promise
   const port = String(await freePort())
   const args = ['--config', config, '--host', '127.0.0.1', '--port', port, '--telemetry', 'False']
   // Without a database it keeps nothing, and asks nobody for prices.
-  const { DATABASE_URL: _database, ...environment } = process.env
-  const env = { ...environment, LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
-  const child = spawn(program, args, { env, stdio: 'ignore' })
-  return await untilAnswering(child, `http://127.0.0.1:${port}`)
+  const withoutDatabase = ['-u', 'DATABASE_URL', program, ...args]
+  const environment = { LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
+  return await untilAnswering(
+    startProcess('env', withoutDatabase, { environment }),
+    `http://127.0.0.1:${port}`,
+  )
 }
 
 function load({ url, headers, keysFile }: Target, given: Load): Promise<Measured> {

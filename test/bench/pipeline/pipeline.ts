@@ -9,13 +9,12 @@ import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { literal } from '../../../pipeline/duckdb/sql-values.ts'
 import {
+  type DayKind,
   type DaySize,
   EVEN_VOLUMES,
   LAST_DAY,
-  makeCsv,
   makeDay,
   makeHistory,
-  makeRecords,
   makeRegistry,
   makeWarehouse,
   nightAfter,
@@ -94,21 +93,21 @@ export async function benchPipeline(
 interface Load {
   readonly name: string
   readonly size: DaySize
-  readonly make: (dataDir: string, day: string, size: DaySize) => Promise<string>
+  readonly kind: DayKind
   readonly by: 'app' | 'app_id'
   readonly clock: keyof typeof CLOCKS
   readonly rowsOf: (file: string) => string
 }
 
 function loadsOf({ day, text: { apps, records, csv } }: Sizes): readonly Load[] {
-  const parquet = { make: makeDay, by: 'app_id', clock: 'wall', rowsOf: literal } as const
+  const parquet = { kind: 'parquet', by: 'app_id', clock: 'wall', rowsOf: literal } as const
   return [
     { ...parquet, name: 'a: one day', size: day },
     { ...parquet, name: 'b: one day with request_id', size: { ...day, identified: true } },
     {
       name: "e: chat's records, processor time",
       size: { rows: records, apps },
-      make: makeRecords,
+      kind: 'records',
       by: 'app',
       clock: 'processor',
       rowsOf: (file) => `(SELECT DISTINCT ON (request_id) * FROM ${literal(file)})`,
@@ -116,7 +115,7 @@ function loadsOf({ day, text: { apps, records, csv } }: Sizes): readonly Load[] 
     {
       name: 'f: compressed CSV, processor time',
       size: { rows: csv, apps },
-      make: makeCsv,
+      kind: 'csv',
       by: 'app_id',
       clock: 'processor',
       rowsOf: literal,
@@ -127,9 +126,9 @@ function loadsOf({ day, text: { apps, records, csv } }: Sizes): readonly Load[] 
 /** (a), (b), (e) and (f): the stage load beside one GROUP BY over the same file. */
 async function benchLoads(print: Print, sizes: Sizes): Promise<void> {
   const rows: string[][] = []
-  for (const { name, size, make, by, clock, rowsOf } of loadsOf(sizes)) {
+  for (const { name, size, kind, by, clock, rowsOf } of loadsOf(sizes)) {
     await inTemporaryFolder(async (dataDir) => {
-      const file = await make(dataDir, LAST_DAY, size)
+      const file = await makeDay(dataDir, LAST_DAY, size, kind)
       const [scan, load] = await takeTurns(
         sizes.runs,
         () => measure('scan', { rows: rowsOf(file), by, clock }),

@@ -148,7 +148,7 @@ async function benchService(print: Print, folder: string, size: DirectorySize): 
     })
     const [waits, locked] = [await health(), await writes()]
     const figures = [percentile(waits, 0.5), percentile(waits, 0.99), Math.max(...waits), Math.max(...locked)]
-    const peak = String(megabytesOf(service.child.pid, 'VmHWM'))
+    const peak = String(megabytesOf(service.pid, 'VmHWM'))
     rows.push([name, seconds(ms), ...figures.map((wait) => wait.toFixed(1)), peak])
   }
   await store.close()

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { request } from 'undici'
-import { hashKey, makeKey } from '../../../api/accounts/keys.ts'
+import { addKey } from '../../../api/accounts/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { measureInTurns, type Measured } from '../measure.ts'
 import { startFile, type Server } from '../servers.ts'
@@ -22,22 +22,15 @@ export const RANKINGS = '/api/v1/datasets/app-rankings'
 /** Enough for 60,000 requests a second, with a warming up that takes half as long as the measuring. */
 const KEYS_PER_SECOND = 3600
 
-const ADD_ACCOUNT = 'INSERT INTO accounts (id, name, created_at) VALUES ($1, $2, $3)'
-const ADD_KEY = `
-  INSERT INTO api_keys (id, account_id, kind, key_hash, key_end, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
-
 /** Adds keys to the store, each with its own account: the limit of a key is 30 requests per minute. */
 async function makeKeys(dataDir: string, count: number): Promise<string[]> {
-  const keys = Array.from({ length: count }, () => makeKey('inference'))
   const now = new Date()
   const store = await openStore({ DATA_DIR: dataDir }, now)
-  await store.transaction(async (queries) => {
-    for (const key of keys) {
-      const account = randomUUID()
-      await queries.query(ADD_ACCOUNT, [account, account, now.toISOString()])
-      const values = [randomUUID(), account, 'inference', hashKey(key), key.slice(-4), now.toISOString()]
-      await queries.query(ADD_KEY, values)
-    }
+  const keys = await store.transaction(async (queries) => {
+    const made: string[] = []
+    while (made.length < count)
+      made.push(await addKey(queries, { account: randomUUID(), kind: 'inference', now }))
+    return made
   })
   await store.close()
   return keys

@@ -1,5 +1,4 @@
 /** Random windows over HTTP beside ten lines of FastAPI with DuckDB: the processor time of both servers. */
-import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +7,7 @@ import { addDays, daysBetween } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { freePort } from '../../support/ports.ts'
+import { startProcess } from '../../support/processes.ts'
 import { randomFrom } from '../../support/random.ts'
 import { LAST_DAY } from '../data.ts'
 import { inTemporaryFolder, printTable, ratio, type Print } from '../measure.ts'
@@ -45,8 +45,8 @@ export async function benchPeer(
     await using service = await startService(dataDir)
     const port = await freePort()
     const file = join(dataDir, 'current', SNAPSHOT_FILE)
-    const child = spawn(python, [PEER, file, String(port)], { stdio: 'inherit' })
-    await using peer = await untilAnswering(child, `http://127.0.0.1:${port}`)
+    const program = startProcess(python, [PEER, file, String(port)], {})
+    await using peer = await untilAnswering(program, `http://127.0.0.1:${port}`)
     /** Rows of a reply, and the processor time of its server. */
     const measured = async (pid: number | undefined, url: string) => {
       const before = processorMs(pid)
@@ -58,8 +58,8 @@ export async function benchPeer(
       let [spent, spentByPeer] = [0, 0]
       for (const window of randomWindows({ days, windows })) {
         const query = `sort=${sort}&${window}`
-        const own = await measured(service.child.pid, `${service.origin}${RANKINGS}?${query}`)
-        const others = await measured(child.pid, `${peer.origin}/rankings?${query}`)
+        const own = await measured(service.pid, `${service.origin}${RANKINGS}?${query}`)
+        const others = await measured(peer.pid, `${peer.origin}/rankings?${query}`)
         if (own.rows !== others.rows) throw new Error(`The replies differ: ${query}`)
         spent += own.ms / windows
         spentByPeer += others.ms / windows

@@ -99,11 +99,11 @@ async function benchMemory(
   asked: { readonly days: number; readonly windows: number },
 ): Promise<void> {
   await using service = await startService(dataDir)
-  const started = residentMegabytes(service.child.pid)
+  const started = residentMegabytes(service.pid)
   const ask = await makeClient(dataDir, asked.windows)
   for (const [index, window] of randomWindows(asked).entries())
     await ask(`${service.origin}${RANKINGS}?sort=${SORTS[index % SORTS.length]}&${window}`)
-  const after = residentMegabytes(service.child.pid)
+  const after = residentMegabytes(service.pid)
   print(
     `d: memory of the service: ${started} MB listening, ${after} MB after ${asked.windows} uncached windows`,
   )

@@ -1,7 +1,10 @@
-/** Small published snapshots with the pipeline's public tables and macros. */
+/** Small published snapshots with the pipeline's public tables and macros, and their opener. */
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { openSnapshots } from '../../../api/datasets/snapshots/current.ts'
+import type { Snapshot } from '../../../api/datasets/snapshots/facts.ts'
+import { createLog } from '../../../api/process/log.ts'
 import { addDays, asOfFromId, snapshotId, wholeSeconds } from '../../../pipeline/contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
@@ -61,6 +64,15 @@ export async function publishSnapshot(dataDir: string, content: SnapshotContent)
   const folder = await writeSnapshot(dataDir, content)
   pointAt(dataDir, snapshotId(content.asOf))
   return folder
+}
+
+export type OpenSnapshot = Snapshot & { readonly close: () => Promise<void> }
+
+/** The snapshot in this folder as the API opens it, over the connections of clients. */
+export async function openSnapshot(path: string): Promise<OpenSnapshot> {
+  const snapshots = await openSnapshots(dirname(dirname(path)), '4GB', createLog('silent'))
+  const snapshot = await snapshots.take(basename(path), 'clients')
+  return { ...snapshot, close: () => snapshots.close() }
 }
 
 /** Writes the permanent record of a snapshot, whose facts are made up but for `fields`. */

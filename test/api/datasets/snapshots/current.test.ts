@@ -16,8 +16,7 @@ import { openSnapshots } from '../../../../api/datasets/snapshots/current.ts'
 import { memoryLog, served, startApi, statusOf, until, type Api } from '../../../support/api.ts'
 import { copyFolder, makeFolder } from '../../../support/folders.ts'
 import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
-import { oneApp, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
-import { openSnapshot } from '../../../support/snapshots.ts'
+import { oneApp, openSnapshot, pointAt, publishSnapshot } from '../../../support/pipeline/snapshot.ts'
 
 const RANKINGS = '/datasets/app-rankings'
 const SNAPSHOTS = `${RANKINGS}/snapshots`

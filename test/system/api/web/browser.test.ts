@@ -3,10 +3,9 @@ import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { until, type Api } from '../../../support/api.ts'
+import { startSampleApi, until, type Api } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { findProgram } from '../../../support/programs.ts'
-import { startSampleApi } from '../../../support/sample-api.ts'
 
 const program = findProgram('chromium')
 const { source: AXE } = axe

@@ -5,10 +5,17 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
-import { rankingsSchema, served, startApi, statusOf, until, type Api } from '../../../../support/api.ts'
+import {
+  rankingsSchema,
+  served,
+  startApi,
+  startSampleApi,
+  statusOf,
+  until,
+  type Api,
+} from '../../../../support/api.ts'
 import { makeFolder } from '../../../../support/folders.ts'
 import { LONG } from '../../../../support/long.ts'
-import { startSampleApi } from '../../../../support/sample-api.ts'
 import { REPOSITORY } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
 
