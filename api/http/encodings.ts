@@ -78,15 +78,14 @@ export function createBodyCache<Value extends { readonly body: Buffer }>(maxByte
     make: () => Promise<Value>,
     signal?: AbortSignal,
   ): Promise<Value> {
-    const makePlain = () =>
-      make().catch((error: unknown) => {
-        throw signal?.aborted === true ? new CallerGone('gone', { cause: error }) : error
-      })
     const makeCoded = async () => {
       const plain = await get(key, 'identity', make, signal)
       return { ...plain, body: await encode(plain.body, encoding) }
     }
-    const context = encoding === 'identity' ? makePlain : makeCoded
+    const context = () =>
+      (encoding === 'identity' ? make() : makeCoded()).catch((error: unknown) => {
+        throw signal?.aborted === true ? new CallerGone('gone', { cause: error }) : error
+      })
     for (;;) {
       try {
         return await cache.forceFetch(`${encoding} ${key}`, { context })

@@ -22,3 +22,29 @@ it('a body is computed once, for all concurrent callers and codings, and again a
   for (const key of ['b', 'c', 'd', 'a']) await ask(key)
   expect(made).toEqual(['a', 'b', 'c', 'd', 'a'])
 })
+
+it.each<Encoding>(['identity', 'gzip'])(
+  'a caller who leaves while others wait for the same body, in %s, fails alone',
+  async (encoding) => {
+    const cache = createBodyCache<{ body: Buffer }>(3500)
+    const leaving = new AbortController()
+    const left = cache(
+      'a',
+      encoding,
+      () =>
+        new Promise((_resolve, reject) =>
+          leaving.signal.addEventListener('abort', () => reject(new Error('cut'))),
+        ),
+      leaving.signal,
+    )
+    const staying = cache(
+      'a',
+      encoding,
+      async () => ({ body: Buffer.alloc(1) }),
+      new AbortController().signal,
+    )
+    leaving.abort(new Error('left'))
+    await expect(left).rejects.toThrow('left')
+    expect((await staying).body.length).toBeGreaterThan(0)
+  },
+)
