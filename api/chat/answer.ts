@@ -7,13 +7,11 @@ import { Attempt, type ChatCall, type Ending, type ReplyIdentity } from './call.
 import { Completion } from './completion.ts'
 import { AttemptFailure, redacted } from './failures.ts'
 import { noteBegin, noteFailure, noteSuccess, notServed, type Routing } from './fallback.ts'
-import type { ChatMetrics } from './metrics.ts'
 import { asCut, asFailure, type ProviderClient } from './provider.ts'
 import { providerBody, type ChatRequest } from './request.ts'
 
 interface Dependencies {
   readonly client: ProviderClient
-  readonly metrics: ChatMetrics
   readonly log: Log
   /** Milliseconds of silence after which a waiting client gets a chunk without content. */
   readonly silenceMs: number
@@ -58,15 +56,15 @@ async function answerStream(routed: RoutedCall, dependencies: Dependencies): Pro
   const { call, request, reply } = routed
   const [model = ''] = request.models
   const stream = new ClientStream(reply, dependencies.silenceMs, call.identity(model, 'none'))
-  const served = await firstServing(routed, dependencies).catch((error: unknown) => {
+  let served: Attempt
+  try {
+    served = await firstServing(routed, dependencies)
+  } catch (error) {
     stream.stop()
     if (!stream.hasBegun || !(error instanceof ApiError)) throw error
-    return error
-  })
-  if (served instanceof ApiError) {
-    const { status: code, message, metadata } = served
+    const { status: code, message, metadata } = error
     const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
-    return { outcome: 'failed', status: 200, hasBegun: true, sendLast }
+    return { outcome: 'failed', status: 200, sendLast }
   }
   const { provider, completion } = served
   const firstTokenMs = call.elapsedMs
@@ -85,7 +83,7 @@ async function answerStream(routed: RoutedCall, dependencies: Dependencies): Pro
     stream.end(last)
   }
   const outcome = failure === undefined ? 'completed' : 'cut'
-  return { outcome, status: 200, served, hasBegun: stream.hasBegun, firstTokenMs, sendLast }
+  return { outcome, status: 200, served, firstTokenMs, sendLast }
 }
 
 /**
@@ -96,17 +94,14 @@ async function firstServing(
   { call, request, candidates, totalMs }: RoutedCall,
   dependencies: Dependencies,
 ): Promise<Attempt> {
-  const { client, metrics } = dependencies
   const failures: AttemptFailure[] = []
   for (const provider of candidates) {
-    if (!call.goesOn || call.elapsedMs >= totalMs) break
-    const previous = call.attempts.at(-1)
-    if (previous !== undefined) metrics.fellBack(previous)
+    if (call.isDisconnected || call.isCancelled || call.elapsedMs >= totalMs) break
     noteBegin(provider)
     const attempt = new Attempt(provider, new Completion(request.body['n']), totalMs - call.elapsedMs)
     call.attempt = attempt
     try {
-      await attempt.serve(client, providerBody(request, provider), request.stream)
+      await attempt.serve(dependencies.client, providerBody(request, provider), request.stream)
       // Another model may be less strict.
       const isLastModel = provider.serves === candidates.at(-1)?.serves
       if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
@@ -122,41 +117,34 @@ async function firstServing(
 }
 
 /** Ends the attempt in progress; `failure` if it did not serve, or was cut. */
-function endAttempt(
-  call: ChatCall,
-  attempt: Attempt,
-  { metrics, log }: Dependencies,
-  failure?: AttemptFailure,
-): void {
+function endAttempt(call: ChatCall, attempt: Attempt, { log }: Dependencies, failure?: AttemptFailure): void {
   const record = attempt.end(failure)
   call.attempt = undefined
   call.attempts.push(record)
-  metrics.attemptFinished(record)
   if (failure === undefined || failure.kind === 'cancelled') return
-  const { code, detail, cause, retryAfterSeconds } = failure.facts
+  const { code, detail, cause: err, retryAfterSeconds } = failure.facts
   if (failure.rule.harmless !== true) noteFailure(attempt.provider, retryAfterSeconds)
   const { model, provider, status, duration_ms: ms } = record
   const facts = { request_id: call.id, model, provider, kind: failure.kind, status, code, ms }
-  const shown = detail !== undefined && { detail: redacted(detail, attempt.provider.headers) }
-  const reason = cause !== undefined && { err: cause }
-  log.warn({ ...facts, ...shown, ...reason }, 'provider did not serve')
+  const said = detail && redacted(detail, attempt.provider.headers)
+  log.warn({ ...facts, detail: said, err }, 'provider did not serve')
 }
 
 /** Passes a stream on to the client, to its end. */
 async function relay(attempt: Attempt, client: ClientStream): Promise<void> {
   const { completion, signal } = attempt
-  async function send(some: readonly JsonObject[]): Promise<void> {
-    const drained = client.send(some, signal)
-    if (drained === undefined) return
-    // A client that reads slowly must not look like a provider that sends slowly.
-    attempt.suspend()
-    await drained
-    attempt.expectMore()
-  }
   try {
     attempt.expectMore()
-    await send(attempt.begun)
-    while (!completion.isOver) await send(await attempt.read())
+    for (let chunks: readonly JsonObject[] = attempt.begun; ; chunks = await attempt.read()) {
+      const drained = client.send(chunks, signal)
+      if (drained !== undefined) {
+        // A client that reads slowly must not look like a provider that sends slowly.
+        attempt.suspend()
+        await drained
+        attempt.expectMore()
+      }
+      if (completion.isOver) return
+    }
   } catch (error) {
     completion.end(asCut(error, signal))
   }
@@ -178,8 +166,6 @@ function cutError({ provider: { name, serves } }: Attempt, failure: AttemptFailu
 
 /** Time for a client to read the last chunk: some discard what they have not read of a connection that breaks. */
 const LAST_MS = 250
-
-const HEADERS = { 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' }
 
 /**
  * The reply as a stream. Its head is sent with the first chunk, so that an earlier error can have its own status. In
@@ -247,7 +233,8 @@ class ClientStream {
   #write(text: string, onWritten?: () => void): boolean {
     const reply = this.#reply
     if (reply.destroyed) return true
-    if (!reply.headersSent) reply.status(200).set(HEADERS)
+    const type = 'text/event-stream; charset=utf-8'
+    if (!reply.headersSent) reply.status(200).set({ 'Content-Type': type, 'X-Accel-Buffering': 'no' })
     this.#timer.refresh()
     return reply.write(text, onWritten)
   }

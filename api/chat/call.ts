@@ -17,8 +17,6 @@ export interface Ending {
   readonly status: number
   /** The attempt that served it, whole or in part. */
   readonly served?: Attempt
-  /** Whether a part of the reply was sent: then the client has its status. */
-  readonly hasBegun?: boolean
   /** From arrival to the first token, in milliseconds. */
   readonly firstTokenMs?: number
 }
@@ -49,8 +47,8 @@ export class ChatCall {
   readonly #app: NamedApp
   readonly #arrivedAt: Date
   readonly #began = performance.now()
-  /** Whether its attempt was ended; no other follows. */
-  #isCancelled = false
+  /** Whether its attempt was ended: then no other follows. */
+  isCancelled = false
 
   /** Begins the call. */
   constructor({ headers }: Request, reply: Reply, arrivedAt: Date) {
@@ -68,18 +66,13 @@ export class ChatCall {
       reply.locals.routerMetadata = () => ({ attempts: this.attempts, app: shown })
   }
 
-  /** Whether another attempt may follow. */
-  get goesOn(): boolean {
-    return !this.isDisconnected && !this.#isCancelled
-  }
-
   /** Milliseconds since it arrived. */
   get elapsedMs(): number {
     return Math.round(performance.now() - this.#began)
   }
 
   cancel(): void {
-    this.#isCancelled = true
+    this.isCancelled = true
     this.attempt?.abort(new AttemptFailure('cancelled'))
   }
 
@@ -89,8 +82,8 @@ export class ChatCall {
     return { id: `gen-${this.id}`, created, model, provider }
   }
 
-  /** Its usage record. */
-  record({ outcome, status, served, hasBegun, firstTokenMs }: Ending): UsageRecord {
+  /** Its usage record; `hasStatus`: whether a part of its reply was sent. */
+  record({ outcome, status, served, firstTokenMs }: Ending, hasStatus: boolean): UsageRecord {
     return {
       ts: this.#arrivedAt.toISOString(),
       request_id: this.id,
@@ -101,7 +94,7 @@ export class ChatCall {
       provider: served?.provider.name ?? null,
       account_id: this.caller.accountId,
       stream: this.isStream,
-      status: this.isDisconnected && hasBegun !== true ? STATUS_DISCONNECTED : status,
+      status: this.isDisconnected && !hasStatus ? STATUS_DISCONNECTED : status,
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
       first_token_ms: firstTokenMs ?? null,

@@ -100,14 +100,6 @@ const fileSchema = z.strictObject({
   limits: limitsSchema.prefault({}),
 })
 
-/** The circuit breaker of a provider, with its rules in fallback.ts. */
-interface Health {
-  /** Whether the last attempts failed, the newest last. */
-  failures: readonly boolean[]
-  /** In ms of performance.now(); undefined while closed. From then on one request at a time probes whether it may close. */
-  openUntil: number | undefined
-}
-
 /** One provider of one model. */
 export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
   /** The model that it serves, by its name in the configuration. */
@@ -117,7 +109,13 @@ export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env'
   /** Headers of each request, including the key: for this provider alone. */
   readonly headers: Readonly<Record<string, string>>
   readonly on_leave: 'cancel' | 'finish'
-  readonly health: Health
+  /** Its circuit breaker, with the rules in fallback.ts. */
+  readonly health: {
+    /** Whether the last attempts failed, the newest last. */
+    failures: readonly boolean[]
+    /** In ms of performance.now(); undefined while closed. From then on a request at a time probes whether it may close. */
+    openUntil: number | undefined
+  }
 }
 
 export type Configuration = Awaited<ReturnType<typeof readConfiguration>>
@@ -165,24 +163,21 @@ export async function readConfiguration(path: string, environment: NodeJS.Proces
   const { models, limits } = parsed.data
   /** A sentence for each configured provider that cannot be used. */
   const warnings: string[] = []
-  const usable = (serves: string, entry: ProviderEntry): readonly Provider[] => {
-    const missing: string[] = []
-    const provider = readProvider(
-      entry,
-      (name, text = environment[name]) => {
-        const value = text?.trim()
-        if (!value || !headerValue.safeParse(value).success) missing.push(name)
-        return value ?? ''
-      },
-      dirname(path),
-    )
-    if (missing.length === 0) return [{ ...provider, serves }]
-    const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
-    warnings.push(`${entry.name} of ${serves} is left out: ${reason}`)
-    return []
-  }
-  const configured = Object.entries(models).map(([name, model]) => {
-    return [name, { ...model, providers: model.providers.flatMap((one) => usable(name, one)) }] as const
+  const configured = Object.entries(models).map(([serves, model]) => {
+    const providers = model.providers.flatMap((entry): Provider[] => {
+      const missing: string[] = []
+      const secret = (name: string, text = environment[name]) => {
+        const value = text?.trim() ?? ''
+        if (value === '' || !headerValue.safeParse(value).success) missing.push(name)
+        return value
+      }
+      const provider = readProvider(entry, secret, dirname(path))
+      if (missing.length === 0) return [{ ...provider, serves }]
+      const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
+      warnings.push(`${entry.name} of ${serves} is left out: ${reason}`)
+      return []
+    })
+    return [serves, { ...model, providers }] as const
   })
   return { models: new Map(configured), limits, writtenAt, warnings }
 }

@@ -28,16 +28,15 @@ export interface Routing {
  *   provider.
  */
 export function candidatesFor(
-  { models: names, fallbacks, preferences }: ChatRequest,
+  { models: names, body, preferences }: ChatRequest,
   configuration: Configuration | undefined,
 ): Routing {
-  if (configuration === undefined) {
+  if (configuration === undefined)
     throw unavailable('No models are configured: set MODELS_FILE to a routing configuration and start again')
-  }
   const { models, limits } = configuration
-  if (fallbacks > limits.models_per_request) {
-    throw invalidRequest(`models: ${fallbacks} were sent, at most ${limits.models_per_request} are allowed`)
-  }
+  const { length: sent } = Array.isArray(body['models']) ? body['models'] : []
+  if (sent > limits.models_per_request)
+    throw invalidRequest(`models: ${sent} were sent, at most ${limits.models_per_request} are allowed`)
   const known = names.filter((name) => models.has(name))
   if (known.length === 0) {
     const unknown = names.map((name) => `"${shorten(name)}"`).join(', ')
@@ -45,9 +44,8 @@ export function candidatesFor(
   }
   const available = known.map((model) => models.get(model)?.providers ?? [])
   const all = available.flat()
-  if (all.length === 0) {
+  if (all.length === 0)
     throw unavailable('No provider of the model is available: the operator has to set their keys')
-  }
   const candidates = available.flatMap((providers) => preferred(providers, preferences))
   if (candidates.length > 0) return { candidates, totalMs: limits.total_ms }
   const left = [...new Set(all.map(({ name }) => name))].join(', ')

@@ -1,7 +1,7 @@
 /** Metrics of the chat route. Labels hold names of the configuration and closed sets: never what a client sent. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Models } from './configuration.ts'
-import type { AttemptRecord, UsageRecord, UsageRecords } from './records.ts'
+import type { UsageRecord, UsageRecords } from './records.ts'
 
 const CANDIDATE = ['model', 'provider'] as const
 
@@ -11,10 +11,7 @@ const NONE = 'none'
 /** Upper bounds in seconds: from a cached first token to a long reasoning call. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
-/** Receives the events of the chat route. */
-export type ChatMetrics = ReturnType<typeof createChatMetrics>
-
-/** Keeps the chat metrics in `registry`. */
+/** Keeps the chat metrics in `registry`; returns a function that counts a request which is over. */
 export function createChatMetrics(registry: Registry, models: Models, records: UsageRecords) {
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
@@ -31,37 +28,27 @@ export function createChatMetrics(registry: Registry, models: Models, records: U
   const tokens = counter('chat_tokens_total', 'Tokens by the count of the provider.', [...CANDIDATE, 'kind'])
   const usageMissing = counter('chat_usage_missing_total', 'Served requests of unknown tokens.', CANDIDATE)
   const attempts = counter('chat_attempts_total', 'Attempts by outcome: served, or the error type.', ended)
-  const fallbacks = counter(
-    'chat_fallbacks_total',
-    'Requests that left it for the next candidate.',
-    CANDIDATE,
-  )
+  const fallbacks = counter('chat_fallbacks_total', 'Requests that went on to the next one.', CANDIDATE)
   const firstToken = histogram('chat_first_token_seconds', 'From arrival to the first meaningful token.')
   const request = histogram('chat_request_duration_seconds', 'From the arrival of a request to its end.')
   const attempt = histogram('chat_attempt_duration_seconds', 'From the start of an attempt to its end.')
   showState(registry, models, records)
-  return {
-    /** A request is over. */
-    requestFinished(record: UsageRecord): void {
-      const candidate = { model: record.model ?? NONE, provider: record.provider ?? NONE }
-      const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
-      requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
-      if (record.app === undefined) unattributed.inc()
-      tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
-      tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
-      if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
-      request.observe({ provider: candidate.provider }, record.duration_ms / 1000)
-      if (first_token_ms !== null) firstToken.observe({ provider: candidate.provider }, first_token_ms / 1000)
-    },
-    /** An attempt is over. */
-    attemptFinished({ model, provider, error_type, duration_ms }: AttemptRecord): void {
-      attempts.inc({ model, provider, outcome: error_type ?? 'served' })
-      attempt.observe({ provider }, duration_ms / 1000)
-    },
-    /** A request moved on from this candidate to the next one. */
-    fellBack({ model, provider }: AttemptRecord): void {
-      fallbacks.inc({ model, provider })
-    },
+  return (record: UsageRecord): void => {
+    const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
+    const provider = record.provider ?? NONE
+    const candidate = { model: record.model ?? NONE, provider }
+    requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
+    if (record.app === undefined) unattributed.inc()
+    tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)
+    tokens.inc({ ...candidate, kind: 'completion' }, completion_tokens ?? 0)
+    if (record.requests > 0 && prompt_tokens === null) usageMissing.inc(candidate)
+    request.observe({ provider }, record.duration_ms / 1000)
+    if (first_token_ms !== null) firstToken.observe({ provider }, first_token_ms / 1000)
+    for (const [index, { model, provider: tried, error_type, duration_ms }] of record.attempts.entries()) {
+      attempts.inc({ model, provider: tried, outcome: error_type ?? 'served' })
+      attempt.observe({ provider: tried }, duration_ms / 1000)
+      if (index < record.attempts.length - 1) fallbacks.inc({ model, provider: tried })
+    }
   }
 }
 

@@ -66,6 +66,7 @@ const LOG_MS = 1000
 const WAITING_BYTES = 64 * 1024 * 1024
 
 const writeTo = promisify(write)
+const makeSuffix = () => `${process.pid}-${randomBytes(4).toString('hex')}`
 /** Without creating the file. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND
 
@@ -216,8 +217,4 @@ export class UsageRecords {
     this.#last = path
     return { path, file, size: fstatSync(file).size }
   }
-}
-
-function makeSuffix(): string {
-  return `${process.pid}-${randomBytes(4).toString('hex')}`
 }

@@ -14,8 +14,6 @@ export interface ChatRequest {
   /** Models in the order of fallback, each once. */
   readonly models: readonly string[]
   readonly stream: boolean
-  /** How many models `models` names. */
-  readonly fallbacks: number
   readonly preferences: Preferences
   /** The request as it was sent, for the providers. */
   readonly body: JsonObject
@@ -135,7 +133,6 @@ export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRe
   return {
     models: wanted,
     stream: stream === true,
-    fallbacks: models?.length ?? 0,
     preferences: provider ?? {},
     body: isObject(passedOn) ? passedOn : parsed.data,
   }

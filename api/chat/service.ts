@@ -16,20 +16,18 @@ import { ProviderClient } from './provider.ts'
 import { UsageRecords } from './records.ts'
 import { readChatRequest } from './request.ts'
 
-/** Limits of one request, in milliseconds but for `drains`. */
-export interface ChatLimits {
-  /** Silence after which a waiting client gets a chunk without content. */
-  readonly silenceMs: number
+/** The default limits of one request, in milliseconds but for `drains`. */
+export const CHAT_LIMITS = {
+  /** Silence after which a waiting client gets a chunk without content: some give up after five seconds. */
+  silenceMs: 4000,
   /** How long a reply is read after its client disconnected, to learn its usage. */
-  readonly drainMs: number
+  drainMs: 30_000,
   /** How many such replies are read at the same time. */
-  readonly drains: number
+  drains: 200,
   /** How long requests in progress may go on when the service stops. */
-  readonly stopMs: number
+  stopMs: 5000,
 }
-
-/** The default limits. Some clients give up after five seconds of silence. */
-export const CHAT_LIMITS: ChatLimits = { silenceMs: 4000, drainMs: 30_000, drains: 200, stopMs: 5000 }
+export type ChatLimits = Readonly<typeof CHAT_LIMITS>
 
 /** The chat service. */
 export type Chat = Awaited<ReturnType<typeof openChat>>
@@ -45,8 +43,6 @@ interface ChatOptions {
   readonly limits: ChatLimits
 }
 
-const MEBIBYTE = 1024 * 1024
-
 /**
  * Opens the chat service.
  * @throws {UsageError} if the routing configuration is invalid.
@@ -55,20 +51,20 @@ export async function openChat(options: ChatOptions) {
   const { settings, keyLimits, clock, log, environment, limits } = options
   const models = await openModels(settings.MODELS_FILE, environment, log)
   const records = new UsageRecords(settings.DATA_DIR, log)
-  const metrics = createChatMetrics(options.metrics, models, records)
+  const count = createChatMetrics(options.metrics, models, records)
   const client = new ProviderClient(environment)
   const calls = createCallsInProgress(limits)
-  const dependencies = { client, metrics, log, silenceMs: limits.silenceMs }
-  const readJson = jsonReader(settings.CHAT_BODY_MIB * MEBIBYTE)
+  const dependencies = { client, log, silenceMs: limits.silenceMs }
+  const readJson = jsonReader(settings.CHAT_BODY_MIB * 2 ** 20)
 
   /** Writes the usage record of a call, before the last byte of its reply, and counts its tokens. */
-  async function finish(call: ChatCall, ending: Ending): Promise<void> {
-    const record = call.record(ending)
+  async function finish(call: ChatCall, reply: Reply, ending: Ending): Promise<void> {
+    const record = call.record(ending, reply.headersSent)
     // Not awaited, since a silent store must not hold a reply.
     void keyLimits.spend(call.caller, (record.prompt_tokens ?? 0) + (record.completion_tokens ?? 0))
     await records.write(record)
     calls.ended(call)
-    metrics.requestFinished(record)
+    count(record)
   }
 
   /** Answers a call but for the last part. An unreadable body has a usage record too. */
@@ -87,10 +83,11 @@ export async function openChat(options: ChatOptions) {
       const call = new ChatCall(httpRequest, reply, clock())
       calls.began(call, reply)
       const ending = await answer(call, httpRequest, reply).catch(async (error: unknown) => {
-        await finish(call, { outcome: 'failed', status: error instanceof ApiError ? error.status : 500 })
+        const status = error instanceof ApiError ? error.status : 500
+        await finish(call, reply, { outcome: 'failed', status })
         throw error
       })
-      await finish(call, ending)
+      await finish(call, reply, ending)
       ending.sendLast()
     }) satisfies Handler,
     /** Number of usage records that are not yet in a file, since the disk is full or failing. */
