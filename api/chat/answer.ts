@@ -24,11 +24,8 @@ interface RoutedCall extends Routing {
   readonly reply: Reply
 }
 
-/** A call that is answered but for the last part of its reply. */
-export interface Answered extends Ending {
-  /** Sends that part, once the usage record is written. */
-  readonly sendLast: () => void
-}
+/** The ending of a call, and what sends the last part of its reply once the usage record is written. */
+export type Answered = Ending & { readonly sendLast: () => void }
 
 /**
  * Answers a call from its candidates.

@@ -7,12 +7,17 @@ import type { Completion } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure } from './failures.ts'
 import { asCut, readChunks, type ProviderClient } from './provider.ts'
-import type { AttemptRecord, UsageRecord } from './records.ts'
 import { NO_USAGE } from './usage.ts'
+
+/** One chat request, as the nightly run reads it (CONTRACT 7) and operators do. */
+export type UsageRecord = ReturnType<ChatCall['record']>
+/** One attempt at a provider, in a usage record. */
+export type AttemptRecord = ReturnType<Attempt['end']>
 
 /** How a call ends, unless its client disconnects. */
 export interface Ending {
-  readonly outcome: Exclude<UsageRecord['outcome'], 'left'>
+  /** Whole, cut by the provider after the first token, or never served. */
+  readonly outcome: 'completed' | 'cut' | 'failed'
   /** HTTP status of the reply. */
   readonly status: number
   /** The attempt that served it, whole or in part. */
@@ -26,9 +31,6 @@ export type ReplyIdentity = ReturnType<ChatCall['identity']>
 
 /** The recorded status of a client that disconnected before it received one (nginx's 499). */
 const STATUS_DISCONNECTED = 499
-
-/** The request header that enables attempts and app in the response. */
-const METADATA_HEADER = 'x-router-metadata'
 
 /**
  * One chat request. It holds neither bodies nor its reply: the set of calls in progress is rehashed all the time, and V8
@@ -62,7 +64,7 @@ export class ChatCall {
     this.#app = app
     this.#arrivedAt = arrivedAt
     const shown = { app_id: app.id, found_by: app.foundBy }
-    if (headers[METADATA_HEADER] === 'enabled')
+    if (headers['x-router-metadata'] === 'enabled')
       reply.locals.routerMetadata = () => ({ attempts: this.attempts, app: shown })
   }
 
@@ -82,12 +84,14 @@ export class ChatCall {
     return { id: `gen-${this.id}`, created, model, provider }
   }
 
-  /** Its usage record; `hasStatus`: whether a part of its reply was sent. */
-  record({ outcome, status, served, firstTokenMs }: Ending, hasStatus: boolean): UsageRecord {
+  /** Its usage record; `hasStatus`: whether a part of its reply was sent. Times are in milliseconds. */
+  record({ outcome, status, served, firstTokenMs }: Ending, hasStatus: boolean) {
     return {
       ts: this.#arrivedAt.toISOString(),
+      // Unique over all processes: the pipeline finds duplicates by it.
       request_id: this.id,
       ...this.#app.columns,
+      // As counted by the provider that served, whole or in part. Failures do not count in the rankings.
       ...(served?.completion.usage ?? NO_USAGE),
       requests: served === undefined ? 0 : 1,
       model: served?.provider.serves ?? null,
@@ -98,6 +102,7 @@ export class ChatCall {
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
       first_token_ms: firstTokenMs ?? null,
+      // To the end, as first_token_ms is to the first token.
       duration_ms: this.elapsedMs,
       attempts: this.attempts,
     }
@@ -198,8 +203,8 @@ export class Attempt {
     this.#isSuspended = true
   }
 
-  /** Ends the attempt; returns its record. */
-  end(failure?: AttemptFailure): AttemptRecord {
+  /** Ends the attempt; returns its record: the status is the provider's, and the error says why it did not serve. */
+  end(failure?: AttemptFailure) {
     clearTimeout(this.#total)
     clearTimeout(this.#silence)
     if (failure !== undefined) this.#body?.destroy()
@@ -227,6 +232,6 @@ export class Attempt {
     if (body === undefined || body.readableEnded || body.closed) return
     const timer = setTimeout(() => body.destroy(), ENDING_MS)
     body.on('error', () => undefined).once('close', () => clearTimeout(timer))
-    void this.#chunks?.return().then(() => body.resume())
+    void this.#chunks?.return(undefined).then(() => body.resume())
   }
 }

@@ -10,19 +10,16 @@ import { ToolCalls } from './tool-calls.ts'
  * OpenAI's other API), a filter (Bedrock, Anthropic, Gemini, Zhipu, Cohere) and an error (SGLang, vLLM, Zhipu, DeepSeek).
  * Other words mean `stop`; tool calls are recognised by their presence.
  */
-const FINISHES = [
-  [
-    'length',
+const FINISHES = {
+  length:
     ' length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
-      'model_context_window_exceeded ',
-  ],
-  [
-    'content_filter',
+    'model_context_window_exceeded error_limit ',
+  content_filter:
     ' content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
-      'blocklist spii sensitive error_toxic ',
-  ],
-  ['error', ' error abort network_error engine_error failed timeout insufficient_system_resource '],
-] as const
+    'blocklist spii sensitive error_toxic ',
+  error: ' error abort network_error engine_error failed timeout insufficient_system_resource ',
+} as const
+const MEANINGS = ['length', 'content_filter', 'error'] as const
 
 /** Words for a choice that goes on (Alibaba Model Studio, Gemini). */
 const GOES_ON = ['', 'null', 'finish_reason_unspecified']
@@ -34,9 +31,9 @@ export function nativeFinish({ finish_reason: snake, finishReason: camel }: Json
 }
 
 /** What the provider's word means, if it is more than `stop`. */
-export function finishMeant(native: string | undefined): (typeof FINISHES)[number][0] | undefined {
+export function finishMeant(native: string | undefined) {
   const word = native?.toLowerCase().replaceAll('-', '_')
-  return FINISHES.find(([, words]) => words.includes(` ${word} `))?.[0]
+  return MEANINGS.find((meaning) => FINISHES[meaning].includes(` ${word} `))
 }
 
 /** A choice as far as it was read: a `message` is the whole of it, a `delta` a part. */

@@ -4,7 +4,7 @@ import { Choice, finishMeant, nativeFinish } from './choice.ts'
 import { AttemptFailure, failureIn } from './failures.ts'
 import { DONE } from './provider.ts'
 import { indexOf } from './tool-calls.ts'
-import { laterUsage, readUsage, usageIn, usageReply, type Usage } from './usage.ts'
+import { laterUsage, readUsage, usageIn, usageReply } from './usage.ts'
 
 /** Members that are written anew, and the empty error that some providers send with every reply. */
 const REWRITTEN = ['id', 'object', 'created', 'model', 'provider', 'choices', 'usage', 'error'] as const
@@ -92,7 +92,7 @@ export class Completion {
     return !this.#hasContent && this.#areOver && this.#choices.values().every(({ isFiltered }) => isFiltered)
   }
 
-  get usage(): Usage | undefined {
+  get usage() {
     return readUsage(this.#usage)
   }
 

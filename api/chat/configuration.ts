@@ -101,21 +101,14 @@ const fileSchema = z.strictObject({
 })
 
 /** One provider of one model. */
-export interface Provider extends Omit<ProviderEntry, 'base_url' | 'api_key_env' | 'api_key_file'> {
-  /** The model that it serves, by its name in the configuration. */
-  readonly serves: string
-  /** Where completions are posted. */
-  readonly url: URL
-  /** Headers of each request, including the key: for this provider alone. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly on_leave: 'cancel' | 'finish'
-  /** Its circuit breaker, with the rules in fallback.ts. */
-  readonly health: {
-    /** Whether the last attempts failed, the newest last. */
-    failures: readonly boolean[]
-    /** In ms of performance.now(); undefined while closed. From then on a request at a time probes whether it may close. */
-    openUntil: number | undefined
-  }
+export type Provider = Readonly<ReturnType<typeof readProvider>>
+
+/** The circuit breaker of a provider, with its rules in fallback.ts. */
+interface Health {
+  /** Whether the last attempts failed, the newest last. */
+  failures: readonly boolean[]
+  /** In ms of performance.now(); undefined while closed. From then on one request at a time probes whether it may close. */
+  openUntil?: number | undefined
 }
 
 export type Configuration = Awaited<ReturnType<typeof readConfiguration>>
@@ -171,8 +164,8 @@ export async function readConfiguration(path: string, environment: NodeJS.Proces
         if (value === '' || !headerValue.safeParse(value).success) missing.push(name)
         return value
       }
-      const provider = readProvider(entry, secret, dirname(path))
-      if (missing.length === 0) return [{ ...provider, serves }]
+      const provider = readProvider(entry, serves, secret, dirname(path))
+      if (missing.length === 0) return [provider]
       const reason = `${missing.join(', ')} is not set or cannot be read, or is no text for a header`
       warnings.push(`${entry.name} of ${serves} is left out: ${reason}`)
       return []
@@ -207,12 +200,14 @@ function faulty(path: string, reason: string, cause?: unknown): UsageError {
   return new UsageError(`MODELS_FILE "${path}" cannot be used:\n${reason}`, { cause })
 }
 
-/** The provider as it is called; `secret` notes what is missing, and files begin at `folder`. */
+/** The provider as it is called for the model that it `serves`; `secret` notes what is missing, files begin at `folder`. */
 function readProvider(
   { base_url, api_key_env, api_key_file, ...entry }: ProviderEntry,
+  serves: string,
   secret: (name: string, text?: string) => string,
   folder: string,
-): Omit<Provider, 'serves'> {
+) {
+  // For this provider alone.
   const headers: Record<string, string> = {}
   if (api_key_env !== undefined) headers['authorization'] = `Bearer ${secret(api_key_env)}`
   if (api_key_file !== undefined) {
@@ -224,7 +219,8 @@ function readProvider(
   const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
   const cancels = CANCELLING.some((host) => `.${url.hostname}`.endsWith(`.${host}`))
   const onLeave = entry.on_leave ?? (cancels ? 'cancel' : 'finish')
-  return { ...entry, url, headers, on_leave: onLeave, health: { failures: [], openUntil: undefined } }
+  const health: Health = { failures: [] }
+  return { ...entry, serves, url, headers, on_leave: onLeave, health }
 }
 
 /** The text of a file; empty if it cannot be read. */

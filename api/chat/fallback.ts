@@ -5,9 +5,9 @@
 import { ApiError } from '../http/errors.ts'
 import { MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
+import type { AttemptRecord } from './call.ts'
 import type { Configuration, Provider } from './configuration.ts'
 import type { AttemptFailure, ErrorType } from './failures.ts'
-import type { AttemptRecord } from './records.ts'
 import { invalidRequest, type ChatRequest, type Preferences } from './request.ts'
 
 /** Retry-After in seconds when an operator has to act first. */
@@ -15,12 +15,8 @@ const OPERATOR_SECONDS = 60
 /** Delays clients that retry by themselves, some for an hour. */
 const RETRY_AFTER_SECONDS = 5
 
-/** What is tried for a request, in this order. */
-export interface Routing {
-  readonly candidates: readonly Provider[]
-  /** Maximum time of all attempts, in milliseconds. */
-  readonly totalMs: number
-}
+/** What is tried for a request, in this order, and the maximum time of all attempts in milliseconds. */
+export type Routing = ReturnType<typeof candidatesFor>
 
 /**
  * The providers of the requested models, model after model. Models that are not configured are skipped.
@@ -30,7 +26,7 @@ export interface Routing {
 export function candidatesFor(
   { models: names, body, preferences }: ChatRequest,
   configuration: Configuration | undefined,
-): Routing {
+) {
   if (configuration === undefined)
     throw unavailable('No models are configured: set MODELS_FILE to a routing configuration and start again')
   const { models, limits } = configuration
@@ -152,11 +148,9 @@ function errorBehind(failures: readonly AttemptFailure[]) {
   if (are('timeout')) return { status: 408, facts: { error_type: 'timeout' }, headers: {} }
   const final = { 'X-Should-Retry': 'false' }
   if (failures.every(({ rule }) => rule.refusesRequest)) {
-    const byUse = REFUSALS.flatMap((type) => failures.filter(({ errorType }) => errorType === type))
-    const [{ errorType, facts } = {}] = byUse
-    const named = Object.entries({ param: facts?.param, code: facts?.code })
-    const known = Object.fromEntries(named.filter(([, value]) => value !== undefined))
-    return { status: 400, facts: { error_type: errorType, ...known }, headers: final }
+    const [first] = REFUSALS.flatMap((type) => failures.filter(({ errorType }) => errorType === type))
+    const facts = { error_type: first?.errorType, param: first?.facts.param, code: first?.facts.code }
+    return { status: 400, facts, headers: final }
   }
   if (are('rate_limit_exceeded')) {
     const delays = failures.map(({ facts }) => facts.retryAfterSeconds).filter((one) => one !== undefined)

@@ -1,12 +1,10 @@
 /** Metrics of the chat route. Labels hold names of the configuration and closed sets: never what a client sent. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { UsageRecord } from './call.ts'
 import type { Models } from './configuration.ts'
-import type { UsageRecord, UsageRecords } from './records.ts'
+import type { UsageRecords } from './records.ts'
 
 const CANDIDATE = ['model', 'provider'] as const
-
-/** The label of requests that no provider served. */
-const NONE = 'none'
 
 /** Upper bounds in seconds: from a cached first token to a long reasoning call. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
@@ -19,11 +17,8 @@ export function createChatMetrics(registry: Registry, models: Models, records: U
   const histogram = (name: string, help: string) =>
     new Histogram({ name, help, labelNames: ['provider'], buckets: SECONDS, registers })
   const ended = [...CANDIDATE, 'outcome'] as const
-  const requests = counter(
-    'chat_requests_total',
-    'Requests by provider, outcome and the status sent to the caller.',
-    [...ended, 'status', 'stream'],
-  )
+  const answered = [...ended, 'status', 'stream'] as const
+  const requests = counter('chat_requests_total', 'Requests by outcome and sent status.', answered)
   const unattributed = counter('chat_requests_unattributed_total', 'Requests without an app.', [])
   const tokens = counter('chat_tokens_total', 'Tokens by the count of the provider.', [...CANDIDATE, 'kind'])
   const usageMissing = counter('chat_usage_missing_total', 'Served requests of unknown tokens.', CANDIDATE)
@@ -35,8 +30,9 @@ export function createChatMetrics(registry: Registry, models: Models, records: U
   showState(registry, models, records)
   return (record: UsageRecord): void => {
     const { outcome, status, stream, prompt_tokens, completion_tokens, first_token_ms } = record
-    const provider = record.provider ?? NONE
-    const candidate = { model: record.model ?? NONE, provider }
+    // None served the request.
+    const provider = record.provider ?? 'none'
+    const candidate = { model: record.model ?? 'none', provider }
     requests.inc({ ...candidate, outcome, status: String(status), stream: String(stream) })
     if (record.app === undefined) unattributed.inc()
     tokens.inc({ ...candidate, kind: 'prompt' }, prompt_tokens ?? 0)

@@ -127,11 +127,9 @@ async function errorText(body: Readable): Promise<string> {
   }
 }
 
-const DECIMAL = /^\d+(?:\.\d+)?$/
-
 /** OpenAI and Azure send milliseconds in a header of their own. */
 function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
-  return DECIMAL.test(String(inMs)) ? Number(inMs) : retryAfterMs(header)
+  return /^\d+(?:\.\d+)?$/.test(String(inMs)) ? Number(inMs) : retryAfterMs(header)
 }
 
 /** The failure behind an error of the connection: the expired deadline, if there is one. */
@@ -164,10 +162,7 @@ const JSON_BEGINS = /^\s*[[{]/
  * @param isStream whether events are passed on as they come: then their sum has no limit.
  * @throws {AttemptFailure} if a limit is exceeded.
  */
-export async function* readChunks(
-  body: Readable,
-  isStream: boolean,
-): AsyncGenerator<readonly unknown[], void> {
+export async function* readChunks(body: Readable, isStream: boolean): AsyncGenerator<readonly unknown[]> {
   const events = createEventReader()
   const decoder = new TextDecoder()
   let characters = 0

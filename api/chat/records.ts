@@ -10,50 +10,11 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { AppColumns } from '../http/call.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf, unlessAbsent } from '../process/system-errors.ts'
-import type { Usage } from './usage.ts'
 
-/** One attempt at a provider. */
-export interface AttemptRecord {
-  /** Model as the caller named it, `author/slug`. */
-  readonly model: string
-  readonly provider: string
-  /** HTTP status of the provider; null without a reply. */
-  readonly status: number | null
-  /** Why the attempt did not serve the request; null if it did. */
-  readonly error_type: string | null
-  readonly duration_ms: number
-}
-
-/**
- * One chat request, as the nightly run reads it (CONTRACT 7) and operators do. Its tokens are as counted by the serving
- * provider; null if it reported none.
- */
-export interface UsageRecord extends Readonly<Record<keyof Usage, number | null>>, AppColumns {
-  /** When the request arrived, ISO 8601 UTC with milliseconds. */
-  readonly ts: string
-  /** Unique over all processes: the pipeline finds duplicates by it. */
-  readonly request_id: string
-  /** 1 if a provider served the request, whole or in part; otherwise 0, so that failures do not count in the rankings. */
-  readonly requests: 0 | 1
-  /** Model and provider that served; null if none did. */
-  readonly model: string | null
-  readonly provider: string | null
-  readonly account_id: string
-  readonly stream: boolean
-  /** HTTP status sent to the caller. */
-  readonly status: number
-  /** The end: whole, cut by the provider after the first token, left by the client, or never served. */
-  readonly outcome: 'completed' | 'cut' | 'left' | 'failed'
-  /** Why the tokens are null. */
-  readonly usage_missing: string | null
-  /** From arrival to the first meaningful token and to the end, in milliseconds. */
-  readonly first_token_ms: number | null
-  readonly duration_ms: number
-  readonly attempts: readonly AttemptRecord[]
-}
+/** A usage record, whose hour (ISO 8601 UTC) decides its file. */
+type TimedRecord = { readonly ts: string }
 
 /** The log line with a record that could not be written; `usage_record` holds it. */
 const NOT_WRITTEN = 'a usage record could not be written to its file'
@@ -84,10 +45,10 @@ export class UsageRecords {
   /** Files with lines that a power cut would lose. */
   readonly #unsynced = new Set<string>()
   /** Records of the next write: those that arrive during a write share it. */
-  #next: UsageRecord[] = []
+  #next: TimedRecord[] = []
   /** The writes so far, each after the one before. */
   #writes = Promise.resolve()
-  #waiting: readonly UsageRecord[] = []
+  #waiting: readonly TimedRecord[] = []
   readonly #timer: NodeJS.Timeout
 
   constructor(dataDir: string, log: Log) {
@@ -100,7 +61,7 @@ export class UsageRecords {
   }
 
   /** Resolves once the record is written, or is in the log and waits for another try. Never rejects. */
-  async write(record: UsageRecord): Promise<void> {
+  async write(record: TimedRecord): Promise<void> {
     if (this.#next.length === 0) void this.#enqueue(() => this.#writeNext())
     this.#next.push(record)
     await this.#writes
@@ -132,10 +93,10 @@ export class UsageRecords {
   }
 
   /** Hands the records to the log at once, and lets them wait for another try. */
-  async #keep(records: readonly UsageRecord[]): Promise<void> {
+  async #keep(records: readonly TimedRecord[]): Promise<void> {
     for (const record of records) this.#log.error({ usage_record: record }, NOT_WRITTEN)
     let bytes = 0
-    const fits = (record: UsageRecord) => (bytes += JSON.stringify(record).length) <= WAITING_BYTES
+    const fits = (record: TimedRecord) => (bytes += JSON.stringify(record).length) <= WAITING_BYTES
     this.#waiting = [...this.#waiting, ...records].filter(fits)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#log.flush(() => resolve())
@@ -166,8 +127,8 @@ export class UsageRecords {
   }
 
   /** Appends records, those of the hour of their arrival in one write; returns those that could not be written. */
-  async #append(records: readonly UsageRecord[]): Promise<readonly UsageRecord[]> {
-    const failed: UsageRecord[] = []
+  async #append(records: readonly TimedRecord[]): Promise<readonly TimedRecord[]> {
+    const failed: TimedRecord[] = []
     for (const [hour, own] of Map.groupBy(records, ({ ts }) => ts.slice(0, 13))) {
       try {
         await this.#appendTo(hour, own.map((record) => `${JSON.stringify(record)}\n`).join(''))

@@ -10,14 +10,7 @@ import { isObject, longList, shorten, type JsonObject } from '../untrusted/json.
 import type { Provider } from './configuration.ts'
 
 /** A valid chat request. */
-export interface ChatRequest {
-  /** Models in the order of fallback, each once. */
-  readonly models: readonly string[]
-  readonly stream: boolean
-  readonly preferences: Preferences
-  /** The request as it was sent, for the providers. */
-  readonly body: JsonObject
-}
+export type ChatRequest = ReturnType<typeof readChatRequest>
 
 const contentSchema = z.union([z.string(), longList(z.looseObject({ type: z.string() }))], {
   error: 'Expected a text, or a list of parts with a type each',
@@ -119,23 +112,20 @@ export const chatRequestSchema = z.looseObject({
 })
 
 /**
- * Reads the body of a request.
+ * Reads the body of a request: its models in the order of fallback, each once, and the body for the providers.
  * @param passedOn the same body, as providers receive it.
  * @throws {ApiError} 400 that names each fault with its place.
  */
-export function readChatRequest(body: unknown, passedOn: unknown = body): ChatRequest {
+export function readChatRequest(body: unknown, passedOn: unknown) {
   const parsed = chatRequestSchema.safeParse(body)
   if (!parsed.success) throw invalidRequest(describe(parsed.error, body))
   const { model: first, models, stream, provider } = parsed.data
   const wanted = [...new Set([...(first ? [first] : []), ...(models ?? [])])]
   if (wanted.length === 0)
     throw invalidRequest('model is missing: name one in "model", or several in "models"')
-  return {
-    models: wanted,
-    stream: stream === true,
-    preferences: provider ?? {},
-    body: isObject(passedOn) ? passedOn : parsed.data,
-  }
+  const preferences: Preferences = provider ?? {}
+  const forProviders: JsonObject = isObject(passedOn) ? passedOn : parsed.data
+  return { models: wanted, stream: stream === true, preferences, body: forProviders }
 }
 
 /** Fields for a router, or fields that are written anew: some providers reject unknown fields. */

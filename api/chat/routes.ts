@@ -40,10 +40,7 @@ const modelSchema = z.looseObject({
   created: z.int().describe('When the configuration was written, Unix time in seconds.'),
   owned_by: z.string().describe('The author.'),
   name: z.string(),
-  context_length: z
-    .int()
-    .nullable()
-    .describe('Tokens of a request and its reply; null where it is not configured.'),
+  context_length: z.int().nullable().describe('Tokens of a request with its reply; null if not configured.'),
   max_completion_tokens: z.int().nullable().describe('Tokens of a reply; null where it is not configured.'),
   pricing: z
     .looseObject({ prompt: z.string(), completion: z.string() })
@@ -141,7 +138,7 @@ const OPERATIONS = {
         },
       },
       400: fault(
-        'The request is wrong, names an unknown model, or every provider rejected it: `metadata.error_type` names the reason.',
+        'The request is wrong, or every provider rejected it: `metadata.error_type` names the reason.',
       ),
       408: fault('Every attempt took too long.'),
       413: fault('The body is too large.'),

@@ -107,8 +107,7 @@ export async function openChat(options: ChatOptions) {
 function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
   const calls = new Set<ChatCall>()
   const draining = new Map<ChatCall, NodeJS.Timeout>()
-  const { promise: empty, resolve: isEmpty } = Promise.withResolvers<void>()
-  let isClosing = false
+  let wasLast: (() => void) | undefined
 
   function disconnected(call: ChatCall): void {
     if (!calls.has(call)) return
@@ -136,14 +135,13 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
       calls.delete(call)
       clearTimeout(draining.get(call))
       draining.delete(call)
-      if (isClosing && calls.size === 0) isEmpty()
+      if (calls.size === 0) wasLast?.()
     },
     /** Resolves when no call is in progress; after `stopMs` it cancels the rest. */
     async close(): Promise<void> {
-      isClosing = true
       if (calls.size === 0) return
       const timer = setTimeout(cancel, stopMs)
-      await empty
+      await new Promise<void>((resolve) => (wasLast = resolve))
       clearTimeout(timer)
     },
   }

@@ -16,15 +16,6 @@ const NAMES = {
   ],
 } as const
 
-/** The counts of a usage record. */
-export interface Usage {
-  readonly prompt_tokens: number
-  readonly completion_tokens: number
-  /** Parts of the two: reasoning, and read from a cache; null if the provider reported none. */
-  readonly reasoning_tokens: number | null
-  readonly cached_tokens: number | null
-}
-
 /** The columns of a record if the provider reported no usage. */
 export const NO_USAGE = {
   prompt_tokens: null,
@@ -66,12 +57,13 @@ export function laterUsage(earlier: JsonObject, later: JsonObject): JsonObject {
 }
 
 /**
- * The tokens that a provider reported; undefined if it reported no whole numbers. Never an estimate.
+ * The tokens that a provider reported; undefined if it reported no whole numbers. Never an estimate. Reasoning and what
+ * was cached are parts of the two counts, null if it reported none.
  * - A missing count is the total without the other one.
  * - `input_tokens` without a total (Anthropic) lack what the cache read and wrote.
  * - Reasoning that is in the total alone (xAI, Gemini) is part of the completion.
  */
-export function readUsage(reported: JsonObject): Usage | undefined {
+export function readUsage(reported: JsonObject) {
   const total = count(reported, 'total')
   const sentPrompt = count(reported, 'prompt') ?? inputIn(reported, total)
   const sentCompletion = count(reported, 'completion')
