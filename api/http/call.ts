@@ -24,7 +24,7 @@ export interface NamedApp {
 }
 
 /** Columns of raw usage (CONTRACT 7); the nightly run, which alone registers apps, derives the id from them. */
-export interface AppColumns {
+interface AppColumns {
   /** UNATTRIBUTED_APP_ID if the request names no app; otherwise absent. */
   readonly app_id?: number
   /** The address or name of the app, its title, and its categories with commas, as sent; absent without an app. */
