@@ -144,8 +144,6 @@ COMMENT ON MACRO snapshot.fast.window_start IS 'The first day as it is, unlike t
 CREATE MACRO snapshot.fast.window_end(start_date, end_date) AS CAST(end_date AS DATE);
 COMMENT ON MACRO snapshot.fast.window_end IS 'The last day as it is, unlike that of main: nothing is clamped.';
 
-CREATE MACRO snapshot.fast.checkpoint_of(day) AS
-  DATE '2024-12-31' + CAST(fast.stride() * ((day - DATE '2024-12-31') // fast.stride()) AS INTEGER);
 COMMENT ON MACRO snapshot.fast.checkpoint_of IS 'The last checkpoint that is not after a day. Checkpoints are stride() days apart, counted from the eve of 2025-01-01.';
 
 CREATE MACRO snapshot.fast.usage_until(last_day) AS TABLE
