@@ -38,11 +38,10 @@ export async function createFastMacros(
   totals: TotalType,
 ): Promise<void> {
   // With a checkpoint on each day the macros are simpler: half of the time of a query is their planning.
-  const isDaily = stride === 1
-  const until = sqlWithTotals('fast.sql#macros', totals)
-  const daysAfter = isDaily ? '' : sqlWithTotals('fast.sql#days-after', totals)
   const eve = "DATE '2024-12-31'"
-  const last = isDaily ? 'day' : `${eve} + CAST(${stride} * ((day - ${eve}) // ${stride}) AS INTEGER)`
+  const last = stride === 1 ? 'day' : `${eve} + CAST(${stride} * ((day - ${eve}) // ${stride}) AS INTEGER)`
+  const until = sqlWithTotals('fast.sql#macros', totals)
+  const daysAfter = stride === 1 ? '' : sqlWithTotals('fast.sql#days-after', totals)
   await connection.run(`CREATE MACRO fast.stride() AS ${stride}; CREATE MACRO fast.checkpoint_of(day) AS ${last};
     ${until} ${daysAfter};`)
   await execute(connection, 'fast.sql#window-macros')
