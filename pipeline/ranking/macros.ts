@@ -10,8 +10,6 @@ import { execute, returnMemory } from '../duckdb/statements.ts'
 import { sqlWithTotals, type TotalType } from '../snapshot/create.ts'
 import type { Run } from '../stages/stage.ts'
 
-const RULE = 'macros.sql#ranking'
-
 /**
  * Creates the ranking macros of the attached snapshot, which is the current database.
  * @param dataThrough last day of the data. As a constant it lets scans skip the days outside a window; a subquery on meta
@@ -24,7 +22,7 @@ export async function createMacros(
 ): Promise<void> {
   await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
   await execute(connection, 'macros.sql#window')
-  await connection.run(sqlWithTotals(RULE, totals))
+  await connection.run(sqlWithTotals('macros.sql#ranking', totals))
   await connection.run(sqlWithTotals('models.sql#macros', totals))
 }
 
@@ -45,7 +43,7 @@ export async function createFastMacros(
   await connection.run(`CREATE MACRO fast.stride() AS ${stride}; CREATE MACRO fast.checkpoint_of(day) AS ${last};
     ${until} ${daysAfter};`)
   await execute(connection, 'fast.sql#window-macros')
-  await connection.run(sqlWithTotals(RULE, totals).replaceAll('main.', 'fast.'))
+  await connection.run(sqlWithTotals('macros.sql#ranking', totals).replaceAll('main.', 'fast.'))
 }
 
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
