@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { localUrl } from '../pipeline/program/settings.ts'
+import { sendOverHttp } from '../pipeline/program/webhook.ts'
 import { createRateLimiter } from './accounts/rate-limiter.ts'
 import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
@@ -17,10 +18,8 @@ import { HTTP_LIMITS, listen, type HttpLimits } from './http/server.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { cronSchedule } from './process/cron-schedule.ts'
 import type { Log } from './process/log.ts'
-import { createWebhook } from './process/webhook.ts'
 import { createReadiness } from './readiness.ts'
-import { SYNC_LIMITS } from './scim/client.ts'
-import { createJobCounter, createSyncJobs, LEASE_MS, type JobDependencies } from './scim/jobs.ts'
+import { createJobCounter, createSyncJobs, syncDefaults, type JobDependencies } from './scim/jobs.ts'
 import { scimRoutes } from './scim/routes.ts'
 import { openStore } from './store/open-store.ts'
 import { createRequestStore } from './store/store.ts'
@@ -65,9 +64,13 @@ export async function serve(settings: Settings, given: ServeDependencies) {
   const shared = { settings, store, keyLimits: limiter, clock, log, metrics, environment }
   const chat = await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...given.chat } })
   opened.defer(() => chat.close())
-  const notify = createWebhook(settings.NOTICE_WEBHOOK, log)
-  const syncs = { ...syncSettings(settings), jobCounter: createJobCounter(metrics), notify, ...given.sync }
-  const syncJobs = createSyncJobs({ ...shared, ...syncs }, settings.SCIM_CONCURRENT_SYNCS)
+  const { NOTICE_WEBHOOK: hook, SCIM_SYNC_MINUTES: minutes, SCIM_CONCURRENT_SYNCS: concurrent } = settings
+  const syncs = {
+    ...syncDefaults(minutes),
+    jobCounter: createJobCounter(metrics),
+    notify: hook === undefined ? undefined : (notice: unknown) => sendOverHttp(hook, notice),
+  }
+  const syncJobs = createSyncJobs({ ...shared, ...syncs, ...given.sync }, concurrent)
   const request = (accountId: string) => requestStore.bounded(syncJobs.request(accountId))
   const { unreadyMs, stallMs } = limits
   const readiness = createReadiness({ ...dataset, store: requestStore, chat, metrics, unreadyMs })
@@ -101,10 +104,6 @@ export async function serve(settings: Settings, given: ServeDependencies) {
       log.info('stopped')
     },
   }
-}
-
-function syncSettings({ SCIM_SYNC_MINUTES: minutes }: Settings) {
-  return { limits: SYNC_LIMITS, leaseMs: LEASE_MS, syncMs: minutes * 60_000 }
 }
 
 /** The snapshots, and what is made of them once: replies and pages. */

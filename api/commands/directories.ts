@@ -12,7 +12,6 @@ import {
 import { readSettings, type Settings } from '../config.ts'
 import { onStopSignal } from '../process/signals.ts'
 import { createLog } from '../process/log.ts'
-import { SYNC_LIMITS } from '../scim/client.ts'
 import {
   eraseDirectory,
   findConnectionByName,
@@ -24,7 +23,7 @@ import {
 import { SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
 import { listJobs, showJob } from '../scim/job-store.ts'
-import { LEASE_MS, syncNow, type JobDependencies } from '../scim/jobs.ts'
+import { syncDefaults, syncNow, type JobDependencies } from '../scim/jobs.ts'
 import { prepareSync } from '../scim/sync.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -215,9 +214,7 @@ function jobDependencies({ store, settings, environment }: Dependencies): JobDep
     environment,
     clock: () => new Date(),
     log: createLog(settings.LOG_LEVEL),
-    limits: SYNC_LIMITS,
-    leaseMs: LEASE_MS,
-    syncMs: settings.SCIM_SYNC_MINUTES * 60_000,
+    ...syncDefaults(settings.SCIM_SYNC_MINUTES),
   }
 }
 

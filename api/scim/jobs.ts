@@ -6,7 +6,7 @@ import { Counter, type Registry } from 'prom-client'
 import { UsageError } from '../../pipeline/program/program.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
-import type { Notify } from '../process/webhook.ts'
+import { SYNC_LIMITS } from './client.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
@@ -25,7 +25,7 @@ import {
 import { lostJob, runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
 
 /** A process that has not renewed the lease of its job for this long is dead. */
-export const LEASE_MS = 20_000
+const LEASE_MS = 20_000
 
 /** The parts of a lease after which a process renews it, and polls for work. */
 const RENEWALS_PER_LEASE = 5
@@ -35,10 +35,15 @@ export interface JobDependencies extends SyncDependencies {
   readonly leaseMs: number
   /** Maximum milliseconds of a sync. */
   readonly syncMs: number
-  /** Receives failed scheduled syncs, and their recovery. */
-  readonly notify?: Notify
+  /** Sends a notice of a failed scheduled sync, or of recovery. */
+  readonly notify?: ((notice: Readonly<Record<string, unknown>>) => Promise<void>) | undefined
   /** Counts jobs by their outcome. */
   readonly jobCounter?: Counter<'outcome'>
+}
+
+/** The limits of syncs that may take so many minutes each. */
+export function syncDefaults(minutes: number) {
+  return { limits: SYNC_LIMITS, leaseMs: LEASE_MS, syncMs: minutes * 60_000 }
 }
 
 export type SyncJobs = ReturnType<typeof createSyncJobs>
@@ -178,6 +183,9 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
 async function reportEnd(job: Job, { store, jobCounter, notify, log }: JobDependencies): Promise<void> {
   jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
   if (notify === undefined || job.scheduled === 0) return
+  // An address may hold a secret, but the error does not quote it.
+  const failed = (error: unknown) =>
+    log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
   try {
     const hadFailed = (await formerJob(store, job))?.status === 'failed'
     if (hadFailed === (job.status === 'failed')) return
@@ -186,9 +194,9 @@ async function reportEnd(job: Job, { store, jobCounter, notify, log }: JobDepend
     const [event, message] = hadFailed
       ? ['sync_recovered', `${about} succeeds again.`]
       : ['sync_failed', `${about} failed. ${showJob(job).error_message}`]
-    void notify({ event, message, account, job_id: job.id })
+    notify({ event, message, account, job_id: job.id }).catch(failed)
   } catch (error) {
-    log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
+    failed(error)
   }
 }
 
