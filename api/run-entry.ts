@@ -1,7 +1,7 @@
 /** The course of an entry point of the service: check, start, serve until a signal. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { RAW_FOLDER, SNAPSHOTS_FOLDER, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
 import {
   exitCodeOf,
@@ -109,7 +109,11 @@ async function dataFaults({ DATA_DIR }: Settings): Promise<string[]> {
 /** Which files of a restored backup differ from its list of checksums; a nightly run may change them. */
 async function restoreFaults(dataDir: string): Promise<string[]> {
   const list = join(dataDir, CHECKSUMS_FILE)
-  if (!existsSync(list) || existsSync(join(dataDir, WAREHOUSE_FILE))) return []
+  if (!existsSync(list)) return []
+  // SQLite would replay the log of a killed store into the restored one.
+  const log = join(dataDir, `${STORE_FILE}-wal`)
+  if (existsSync(log)) return [`${log} belongs to the store that was there before: remove it`]
+  if (existsSync(join(dataDir, WAREHOUSE_FILE))) return []
   const faults: string[] = []
   for (const line of readFileSync(list, 'utf8').trimEnd().split('\n')) {
     const [checksum, path = ''] = line.split(/ {2}(.*)/)

@@ -165,6 +165,16 @@ describe('the first start over a copied backup', () => {
       expect(start.stderr).toContain(`${path} is not the file of the backup`)
   })
 
+  it('refuses the log of a killed store that was there before, which SQLite would replay', async () => {
+    const restored = copyBack()
+    const log = join(restored, 'service.sqlite-wal')
+    appendFileSync(log, 'the log of another store')
+    const start = await startProgram('api/server.ts', [], { DATA_DIR: restored, PORT: '0' }).ended
+    expect([start.code, start.stdout]).toEqual([2, ''])
+    expect(start.stderr).toContain(`${log} belongs to the store that was there before: remove it`)
+    expect(existsSync(log)).toBe(true)
+  })
+
   it('has what the lost machine would have had: the next night publishes the same bytes', async () => {
     const filesOf = (folder: string) => {
       const names = globSync('**/*.*', { cwd: currentSnapshot(folder) })
