@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { localUrl } from '../pipeline/program/settings.ts'
-import { sendOverHttp } from '../pipeline/program/webhook.ts'
 import { createRateLimiter } from './accounts/rate-limiter.ts'
 import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
@@ -64,13 +63,12 @@ export async function serve(settings: Settings, given: ServeDependencies) {
   const shared = { settings, store, keyLimits: limiter, clock, log, metrics, environment }
   const chat = await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...given.chat } })
   opened.defer(() => chat.close())
-  const { NOTICE_WEBHOOK: hook, SCIM_SYNC_MINUTES: minutes, SCIM_CONCURRENT_SYNCS: concurrent } = settings
   const syncs = {
-    ...syncDefaults(minutes),
+    ...syncDefaults(settings.SCIM_SYNC_MINUTES),
     jobCounter: createJobCounter(metrics),
-    notify: hook === undefined ? undefined : (notice: unknown) => sendOverHttp(hook, notice),
+    webhook: settings.NOTICE_WEBHOOK,
   }
-  const syncJobs = createSyncJobs({ ...shared, ...syncs, ...given.sync }, concurrent)
+  const syncJobs = createSyncJobs({ ...shared, ...syncs, ...given.sync }, settings.SCIM_CONCURRENT_SYNCS)
   const request = (accountId: string) => requestStore.bounded(syncJobs.request(accountId))
   const { unreadyMs, stallMs } = limits
   const readiness = createReadiness({ ...dataset, store: requestStore, chat, metrics, unreadyMs })

@@ -4,6 +4,7 @@
  */
 import { Counter, type Registry } from 'prom-client'
 import { UsageError } from '../../pipeline/program/program.ts'
+import { sendOverHttp } from '../../pipeline/program/webhook.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { SYNC_LIMITS } from './client.ts'
@@ -35,8 +36,8 @@ export interface JobDependencies extends SyncDependencies {
   readonly leaseMs: number
   /** Maximum milliseconds of a sync. */
   readonly syncMs: number
-  /** Sends a notice of a failed scheduled sync, or of recovery. */
-  readonly notify?: ((notice: Readonly<Record<string, unknown>>) => Promise<void>) | undefined
+  /** The address that gets a notice of a failed scheduled sync, and of recovery. */
+  readonly webhook?: string | undefined
   /** Counts jobs by their outcome. */
   readonly jobCounter?: Counter<'outcome'>
 }
@@ -180,9 +181,9 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
 }
 
 /** Counts the end of a job, and sends a notice of a scheduled one if it fails first or succeeds again. */
-async function reportEnd(job: Job, { store, jobCounter, notify, log }: JobDependencies): Promise<void> {
+async function reportEnd(job: Job, { store, jobCounter, webhook, log }: JobDependencies): Promise<void> {
   jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
-  if (notify === undefined || job.scheduled === 0) return
+  if (webhook === undefined || job.scheduled === 0) return
   // An address may hold a secret, but the error does not quote it.
   const failed = (error: unknown) =>
     log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
@@ -194,7 +195,7 @@ async function reportEnd(job: Job, { store, jobCounter, notify, log }: JobDepend
     const [event, message] = hadFailed
       ? ['sync_recovered', `${about} succeeds again.`]
       : ['sync_failed', `${about} failed. ${showJob(job).error_message}`]
-    notify({ event, message, account, job_id: job.id }).catch(failed)
+    sendOverHttp(webhook, { event, message, account, job_id: job.id }).catch(failed)
   } catch (error) {
     failed(error)
   }
