@@ -35,8 +35,8 @@ const AS_OF = '2026-12-31T02:00:00Z'
 type Content = string | Uint8Array
 type Columns = Readonly<Record<string, RawColumn[1]>>
 
-/** A file on its own day. */
-type Case = readonly [name: string, ending: string, content: (day: string) => Content]
+/** A file on its own day, which a text calls DAY. */
+type Case = readonly [name: string, ending: string, content: string | ((day: string) => Content)]
 
 function dayOf(index: number): string {
   return new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
@@ -52,7 +52,9 @@ function withRegistry(): string {
 function folderOf(cases: readonly Case[]): string {
   const dataDir = withRegistry()
   for (const [index, [, ending, content]] of cases.entries()) {
-    writeRaw(dataDir, `usage/date=${dayOf(index)}/rows.${ending}`, content(dayOf(index)))
+    const day = dayOf(index)
+    const bytes = typeof content === 'string' ? content.replaceAll('DAY', day) : content(day)
+    writeRaw(dataDir, `usage/date=${day}/rows.${ending}`, bytes)
   }
   return dataDir
 }
@@ -109,43 +111,42 @@ function compressedArrow([, codec, encode, decode]: (typeof CODECS)[number]) {
 }
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens'
+const CSV_ROW = 'DAYT10:00:00Z,1,5,1\n'
+const JSON_ROW = '{"ts":"DAYT10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1}\n'
 
-function csvRow(day: string, further = ''): string {
-  return `${day}T10:00:00Z,1,5,1${further}\n`
+function csvRows(header: string, ...further: readonly string[]): string {
+  return [HEADER + header, ...further.map((each) => CSV_ROW.trim() + each), ''].join('\n')
 }
 
-function csvRows(header: string, ...further: readonly string[]) {
-  return (day: string) => `${HEADER}${header}\n${further.map((each) => csvRow(day, each)).join('')}`
+function jsonRows(...further: readonly string[]): string {
+  return further.map((each) => JSON_ROW.replace('}', `${each}}`)).join('')
 }
 
-function jsonRow(day: string, further = ''): string {
-  return `{"ts":"${day}T10:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":1${further}}\n`
+function latin1(text: string) {
+  return (day: string) => Buffer.from(text.replaceAll('DAY', day), 'latin1')
 }
 
-function jsonRows(...further: readonly string[]) {
-  return (day: string) => further.map((each) => jsonRow(day, each)).join('')
+function gz(...members: readonly string[]) {
+  return (day: string) => Buffer.concat(members.map((text) => gzipSync(latin1(text)(day))))
 }
 
-function latin1(text: (day: string) => string) {
-  return (day: string) => Buffer.from(text(day), 'latin1')
-}
-
-function gz(content: (day: string) => Content) {
-  return (day: string) => gzipSync(content(day))
+function zst(...frames: readonly string[]) {
+  return (day: string) => Buffer.concat(frames.map((text) => zstdCompressSync(latin1(text)(day))))
 }
 
 /** A CSV file of many rows, with a line between them. */
-function manyRows(line = '') {
-  return (day: string) => `${HEADER}\n${csvRow(day).repeat(3000)}${line}${csvRow(day).repeat(30)}`
+function manyRows(line = ''): string {
+  return `${HEADER}\n${CSV_ROW.repeat(3000)}${line}${CSV_ROW.repeat(30)}`
 }
 
-function cut(content: Content, bytes: number): Uint8Array {
-  return Buffer.from(content).subarray(0, -bytes)
+/** The content without its last bytes. */
+function cut(bytes: number, content: (day: string) => Uint8Array) {
+  return (day: string) => content(day).subarray(0, -bytes)
 }
 
 /** Lines in a quoted text that look like rows, behind a misplaced quote. */
-function misleading(lines: number) {
-  return (day: string) => csvRows(',note', ',5" or so', `,"${`\n${csvRow(day)}`.repeat(lines)}"`)(day)
+function misleading(lines: number): string {
+  return csvRows(',note', ',5" or so', `,"${`\n${CSV_ROW}`.repeat(lines)}"`)
 }
 
 /** A .gz with a rare header field. */
@@ -288,11 +289,7 @@ describe('two rows of 12 tokens are read', () => {
     })),
     ...inFormats('unreadable names of apps that have an id', () => ({ app: ['\u0001', '\uFFFD'] })),
     ['stray bytes in a further column of CSV', 'csv', latin1(csvRows(',model', ',caf\xE9', ',\xFF'))],
-    [
-      'stray bytes in a further column of compressed CSV',
-      'csv.gz',
-      gz(latin1(csvRows(',note', ',"a\xE9\n"', ',\xFF'))),
-    ],
+    ['stray bytes in a further column', 'csv.gz', gz(csvRows(',note', ',"a\xE9\n"', ',\xFF'))],
     [
       'stray bytes and halves of surrogate pairs in further keys of NDJSON',
       'ndjson',
@@ -300,11 +297,8 @@ describe('two rows of 12 tokens are read', () => {
     ],
     ...(['ndjson', 'ndjson.gz'] as const).map((ending): Case => {
       const rows = jsonRows(',"model":"a\u0000","note":"\\"\t\u0000\u001F"', ',"a\u0000b":"\u0001"')
-      return [
-        `control characters that are not escaped in texts of ${ending}`,
-        ending,
-        ending === 'ndjson' ? rows : gz(rows),
-      ]
+      const content = ending === 'ndjson' ? rows : gz(rows)
+      return [`control characters that are not escaped in texts of ${ending}`, ending, content]
     }),
     [
       'a descriptive column of Parquet in an encoding that cannot be read',
@@ -320,18 +314,11 @@ describe('two rows of 12 tokens are read', () => {
     [
       'NaN, infinity and a comma behind the last value in NDJSON',
       'ndjson',
-      (day) => jsonRow(day, ',"cost":NaN,"note":[-Infinity,"\\"NaN,}",],').repeat(2),
+      jsonRows(',"cost":NaN,"note":[-Infinity,"\\"NaN,}",],').repeat(2),
     ],
-    [
-      'blank lines of spaces and tabs in NDJSON',
-      'ndjson',
-      (day) => `\t\n${jsonRow(day)} \t\r\n\t${jsonRow(day)}\t`,
-    ],
-    [
-      'objects and lists in further keys of NDJSON',
-      'ndjson',
-      jsonRows(',"model":{"a":1},"x":[1]', ',"cached_tokens":{"a":-1}'),
-    ],
+    ['blank lines of spaces and tabs', 'ndjson', `\t\n${JSON_ROW} \t\r\n\t${JSON_ROW}\t`],
+    ['objects and lists in further keys', 'ndjson', jsonRows(',"model":{"a":1},"x":[1]', ',"model":[]')],
+    ['an object as a part of the tokens', 'ndjson', jsonRows('', ',"cached_tokens":{"a":-1}')],
     [
       'dictionary-encoded times of Arrow',
       'arrow',
@@ -358,46 +345,36 @@ describe('two rows of 12 tokens are read', () => {
     [
       'a line break and quotes in the name of a further column of CSV',
       'csv',
-      (day) => `"a ""note""\nof two, lines",${HEADER}\nx,${csvRow(day)}"y\n",${csvRow(day)}`,
+      `"a ""note""\nof two, lines",${HEADER}\nx,${CSV_ROW}"y\n",${CSV_ROW}`,
     ],
     [
       'a .gz filled up with zeros',
       'ndjson.gz',
-      (day) => Buffer.concat([gzipSync(jsonRow(day).repeat(2)), Buffer.alloc(512)]),
+      (day) => Buffer.concat([gz(JSON_ROW.repeat(2))(day), Buffer.alloc(512)]),
     ],
     [
       'a .gz file with a comment',
       'csv.gz',
-      (day) => gzipWith(16, Buffer.from('made by hand\0'), csvRows('', '', '')(day)),
-    ],
-    ['a .gz file with a header checksum', 'ndjson.gz', (day) => gzipWithSum(jsonRow(day).repeat(2))],
-    [
-      'a .gz of two members',
-      'csv.gz',
-      (day) => Buffer.concat([gzipSync(`${HEADER}\n${csvRow(day)}`), gzipSync(csvRow(day))]),
+      (day) => gzipWith(16, Buffer.from('made by hand\0'), csvRows('', '', '').replaceAll('DAY', day)),
     ],
     [
-      'a .zst of two frames',
-      'ndjson.zst',
-      (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), zstdCompressSync(jsonRow(day))]),
+      'a .gz file with a header checksum',
+      'ndjson.gz',
+      (day) => gzipWithSum(JSON_ROW.replace('DAY', day).repeat(2)),
     ],
+    ['a .gz of two members', 'csv.gz', gz(csvRows('', ''), CSV_ROW)],
+    ['a .zst of two frames', 'ndjson.zst', zst(JSON_ROW, JSON_ROW)],
     [
       'a quoted header after a byte order mark',
       'csv',
-      (day) =>
-        `\uFEFF"${HEADER.replaceAll(',', '","')}","note, if ""any"""\n${csvRow(day, `,"\n${day},9,9,9,z"`).repeat(2)}`,
+      `\uFEFF"${HEADER.replaceAll(',', '","')}","note, if ""any"""\n${`${CSV_ROW.trim()},"\nDAY,9,9,9,z"\n`.repeat(2)}`,
     ],
     [
       'spaces around quotes in CSV, in a file that is read by lines',
       'csv',
-      (day) =>
-        `"ts" ,"app", "prompt_tokens" ,completion_tokens \n${day}, "a, b"\t,"5" ,1\n \t\n"${day}" ,"a, b",5,"1" ,\n`,
+      '"ts" ,"app", "prompt_tokens" ,completion_tokens \nDAY, "a, b"\t,"5" ,1\n \t\n"DAY" ,"a, b",5,"1" ,\n',
     ],
-    [
-      'a row of empty cells, as spreadsheets leave it, in CSV',
-      'csv',
-      (day) => `${csvRows(',note', ',', ',')(day)},,,,\n`,
-    ],
+    ['a row of empty cells, as spreadsheets leave it', 'csv', `${csvRows(',note', ',', ',')},,,,\n`],
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
@@ -521,13 +498,13 @@ describe('the run fails for', () => {
     [
       'apps that are not UTF-8 in csv',
       'csv',
-      latin1((day) => `${HEADER.replace('app_id', 'app')}\n${`${day},Caf\xE9 Chat,5,1\n`.repeat(2)}`),
+      latin1(`${HEADER.replace('app_id', 'app')}\n${'DAY,Caf\xE9 Chat,5,1\n'.repeat(2)}`),
       /2 rows: app is not readable text in UTF-8/,
     ],
     [
       'apps that are not UTF-8 in ndjson',
       'ndjson',
-      latin1((day) => jsonRow(day).replace('"app_id":1', '"app":"Caf\xE9 Chat"').repeat(2)),
+      latin1(JSON_ROW.replace('"app_id":1', '"app":"Caf\xE9 Chat"').repeat(2)),
       /2 rows: app is not readable text in UTF-8/,
     ],
     [
@@ -557,25 +534,25 @@ describe('the run fails for', () => {
     [
       'lines of NDJSON without the key completion_tokens',
       'ndjson',
-      (day) => jsonRow(day) + `{"ts":"${day}","app_id":1,"prompt_tokens":null}\n`,
+      `${JSON_ROW}{"ts":"DAY","app_id":1,"prompt_tokens":null}\n`,
       /1 of 2 rows.* the key completion_tokens is missing/s,
     ],
     [
       'NDJSON with its tokens below another key',
       'ndjson',
-      (day) => `{"ts":"${day}","app_id":1,"usage":{"prompt_tokens":5,"completion_tokens":1}}\n`.repeat(2),
+      '{"ts":"DAY","app_id":1,"usage":{"prompt_tokens":5,"completion_tokens":1}}\n'.repeat(2),
       /2 rows: the key prompt_tokens is missing/,
     ],
     [
       'a line of NDJSON with a null app_id, in a file without apps',
       'ndjson',
-      (day) => jsonRow(day) + jsonRow(day).replace('"app_id":1', '"app_id":null'),
+      JSON_ROW + JSON_ROW.replace('"app_id":1', '"app_id":null'),
       /1 of 2 rows.* app_id is not an integer/s,
     ],
     [
       'a fraction behind integers in NDJSON',
       'ndjson',
-      (day) => jsonRow(day) + jsonRow(day).replace(':5', ':5.5'),
+      JSON_ROW + JSON_ROW.replace(':5', ':5.5'),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
@@ -589,24 +566,24 @@ describe('the run fails for', () => {
   /** Files that `import` rejects with the same words. */
   const broken: readonly Fault[] = (
     [
-      ['csv', () => '', /rows\.csv is empty: expected a first line with the column names/],
+      ['csv', '', /rows\.csv is empty: expected a first line with the column names/],
       [
         'csv',
-        () => 'ts,app_id,prompt_tokens\n',
+        'ts,app_id,prompt_tokens\n',
         /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
       ],
-      ['csv', () => `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
+      ['csv', `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
       ['csv', manyRows('"2026-01-05T00:00:00Z,1,1,1\n'), /rows\.csv cannot be read: Quote Not Closed/],
-      ['csv', (day) => `${HEADER},"note\n${csvRow(day)}`, /rows\.csv cannot be read: Quote Not Closed/],
-      ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 10), /cannot be read: unexpected end of file/],
-      ['csv.gz', (day) => cut(gzipSync(manyRows()(day)), 1), /cannot be read: unexpected end of file/],
-      ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 10), /rows\.csv\.zst cannot be read/],
-      ['csv.zst', (day) => cut(zstdCompressSync(manyRows()(day)), 1), /rows\.csv\.zst cannot be read/],
-      ['parquet', () => 'PAR1', /rows\.parquet cannot be read as Parquet/],
-      ['parquet', () => '', /rows\.parquet cannot be read as Parquet/],
+      ['csv', `${HEADER},"note\n${CSV_ROW}`, /rows\.csv cannot be read: Quote Not Closed/],
+      ['csv.gz', cut(10, gz(manyRows())), /cannot be read: unexpected end of file/],
+      ['csv.gz', cut(1, gz(manyRows())), /cannot be read: unexpected end of file/],
+      ['csv.zst', cut(10, zst(manyRows())), /rows\.csv\.zst cannot be read/],
+      ['csv.zst', cut(1, zst(manyRows())), /rows\.csv\.zst cannot be read/],
+      ['parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
+      ['parquet', '', /rows\.parquet cannot be read as Parquet/],
       [
         'parquet',
-        (day) => cut(rawFile('parquet', Object.entries(good(day))), 10),
+        cut(10, (day) => rawFile('parquet', Object.entries(good(day)))),
         /rows\.parquet cannot be read as Parquet/,
       ],
       [
@@ -629,31 +606,25 @@ describe('the run fails for', () => {
         fixedBytes,
         /the column prompt_tokens is of type FIXED_LEN_BYTE_ARRAY, which cannot hold it: write it as BIGINT/,
       ],
-      ['parquet', () => 'PARE....PARE', /It is encrypted: write it without encryption/],
+      ['parquet', 'PARE....PARE', /It is encrypted: write it without encryption/],
       ['arrow', int128, /It has integers of more than 64 bits: write them as 64-bit integers/],
-      ['arrow', () => 'FEA1....FEA1', /is Feather version 1: write version 2/],
-      ['arrow', () => 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
-      ['arrow', () => '', /rows\.arrow is not a whole Arrow IPC file/],
+      ['arrow', 'FEA1....FEA1', /is Feather version 1: write version 2/],
+      ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
+      ['arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
       ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
-      ['arrow', (day) => cut(arrow()(day), 10), /rows\.arrow is not a whole Arrow IPC file/],
-      [
-        'arrow',
-        (day) => cut(rawFile('arrow', Object.entries(good(day))), 8),
-        /rows\.arrow is not a whole Arrow IPC file/,
-      ],
-      [
-        'arrow',
-        (day) => cut(rawFile('arrow', Object.entries(good(day))), 300),
-        /rows\.arrow is not a whole Arrow IPC file/,
-      ],
+      ['arrow', cut(10, arrow()), /rows\.arrow is not a whole Arrow IPC file/],
+      ...[8, 300].map((bytes) => {
+        const content = cut(bytes, (day) => rawFile('arrow', Object.entries(good(day))))
+        return ['arrow', content, /rows\.arrow is not a whole Arrow IPC file/] as const
+      }),
       [
         'ndjson.zst',
-        (day) => zstdLong(jsonRow(day)),
+        (day) => zstdLong(JSON_ROW.replace('DAY', day)),
         /made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27/,
       ],
       [
         'ndjson.zst',
-        (day) => Buffer.concat([zstdCompressSync(jsonRow(day)), Buffer.from(jsonRow(day))]),
+        (day) => Buffer.concat([zst(JSON_ROW)(day), Buffer.from(JSON_ROW)]),
         /the bytes after byte \d+ are not compressed/,
       ],
     ] as const satisfies readonly (readonly [string, Case[2], RegExp])[]
@@ -670,33 +641,28 @@ describe('the run fails for', () => {
     ...['', '\uFEFF'].map((mark): Fault => [
       `UTF-16 ${mark && 'with a mark'}`,
       'csv',
-      (day) => Buffer.from(mark + manyRows()(day), 'utf16le'),
+      (day) => Buffer.from(mark + manyRows().replaceAll('DAY', day), 'utf16le'),
       /It is text in UTF-16/,
     ]),
     [
       'a workbook',
       'csv',
-      () => 'PK\u0003\u0004',
+      'PK\u0003\u0004',
       /It is a ZIP archive, such as a workbook: save it as CSV in UTF-8/,
     ],
     [
       'lines that end in a carriage return',
       'csv',
-      (day) => manyRows()(day).replaceAll('\n', '\r'),
+      manyRows().replaceAll('\n', '\r'),
       /Its lines end in \\r alone: end them in \\n/,
     ],
     ...['ndjson.gz', 'ndjson.zst'].map((ending): Fault => [
       `text that is not compressed in .${ending}`,
       ending,
-      jsonRow,
+      JSON_ROW,
       /It does not begin with the compression of its name: rename the file, or compress it/,
     ]),
-    [
-      'a JSON list',
-      'json',
-      (day) => `[${jsonRow(day)}]`,
-      /is a JSON list; .* npm run nightly -- import FILE/,
-    ],
+    ['a JSON list', 'json', `[${JSON_ROW}]`, /is a JSON list; .* npm run nightly -- import FILE/],
   ]
 
   const faults = [...cases, ...broken, ...misnamed]
@@ -748,7 +714,7 @@ describe('the app registry', () => {
     const dataDir = withRegistry()
     for (const [index, format] of FORMATS.entries())
       writeRaw(dataDir, `apps/more.${format}`, rawFile(format, Object.entries(columns(BigInt(index + 2)))))
-    writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', jsonRow('2026-01-05'))
+    writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', JSON_ROW.replace('DAY', '2026-01-05'))
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, 'SELECT app_id, app_name FROM registry ORDER BY app_id')).toEqual([
       { app_id: '1', app_name: 'One' },
@@ -760,7 +726,7 @@ describe('the app registry', () => {
     ['csv', 'app_id,app_name\n29,Nameless\n', 'apps/rows.csv has no column visibility'],
     [
       'csv.gz',
-      cut(gzipSync('app_id,app_name,visibility,updated_at\n'), 1),
+      gzipSync('app_id,app_name,visibility,updated_at\n').subarray(0, -1),
       'apps/rows.csv.gz cannot be read: unexpected end',
     ],
     ['ndjson', '{"app_id":1', 'apps/rows.ndjson, row 1: not a JSON object'],
@@ -769,7 +735,7 @@ describe('the app registry', () => {
   ])('a broken file, .%s, fails the run and is named', async (ending, content, words) => {
     const dataDir = withRegistry()
     writeRaw(dataDir, `apps/rows.${ending}`, content)
-    writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', jsonRow('2026-01-05'))
+    writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', JSON_ROW.replace('DAY', '2026-01-05'))
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(words)
   })
 })
