@@ -3,8 +3,6 @@ import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/keys.ts'
-import { findConnectionByName } from '../../../api/scim/connections.ts'
-import { requestJob } from '../../../api/scim/job-store.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
@@ -17,7 +15,7 @@ import {
   startDirectory,
 } from '../../support/scim/faulty-directory.ts'
 import { asEnvironment, stores } from '../../support/stores.ts'
-import { directories, jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
+import { deadJob, directories, jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
 
 const SET = 'set --account acme --allow-loopback'
 const TOKEN = `--token-env ${TOKEN_VARIABLE}`
@@ -33,7 +31,8 @@ async function inStore<Result>(settings: StoreSettings, look: (store: Store) => 
   return result
 }
 const rowsOf = (settings: StoreSettings, table: string) =>
-  inStore(settings, async (store) => (await store.query(`SELECT 1 AS x FROM ${table}`)).length)
+  inStore(settings, (store) => store.query(`SELECT * FROM ${table}`))
+const countOf = async (settings: StoreSettings, table: string) => (await rowsOf(settings, table)).length
 
 stores.describeOnce('directories, wrongly used', () => {
   it.each([
@@ -121,7 +120,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   it('set changes the given options of a connection, and keeps the rest', async () => {
     const more = `${TOKEN} --schedule "0 * * * *" --members off --gate-groups 9`
     const settings = await connected('http://127.0.0.1:1/a', more)
-    const found = () => inStore(settings, (store) => findConnectionByName(store, 'acme'))
+    const found = async () => ({ ...(await rowsOf(settings, 'scim_connections'))[0] })
     const before = await found()
     const url = 'http://127.0.0.1:2/b'
     const run = await directories(settings, `set --account acme --url ${url}`)
@@ -207,7 +206,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
           'warning: 1 group with members that have no usable id: these are left out (the first: "3")\n',
       )
     }
-    expect(await rowsOf(settings, 'scim_sync_jobs')).toBe(1)
+    expect(await countOf(settings, 'scim_sync_jobs')).toBe(1)
   })
 
   it("sync removes as much as the connection's gate allows, and all with --allow-deletions", async () => {
@@ -238,13 +237,13 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const settings = await connected(directory.url, `${TOKEN} --members ${members}`)
     const run = await directories(settings, 'test --account acme')
     expect(run).toMatchObject({ code: 0, stdout: output, stderr: '' })
-    expect(await rowsOf(settings, 'scim_groups')).toBe(0)
+    expect(await countOf(settings, 'scim_groups')).toBe(0)
   })
 
   it('remove removes the connection and keeps the groups; erase erases all groups, deleted ones included', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2', '3'))
     const settings = await connected(directory.url)
-    const counts = async () => [await rowsOf(settings, 'scim_groups'), await rowsOf(settings, 'scim_members')]
+    const counts = () => Promise.all(['scim_groups', 'scim_members'].map((table) => countOf(settings, table)))
     await sync(settings)
     directory.groups.splice(0, 1)
     await sync(settings)
@@ -260,12 +259,13 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   it('erase erases nothing while a sync is running', async () => {
-    const settings = await connected('http://127.0.0.1:1/')
-    await inStore(settings, async (store) => {
-      const { account_id: accountId = '' } = (await findConnectionByName(store, 'acme')) ?? {}
-      await requestJob(store, accountId, new Date())
-    })
+    await using directory = await startDirectory(groupsNamed('1', '2'))
+    const settings = await connected(directory.url)
+    await sync(settings)
+    await inStore(settings, (store) => store.query(deadJob('acme', '9999'), [new Date().toISOString()]))
     const run = await directories(settings, 'erase --account acme')
     expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('erase again once it has ended') })
+    expect(await countOf(settings, 'scim_groups')).toBe(2)
+    expect((await directories(settings, 'list')).stdout).toContain('acme')
   })
 })

@@ -2,7 +2,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { findConnectionByName, putConnection, removeConnection } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
@@ -14,7 +13,7 @@ import {
   startDirectory,
   type DirectoryGroup,
 } from '../../support/scim/faulty-directory.ts'
-import { connectionTo, deadJob, startSyncApi } from '../../support/scim/sync.ts'
+import { deadJob, directories, startSyncApi } from '../../support/scim/sync.ts'
 import { stores } from '../../support/stores.ts'
 
 /** A time in the past, at which a scheduled sync is due. */
@@ -34,12 +33,13 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     const disposable = new AsyncDisposableStack()
     const { quirk, open, waiting } = gate()
     const { url } = disposable.use(await startDirectory(groups, { quirk }))
-    const service = disposable.use(await startSyncApi(await fresh(), options))
+    const settings = await fresh()
+    const service = disposable.use(await startSyncApi(settings, options))
     const acme = await service.connect(url)
     const posted = await acme.post()
     await until(() => waiting() > 0)
     const close = () => disposable.disposeAsync()
-    return { ...posted, url, service, acme, open, [Symbol.asyncDispose]: close }
+    return { ...posted, settings, service, acme, open, [Symbol.asyncDispose]: close }
   }
 
   it('goes from queued through running to succeeded, and every POST meanwhile returns it', async () => {
@@ -89,19 +89,16 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
     expect(service.lines.join('')).not.toContain(DIRECTORY_TOKEN)
   })
 
-  const putAgain = async (store: Store, url: string) =>
-    await putConnection(store, 'acme', connectionTo(url), new Date(0))
-  const renameTable = (store: Store) => store.query('ALTER TABLE scim_groups RENAME TO elsewhere')
-  const restoreTable = (store: Store) => store.query('ALTER TABLE elsewhere RENAME TO scim_groups')
-
-  it.each<[string, Failure, (store: Store, url: string) => Promise<unknown>, typeof restoreTable?]>([
-    ['its connection is changed meanwhile', 'connection_changed', putAgain],
-    ['its connection is removed meanwhile', 'connection_changed', (store) => removeConnection(store, 'acme')],
-    ['the store fails', 'internal', renameTable, restoreTable],
+  const rename = (from: string, to: string) => (store: Store) =>
+    store.query(`ALTER TABLE ${from} RENAME TO ${to}`)
+  it.each<[string, Failure, string | ReturnType<typeof rename>, ReturnType<typeof rename>?]>([
+    ['its connection is changed meanwhile', 'connection_changed', 'set --account acme --gate-groups 5'],
+    ['its connection is removed meanwhile', 'connection_changed', 'remove --account acme'],
+    ['the store fails', 'internal', rename('scim_groups', 'aside'), rename('aside', 'scim_groups')],
   ])('writes nothing if %s', async (_name, failure, fault, restore) => {
     await using held = await heldSync(groupsNamed('1', '2'))
-    const { acme, job, service, open } = held
-    await fault(service.store, held.url)
+    const { acme, job, service, settings, open } = held
+    await (typeof fault === 'string' ? directories(settings, fault) : fault(service.store))
     open()
     expect((await acme.end(job.id)).error_message).toBe(FAILURES[failure])
     await restore?.(service.store)
@@ -229,7 +226,10 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
     // Three times were missed; they give one job.
     const acme = await first.connect(directory.url, HOURLY)
     await until(async () => (await acme.groups()).total_count === 1)
-    expect(await findConnectionByName(second.store, 'acme')).toMatchObject({ next_sync_at })
+    const times = await second.store.query('SELECT next_sync_at FROM scim_connections WHERE schedule = $1', [
+      HOURLY.schedule,
+    ])
+    expect(times.map((row) => row['next_sync_at'])).toEqual([next_sync_at, next_sync_at])
     const jobs = await second.store.query('SELECT status FROM scim_sync_jobs')
     expect(jobs.map((row) => row['status'])).toEqual(['succeeded'])
     expect((await later.groups()).total_count).toBe(0)

@@ -37,6 +37,14 @@ async function fill({ DATA_DIR }: StoreSettings): Promise<string> {
   return (await keysOf({ DATA_DIR }, 'list')).stdout
 }
 
+/** The rows of a query in the store of these settings. */
+async function rowsOf(settings: StoreSettings, sql: string) {
+  const store = await openStore(settings, new Date())
+  const rows = await store.query(sql)
+  await store.close()
+  return rows.map((row) => ({ ...row }))
+}
+
 const copy = (settings: StoreSettings) => runCommandLine(copyStore, [], asEnvironment(settings))
 
 describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name, fresh }) => {
@@ -60,19 +68,20 @@ describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name,
   it('copies every row of service.sqlite, and refuses a database that holds some', async () => {
     const settings = await fresh()
     const listed = await fill(settings)
+    const { DATA_DIR } = settings
+    const names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('migrations')"
+    const tables = (await rowsOf({ DATA_DIR }, names)).map(({ name: table }) => String(table))
+    expect(tables).toEqual(expect.arrayContaining(['api_keys', 'quotas', 'scim_members']))
     const run = await copy(settings)
     expect(run).toMatchObject({ code: 0 })
-    expect(run.stdout).toContain(`quotas\t${QUOTAS}\n`)
-    expect((await keysOf(settings, 'list')).stdout).toBe(listed)
-
-    const store = await openStore(settings, new Date())
-    const tables = `
-      SELECT table_name AS name FROM information_schema.tables
-      WHERE table_schema = current_schema() AND table_name <> 'migrations'`
-    for (const { name: table } of await store.query(tables)) {
-      expect(run.stdout).toContain(`\n${String(table)}\t`)
+    for (const table of tables) {
+      const rows = await rowsOf({ DATA_DIR }, `SELECT * FROM ${table}`)
+      expect(run.stdout).toContain(`${table}\t${rows.length}\n`)
+      const copied = await rowsOf(settings, `SELECT * FROM ${table}`)
+      expect(copied).toHaveLength(rows.length)
+      expect(copied).toEqual(expect.arrayContaining(rows))
     }
-    await store.close()
+    expect((await keysOf(settings, 'list')).stdout).toBe(listed)
 
     expect(await copy(settings)).toMatchObject({
       code: 2,

@@ -66,7 +66,7 @@ const QUICK = {
 } satisfies Partial<JobDependencies>
 
 /** A connection to a directory on this machine. */
-export function connectionTo(url: string, more: Partial<ConnectionSettings> = {}): ConnectionSettings {
+function connectionTo(url: string, more: Partial<ConnectionSettings> = {}): ConnectionSettings {
   return {
     ...NEW_CONNECTION,
     url,
