@@ -25,14 +25,14 @@ export function encodedTag(name: string, encoding: Encoding): string {
   return encoding === 'identity' ? `"${name}"` : `"${name}.${encoding}"`
 }
 
-/** Most bodies are compressed once and sent many times, so more work than usual pays. */
+/** Bodies are compressed once and sent many times; a higher quality makes the first client wait for seconds. */
 const BROTLI_QUALITY = 6
 
 /** Compresses a body off the event loop. */
-export async function encode(body: Buffer, encoding: Encoding, quality = BROTLI_QUALITY): Promise<Buffer> {
+export async function encode(body: Buffer, encoding: Encoding): Promise<Buffer> {
   if (encoding === 'identity') return body
   return encoding === 'br'
-    ? await promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } })
+    ? await promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } })
     : await promisify<Buffer, Buffer>(gzip)(body)
 }
 
@@ -45,7 +45,7 @@ export function fixedBody(contentType: string, text: Buffer | string, headers: H
   const made = new Map<Encoding, Promise<Buffer>>()
   return async (request, reply) => {
     const encoding = preferredEncoding(request)
-    const encoded = made.get(encoding) ?? encode(body, encoding, constants.BROTLI_MAX_QUALITY)
+    const encoded = made.get(encoding) ?? encode(body, encoding)
     made.set(encoding, encoded)
     reply.set({ ...headers, Vary: 'Accept-Encoding', ...encodingHeader(encoding) })
     sendBody(reply, 200, contentType, await encoded)
