@@ -303,7 +303,7 @@ SELECT
   CAST(c.day AS VARCHAR) AS day,
   format(
     'Day {}: all apps together have {} tokens of one kind, more than 9223372036854775807, the most that a day may have; app {} '
-      || 'has most of them. Correct or remove the files',
+      || 'has the most. Correct or remove the files',
     CAST(c.day AS VARCHAR), CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR),
     max_by(concat(c.app_id, ' (' || n.app_name || ')'), greatest(c.prompt_tokens, c.completion_tokens))
   ) AS reason

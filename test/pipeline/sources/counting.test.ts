@@ -140,7 +140,7 @@ describe('the run fails and names', () => {
     [
       'a day past 2^63 tokens, and its largest app',
       `2 - i // 2 AS app_id, ${2n ** 62n} // (1 + i // 2) AS prompt_tokens, 0 AS completion_tokens FROM range(3) AS t (i)`,
-      /^Day \d{4}-\d\d-\d\d: all apps together have 11529215046068469760 tokens .*; app 2 has most of them\./,
+      /^Day \d{4}-\d\d-\d\d: all apps together have 11529215046068469760 tokens .*; app 2 has the most\./,
     ],
     [
       'a request_id that more than half of a day shares',
