@@ -64,11 +64,6 @@ describe('the official client', () => {
     })
   })
 
-  it('reads the trending rankings', async () => {
-    const { result } = await (await client()).datasets.getAppRankings({ sort: 'trending', limit: 1 })
-    expect(result.data.map((row) => row.appId)).toEqual([2])
-  })
-
   it('reads the models by day', async () => {
     const { data, meta } = await (await client()).datasets.getRankingsDaily({ startDate: '2026-11-18' })
     expect(meta).toMatchObject({ startDate: '2026-11-18', endDate: LAST_DAY, version: 'v1' })
@@ -78,8 +73,10 @@ describe('the official client', () => {
     ])
   })
 
-  it('reads a category, a subcategory and a window', async () => {
-    const datasets = (await client()).datasets
+  it('reads trending rankings, a category, a subcategory and a window', async () => {
+    const { datasets } = await client()
+    const { result: trending } = await datasets.getAppRankings({ sort: 'trending', limit: 1 })
+    expect(trending.data.map((row) => row.appId)).toEqual([2])
     const { result: coding } = await datasets.getAppRankings({ category: 'coding', limit: 2 })
     expect(coding.data.map((row) => row.appId)).toEqual([2, 4])
     const { result: game } = await datasets.getAppRankings({

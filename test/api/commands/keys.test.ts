@@ -74,16 +74,6 @@ describe('npm run keys', () => {
     expect(run.stderr).not.toContain('    at ')
   })
 
-  it.each([
-    ['--help', 'create list revoke'],
-    ['create -h', 'create --account NAME --kind inference|management'],
-    ['create --account a --help', '--account NAME'],
-  ])('%s prints the help on stdout', async (line, words) => {
-    const run = await keys(makeFolder(), ...line.split(' '))
-    expect(run).toMatchObject({ code: 0, stderr: '' })
-    for (const word of words.split(' ')) expect(run.stdout).toContain(word)
-  })
-
   it('works while other processes create keys in the same new folder', async () => {
     const dataDir = makeFolder()
     const args = ['create', '--account', 'same', '--kind', 'inference']

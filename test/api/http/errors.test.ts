@@ -119,17 +119,14 @@ describe('a fault inside the service', () => {
 })
 
 describe('an unknown path', () => {
-  it.each(['/index.html', '/api/v1', '/api/v2/status', '//', '/api/v1/datasets', `/${'a'.repeat(99)}`])(
-    '%s is 404',
+  const long = `/${'a'.repeat(99)}`
+  it.each(['/index.html', '/api/v1', '/api/v2/status', '//', '/api/v1/datasets', long, `${long}a`])(
+    '%s is 404, and shown with at most a hundred characters',
     async (path) => {
-      expect((await fault(404, path)).message).toBe(`No such path: ${path}; /docs lists all paths`)
+      const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path
+      expect((await fault(404, path)).message).toBe(`No such path: ${shown}; /docs lists all paths`)
     },
   )
-
-  it('is shown with at most a hundred characters', async () => {
-    const { message } = await fault(404, `/${'a'.repeat(100)}`)
-    expect(message).toBe(`No such path: /${'a'.repeat(99)}…; /docs lists all paths`)
-  })
 
   it.each(['/apps/%E0%A4%A', '/%'])('%s, which is not encoded correctly, is 400', async (path) => {
     await fault(400, path)
