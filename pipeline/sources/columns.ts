@@ -83,8 +83,10 @@ export function matchColumns(
   const names = found.map(plainName)
   const missing = missingColumns(columns, names)
   if (missing.length > 0) {
+    const isSeparatedOtherwise = found.length === 1 && /[;\t|]/.test(found[0] ?? '')
     throw new DataError(
-      `${file} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}`,
+      `${file} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}` +
+        (isSeparatedOtherwise ? '. Separate them by commas' : ''),
     )
   }
   const matched = new Map<string, number>()

@@ -31,13 +31,13 @@ const FORMAT = "format = 'newline_delimited'"
 /**
  * How DuckDB reads a file of usage; undefined if the file has to be read by lines, as where keys are missing or in capitals.
  * @param copy the path for an unpacked copy.
- * @throws DataError with the file if it cannot be read, or is one JSON list.
+ * @throws DataError with the file if it cannot be read, or is JSON of another form.
  */
 export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan | undefined> {
   const { path, head } = await prepareText(file, copy)
-  if (head.trimStart().startsWith('[')) {
+  if (/^\s*(?:\[|\{\s*\n)/.test(head)) {
     throw new DataError(
-      `${file.name} is a JSON list; a file here has one JSON object per line. ` +
+      `${file.name} is a JSON list, or JSON over several lines; a file here has one JSON object per line. ` +
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }

@@ -1,6 +1,4 @@
 /** CONTRACT 7: usage is also counted by model, in the same pass; the column's value never invalidates a row. */
-import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
@@ -106,23 +104,6 @@ describe('the warehouse', () => {
       { model_permaslug: 'other', prompt_tokens: '3' },
       { model_permaslug: 'acme/large', prompt_tokens: '10' },
     ])
-  })
-
-  it('of an earlier version is counted again, with models', async () => {
-    const dataDir = withRegistry()
-    writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
-    await runAt(dataDir, AS_OF)
-    const instance = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
-    const connection = await instance.connect()
-    await connection.run(
-      `ALTER TABLE usage_by_model DROP COLUMN model_key; ALTER TABLE usage_by_model ADD COLUMN model VARCHAR;
-       UPDATE days SET fingerprint = regexp_replace(fingerprint, '^v\\d+', 'v3')`,
-    )
-    connection.closeSync()
-    instance.closeSync()
-    await runAt(dataDir, AS_OF.replace('02', '03'))
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
-    expect(await queryCurrent(dataDir, 'FROM restatements')).toEqual([])
   })
 
   it('has no rows by model for usage without models, and follows the files of a day', async () => {

@@ -662,7 +662,19 @@ describe('the run fails for', () => {
       JSON_ROW,
       /It does not begin with the compression of its name: rename the file, or compress it/,
     ]),
-    ['a JSON list', 'json', `[${JSON_ROW}]`, /is a JSON list; .* npm run nightly -- import FILE/],
+    ['a JSON list', 'json', `[${JSON_ROW}]`, /is a JSON list, .* npm run nightly -- import FILE/],
+    [
+      'JSON as jq prints it',
+      'json',
+      JSON_ROW.replaceAll(/[{,]/g, '$&\n'),
+      /JSON over several lines; .* import FILE/,
+    ],
+    ...[';', '\t'].map((mark): Fault => [
+      `columns separated by ${JSON.stringify(mark)}`,
+      'csv',
+      csvRows('', '').replaceAll(',', mark),
+      /has no column ts, app_id.* Separate them by commas/,
+    ]),
   ]
 
   const faults = [...cases, ...broken, ...misnamed]
