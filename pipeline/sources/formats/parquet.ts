@@ -56,8 +56,7 @@ export async function scanParquet(
   file: RawFile,
   columns: Columns,
 ): Promise<Scan> {
-  const elements = await readingParquet(file, () => queryRows(connection, schemaQuery(file.path), elementRow))
-  const found = topLevel(elements)
+  const found = topLevel(await readSchema(connection, file))
   const names = found.map(({ name }) => name)
   const types = new Map<string, TypedColumn>()
   let fault = 'NULL'
@@ -99,6 +98,10 @@ function asText({ name, type }: TypedColumn): TypedColumn {
   return { name: text, type: 'VARCHAR' }
 }
 
+function readSchema(connection: DuckDBConnection, file: RawFile): Promise<SchemaElement[]> {
+  return readingParquet(file, () => queryRows(connection, schemaQuery(file.path), elementRow))
+}
+
 /**
  * The schema's elements in file order, with the types that DuckDB reads them as. It reads a DECIMAL of more than 38 digits
  * wrongly, without an error.
@@ -127,11 +130,21 @@ function topLevel(elements: readonly SchemaElement[]): SchemaElement[] {
   })
 }
 
-/** The rows of a Parquet file as documents. */
+/**
+ * The rows of a Parquet file as documents.
+ * @throws DataError for a column that DuckDB would misread.
+ */
 export async function* readParquetRows(
   connection: DuckDBConnection,
   file: RawFile,
 ): AsyncGenerator<Document> {
+  const elements = await readSchema(connection, file)
+  const wide = elements.find(({ type }) => type.startsWith('DECIMAL of'))
+  if (wide !== undefined) {
+    throw new DataError(
+      `${file.name}: the column ${wide.name} is of type ${wide.type}, which cannot be read: write it as BIGINT, or leave it out`,
+    )
+  }
   const from = parquetRows([file.path])
   const result = await readingParquet(file, () =>
     connection.stream(`SELECT CAST(to_json(file_rows) AS VARCHAR) FROM ${from} AS file_rows`),

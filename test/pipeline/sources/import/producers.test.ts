@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { makeFolder } from '../../../support/folders.ts'
 import { runAt } from '../../../support/pipeline/in-process.ts'
 import { queryCurrent, runCommand } from '../../../support/pipeline/nightly.ts'
+import { parquetOf } from '../../../support/pipeline/raw-files.ts'
 
 /** Writes a file of a producer; returns its path. */
 function put(name: string, content: string | Uint8Array): string {
@@ -444,6 +445,20 @@ describe('--map', () => {
   ])('names %s', async (_, map, message) => {
     const ended = await runCommand(makeFolder(), 'import', '--map', map, put('rows.ndjson', ROWS))
     expect(ended.stdout + ended.stderr).toContain(message)
+  })
+
+  it('refuses a column of Parquet that would be misread', async () => {
+    const wide = {
+      type: 'FIXED_LEN_BYTE_ARRAY',
+      type_length: 21,
+      converted_type: 'DECIMAL',
+      precision: 50,
+    } as const
+    const path = put('wide.parquet', parquetOf([['in', { ...wide, scale: 0 }, [3n]]]))
+    const ended = await runCommand(makeFolder(), 'import', '--map', PAIRS, path)
+    const message =
+      'the column in is of type DECIMAL of 50 digits, which cannot be read: write it as BIGINT, or leave it out'
+    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining(message) })
   })
 
   it('adds the counts of several paths, of which some may be missing', async () => {
