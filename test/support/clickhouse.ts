@@ -64,8 +64,8 @@ export async function startCluster() {
   return {
     /** Host and port of the HTTP interface of each server. */
     hosts: [`127.0.0.1:${first.http}`, `127.0.0.1:${second.http}`] as const,
-    /** The value of USAGE_SOURCE for a table, as a user of `users`. */
-    source: (table: string, user: keyof typeof USERS = 'pipeline') =>
+    /** The value of USAGE_SOURCE for a table, as a user of USERS or an unknown one. */
+    source: (table: string, user = 'pipeline') =>
       `clickhouse://${user}:${PASSWORD}@127.0.0.1:${first.http}/default?table=${table}`,
     run: (sql: string) => ask(first.http, sql),
     runOnSecond: (sql: string) => ask(second.http, sql),

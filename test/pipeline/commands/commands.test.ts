@@ -269,6 +269,13 @@ describe('wrong usage', () => {
     ['quarantine today', '"today" is not a day: expected YYYY-MM-DD\n'],
     ['quarantine 2026-01-04 2026-01-05', 'quarantine takes one day, or none'],
     ['prune --keep-days=-1', '--keep-days "-1" is not a number of days: expected 0 or more'],
+    [`retract ${SECOND}`, 'retract needs --reason TEXT; the API answers with it\n'],
+    [
+      'retract yesterday --reason x',
+      `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
+    ],
+    ['verify 20260101T000000Z', 'There is no snapshot "20260101T000000Z"'],
+    [`verify ${FIRST} --all`, 'verify takes one snapshot, or --all'],
   ])('%j ends with 2 and names the remedy', async (line, message) => {
     const ended = await runCommand(dataDir, ...line.split(' '))
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })

@@ -112,7 +112,9 @@ describe('a retraction that was interrupted after writing its record', () => {
     expect(JSON.parse(again.stdout)).toMatchObject({ reason: 'Counted twice', current: FIRST })
     expect(currentSnapshot(dataDir)).toContain(FIRST)
     expect(readdirSync(pathOf())).not.toContain(SECOND)
-    expect((await retract(SECOND, '--reason', 'x')).stderr).toContain('was retracted already')
+    expect((await retract(SECOND, '--reason', 'x')).stderr).toMatch(
+      /was retracted already, at .*: Counted twice\n$/,
+    )
   })
 
   it('does not take the place of another retracted snapshot', async () => {
@@ -127,23 +129,6 @@ function recordRetracted(id: string): void {
   const retracted = { at: '2026-01-08T02:30:00Z', reason: 'Counted twice' }
   writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), retracted }))
 }
-
-it('retract rejects an impossible retraction, and names the remedy', async () => {
-  const refused = (text: string | RegExp) => ({ code: 2, stderr: expect.stringMatching(text) })
-  expect(await retract(SECOND)).toMatchObject(
-    refused('^retract needs --reason TEXT; the API answers with it\n$'),
-  )
-  expect(await retract('yesterday', '--reason', 'x')).toMatchObject(
-    refused(`^There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n$`),
-  )
-  await retract(SECOND, '--reason', 'Counted twice')
-  expect(await retract(SECOND, '--reason', 'x')).toMatchObject(
-    refused(`^${SECOND} was retracted already, at .*: Counted twice\n$`),
-  )
-  expect(await retract(FIRST, '--reason', 'x')).toMatchObject(
-    refused('is the only snapshot: correct the input and run first'),
-  )
-})
 
 it('retract exits with 75 during a run', async () => {
   const warehouse = await openWarehouse(dataDir, '1GB')
@@ -182,13 +167,6 @@ const DAMAGES: readonly (readonly [string, (path: string) => void, RegExp])[] = 
 ]
 const FILES = ['app-rankings.duckdb', 'apps.csv', 'app_daily/month=2026-01.parquet', 'SHA256SUMS']
 
-it('verify finds no fault in intact snapshots', async () => {
-  expect(await runCommand(dataDir, 'verify', '--all')).toMatchObject({
-    code: 0,
-    stdout: '2 snapshots verified: 0 published files broken\n',
-  })
-})
-
 it.each(DAMAGES)('verify names each file that is %s, and exits with 1', async (_how, damage, words) => {
   for (const file of FILES) damage(pathOf(SECOND, file))
   const ended = await runCommand(dataDir, 'verify')
@@ -199,7 +177,9 @@ it.each(DAMAGES)('verify names each file that is %s, and exits with 1', async (_
   expect(ended.stderr).toContain('4 published files broken. Restore them from a backup')
 })
 
-it('verify names a DuckDB file that was opened for writing, and a record that cannot be read', async () => {
+it('verify names a DuckDB file that was opened for writing, a record that cannot be read, and no fault without these', async () => {
+  const whole = await runCommand(dataDir, 'verify', '--all')
+  expect(whole).toMatchObject({ code: 0, stdout: '2 snapshots verified: 0 published files broken\n' })
   writeFileSync(pathOf(FIRST, 'app-rankings.duckdb.wal'), '')
   writeFileSync(pathOf('records', `${SECOND}.json`), '{')
   const { code, stdout } = await runCommand(dataDir, 'verify', '--all', '--json')
@@ -224,14 +204,4 @@ it('the next run repairs a missing pointer to the newest complete snapshot, even
   expect(code).toBe(1)
   expect(stderr).toContain(`current led to no snapshot; it leads to ${FIRST}, the newest whole one`)
   expect(currentSnapshot(dataDir)).toContain(FIRST)
-})
-
-it.each([
-  [['20260101T000000Z'], 'There is no snapshot "20260101T000000Z"'],
-  [[FIRST, '--all'], 'verify takes one snapshot, or --all'],
-])('verify %j ends with 2 and names the remedy', async (args, message) => {
-  expect(await runCommand(dataDir, 'verify', ...args)).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining(message),
-  })
 })

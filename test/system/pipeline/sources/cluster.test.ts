@@ -1,5 +1,4 @@
 /** CONTRACT 10: a run pulls the changed days of a ClickHouse cluster, and publishes what the same rows in files give. */
-import * as fc from 'fast-check'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -30,64 +29,42 @@ const DAY = '2026-10-01'
 const NIGHT = '2026-10-02T02:00:00Z'
 const TABLES = ['app_daily', 'model_daily', 'apps', 'rankings']
 
-type Values = readonly (string | null)[]
-
 const COLUMNS =
   'ts,app_id,app,prompt_tokens,completion_tokens,requests,request_id,model,account_id,app_title,cached_tokens'
+/** The sharding decides which server has a row. */
+const INSERT = `INSERT INTO usage (${COLUMNS}) SETTINGS distributed_foreground_insert = 1`
 
-const count = fc.bigInt(0n, 5_000n).map(String)
-/** A row with these columns. */
-const usageRow: fc.Arbitrary<Values> = fc
-  .tuple(
-    fc.constantFrom('2026-09-30', DAY),
-    fc.integer({ min: 0, max: 86_399 }),
-    fc.oneof(
-      fc.integer({ min: 1, max: 30 }).map((id) => [String(id), '']),
-      fc.integer({ min: 1, max: 9 }).map((n) => [null, `https://app-${n}.example`]),
-    ),
-    // Both counts are unknown, or none is.
-    fc.oneof({ weight: 19, arbitrary: fc.tuple(count, count) }, fc.constant([null, null])),
-    fc.tuple(
-      fc.option(fc.bigInt(0n, 9n).map(String), { freq: 5 }),
-      // Few enough to repeat, often on different shards and in different apps.
-      fc.oneof(
-        fc.constant(''),
-        fc.integer({ min: 1, max: 900 }).map((n) => `r${n}`),
-      ),
-      fc.constantFrom('', 'acme/one', 'acme/two:free', 'no model'),
-      fc.constantFrom('', 'one', 'two'),
-      fc.constantFrom('', 'Writer', 'Painter'),
-      fc.constantFrom(null, '0', '1', '2000', '-5'),
-    ),
-  )
-  .map(([day, second, app, tokens, others]) => {
-    const time = new Date(Date.parse(`${day}T00:00:00Z`) + second * 1000).toISOString()
-    return [time.slice(0, 19).replace('T', ' '), ...app, ...tokens, ...others]
-  })
+/** Rows of two days; their ids are few enough to repeat, often on different shards and in different apps. */
+function drawnRows(seed: number): string {
+  const draw = (column: number, of: number) => `cityHash64(number, ${seed}, ${column}) % ${of}`
+  const oneOf = (column: number, ...texts: readonly string[]) =>
+    `arrayElement(['${texts.join("','")}'], 1 + ${draw(column, texts.length)})`
+  // Both counts are unknown, or none is.
+  const tokens = (column: number) => `if(${draw(4, 20)} = 0, NULL, ${draw(column, 5000)})`
+  return `${INSERT} SELECT
+    toDateTime('2026-09-30 00:00:00', 'UTC') + ${draw(0, 172_800)},
+    if(${draw(1, 2)} = 0, 1 + ${draw(2, 30)}, NULL),
+    if(${draw(1, 2)} = 0, '', concat('https://app-', toString(1 + ${draw(3, 9)}), '.example')),
+    ${tokens(5)}, ${tokens(6)}, if(${draw(7, 6)} = 0, NULL, ${draw(8, 10)}),
+    if(${draw(9, 2)} = 0, '', concat('r', toString(1 + ${draw(10, 900)}))),
+    ${oneOf(11, '', 'acme/one', 'acme/two:free', 'no model')}, ${oneOf(12, '', 'one', 'two')},
+    ${oneOf(13, '', 'Writer', 'Painter')}, toInt64OrNull(${oneOf(14, 'NULL', '0', '1', '2000', '-5')})
+    FROM numbers(3000)`
+}
 
 /** Invalid rows, few enough to be allowed. */
-const REJECTED: readonly Values[] = [
-  [`${DAY} 10:00:01`, '1', '', '-5', '5', null, '', '', '', '', null],
-  [`${DAY} 10:00:02`, '1', '', null, '5', '1', '', '', '', '', null],
-  [`${DAY} 10:00:03`, '1', '', '5', '5', '-1', 'r1', '', '', '', null],
-  [`${DAY} 10:00:04`, '-3', '', '5', '5', '1', '', '', '', '', null],
-]
+const REJECTED = `${INSERT} VALUES
+  ('${DAY} 10:00:01', 1, '', -5, 5, NULL, '', '', '', '', NULL), ('${DAY} 10:00:02', 1, '', NULL, 5, 1, '', '', '', '', NULL),
+  ('${DAY} 10:00:03', 1, '', 5, 5, -1, 'r1', '', '', '', NULL), ('${DAY} 10:00:04', -3, '', 5, 5, 1, '', '', '', '', NULL)`
 
-function toCsv(rows: readonly Values[]): string {
-  return `${COLUMNS}\n${rows.map((row) => row.map((value) => value ?? '').join(',')).join('\n')}\n`
-}
-
-function toInsert(rows: readonly Values[], table = 'usage'): string {
-  const tuples = rows.map(
-    (row) => `(${row.map((value) => (value === null ? 'NULL' : `'${value}'`)).join(',')})`,
-  )
-  return `INSERT INTO ${table} (${COLUMNS}) SETTINGS distributed_foreground_insert = 1 VALUES ${tuples.join(',')}`
-}
+/** The rows of a day as the file that ClickHouse itself writes. */
+const asCsv = (day: string) => `SELECT ${COLUMNS} FROM usage WHERE toDate(ts) = '${day}'
+  SETTINGS format_csv_null_representation = '' FORMAT CSVWithNames`
 
 /** Rows of three apps, 7 seconds apart. */
 function plainRows(table: string, rows: number, offset = 0): string {
   return `INSERT INTO ${table} (ts, app_id, prompt_tokens, completion_tokens, request_id)
-    SELECT toDateTime('${DAY} 00:00:00', 'UTC') + number * 7, 1 + number % 3, 10, 5, concat('r', toString(number))
+    SETTINGS distributed_foreground_insert = 1 SELECT toDateTime('${DAY} 00:00:00', 'UTC') + number * 7, 1 + number % 3, 10, 5, concat('r', toString(number))
     FROM numbers(${offset}, ${rows})`
 }
 
@@ -128,13 +105,12 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
   it.each([1, 2, 3, 4, 5, 6])(
     'random rows give the tables that they give in files, seed %i',
     async (seed) => {
-      const rows = [...fc.sample(usageRow, { numRuns: 3_000, seed }), ...REJECTED]
       const [asFiles, pulled] = [newFolder(), newFolder()]
-      for (const day of ['2026-09-30', DAY])
-        writeRaw(asFiles, `usage/date=${day}/rows.csv`, toCsv(rows.filter(([ts]) => ts?.startsWith(day))))
-      await publish(asFiles, NIGHT)
       await cluster.runOnShards('TRUNCATE TABLE usage_rows SYNC')
-      await cluster.run(toInsert(rows))
+      for (const insert of [drawnRows(seed), REJECTED]) await cluster.run(insert)
+      for (const day of ['2026-09-30', DAY])
+        writeRaw(asFiles, `usage/date=${day}/rows.csv`, await cluster.run(asCsv(day)))
+      await publish(asFiles, NIGHT)
       expect(await run(pulled, cluster.source('usage', 'puller'))).toMatchObject({ code: 0 })
       for (const table of TABLES)
         expect(await queryCurrent(pulled, `FROM ${table} ORDER BY ALL`), table).toEqual(
@@ -282,56 +258,63 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     expect(await requestsOf(dataDir)).toBe('300')
   })
 
-  it('a table by month is pulled day by day', async () => {
+  it.each([
+    ['partitions by month', 'MergeTree PARTITION BY toYYYYMM(ts) ORDER BY ts'],
+    ['a cluster named by a macro', "Distributed('{cluster}', default, usage_rows, rand())"],
+    ['a cluster with a hyphen', "Distributed('prod-eu', default, usage_rows, rand())"],
+  ])('a table of any name with %s is pulled day by day', async (_, engine) => {
+    await cluster.runOnShards('DROP TABLE IF EXISTS `any-name` SYNC')
+    await cluster.runOnShards('TRUNCATE TABLE usage_rows SYNC')
+    await cluster.runOnShards(`CREATE TABLE \`any-name\` AS usage_rows ENGINE = ${engine}`)
+    await cluster.run(plainRows('`any-name`', 20_000))
     const dataDir = newFolder()
-    await cluster.run(
-      'CREATE TABLE monthly AS usage_rows ENGINE = MergeTree PARTITION BY toYYYYMM(ts) ORDER BY ts',
-    )
-    await cluster.run(plainRows('monthly', 20_000))
-    await run(dataDir, cluster.source('monthly'), '2026-10-05T02:00:00Z')
+    await run(dataDir, cluster.source('any-name'), '2026-10-05T02:00:00Z')
     expect(await queryCurrent(dataDir, 'SELECT DISTINCT day FROM app_daily ORDER BY day')).toEqual([
       { day: DAY },
       { day: '2026-10-02' },
     ])
   })
 
-  it.each([
-    ["Distributed('{cluster}', default, usage_rows, rand())", 'a macro'],
-    ["Distributed('prod-eu', default, usage_rows, rand())", 'a hyphen'],
-  ])('the name of the cluster in %s has %s', async (engine) => {
-    await cluster.runOnShards('DROP TABLE IF EXISTS `by-name` SYNC')
-    await cluster.runOnShards(`CREATE TABLE \`by-name\` AS usage_rows ENGINE = ${engine}`)
-    await cluster.runOnShards('TRUNCATE TABLE usage_rows SYNC')
-    await cluster.runOnShards(plainRows('usage_rows', 30))
-    const dataDir = newFolder()
-    expect(await run(dataDir, cluster.source('by-name'))).toMatchObject({ code: 0 })
-  })
-
   describe('nothing is published, and the message names the remedy without the password', () => {
-    const faults: readonly (readonly [string, remedy: string, table: string, ...statements: string[]])[] = [
+    const faults: readonly (readonly [
+      fault: string,
+      user: string,
+      remedy: string,
+      table: string,
+      ...statements: string[],
+    ])[] = [
       [
         'a shard does not answer',
+        'pipeline',
         'run again when every shard answers',
         'halved',
         "CREATE TABLE halved AS usage_rows ENGINE = Distributed('broken', default, usage_rows, rand())",
       ],
       [
         'a limit of the profile would cut the result',
+        'cut',
         "raise the limit in the user's profile",
         'many',
         newTable('many'),
         plainRows('many', 5_000),
       ],
-      ['there is no such table', 'data/clickhouse.sql has the table', 'nowhere'],
+      [
+        'the user is unknown, or the password wrong',
+        'stranger',
+        'correct the user and the password',
+        'usage',
+      ],
+      ['there is no such table', 'pipeline', 'data/clickhouse.sql has the table', 'nowhere'],
       [
         'a column is missing',
+        'pipeline',
         'has no column completion_tokens',
         'wrong',
-        `CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens Int64)
-         ENGINE = MergeTree PARTITION BY toYYYYMMDD(ts) ORDER BY ts`,
+        "CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens Int64) ENGINE = MergeTree ORDER BY ts",
       ],
       [
         'too many rows may be invalid',
+        'pipeline',
         'SELECT * FROM',
         'odd',
         newTable('odd'),
@@ -340,6 +323,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
       ],
       [
         'a partition has more days than a month',
+        'pipeline',
         'days in the partition all',
         'whole',
         newTable('whole').replace('toYYYYMMDD(ts)', 'tuple()'),
@@ -347,6 +331,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
       ],
       [
         'the table is a view',
+        'pipeline',
         'has rows, but no parts',
         'seen',
         newTable('behind'),
@@ -355,25 +340,14 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
       ],
     ]
 
-    it.each(faults)('%s', async (_fault, remedy, table, ...statements) => {
+    it.each(faults)('%s', async (_fault, user, remedy, ...[table = '', ...statements]) => {
       for (const statement of statements) await cluster.run(statement)
       const dataDir = newFolder()
-      const user = table === 'many' ? 'cut' : 'pipeline'
       const { code, stderr } = await run(dataDir, cluster.source(table, user))
       expect(code).toBe(1)
       expect(stderr).toContain(remedy)
       expect(stderr).not.toContain(PASSWORD)
       expect(existsSync(join(dataDir, 'current'))).toBe(false)
-    })
-
-    it('the password is wrong', async () => {
-      const { code, stderr } = await run(
-        newFolder(),
-        cluster.source('usage').replace(PASSWORD, 'other-s3cret'),
-      )
-      expect(code).toBe(1)
-      expect(stderr).toContain('correct the user and the password')
-      expect(stderr).not.toContain('other-s3cret')
     })
   })
 })
