@@ -107,7 +107,10 @@ function parseLine(
       // The fault below says it.
     }
   }
-  return { value: undefined, fault: 'not a JSON object', payload: line }
+  const fault = line.startsWith('[')
+    ? 'a JSON list: write one object a line (jq -c .[])'
+    : 'not a JSON object'
+  return { value: undefined, fault, payload: line }
 }
 
 /** NaN and infinity become texts, which are no numbers either. */

@@ -75,7 +75,7 @@ describe('quarantine', () => {
       ].join('\n'),
       {
         3: 'not a JSON object',
-        4: 'not a JSON object',
+        4: 'a JSON list: write one object a line (jq -c .[])',
         5: 'the key prompt_tokens is missing',
         6: notInteger('prompt_tokens'),
         7: notInteger('prompt_tokens'),
