@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { rankingsSchema, startApi } from './support/api.ts'
 import { makeFolder } from './support/folders.ts'
-import { publish, queryCurrent, runCommand, writeRaw } from './support/pipeline/nightly.ts'
+import { deliver, publish, queryCurrent, runCommand } from './support/pipeline/nightly.ts'
 import { REPOSITORY } from './support/processes.ts'
 
 const UPGRADES = join(REPOSITORY, 'test', 'golden', 'upgrades')
@@ -44,8 +44,7 @@ it.each(Object.entries(KEYS))(
       expect((await fetch(`${api.origin}${path}`)).status, path).toBe(200)
     }
 
-    const next = 'ts,app_id,prompt_tokens,completion_tokens\n2026-01-07T10:00:00Z,1,10,0\n'
-    writeRaw(dataDir, 'usage/date=2026-01-07/a.csv', next)
+    deliver(dataDir, '2026-01-07', ['1,10,0'])
     await publish(dataDir, '2026-01-08T02:00:00Z', '--accept', 'volume')
     expect(await queryCurrent(dataDir, 'SELECT count(*) AS rows FROM restatements')).toEqual([{ rows: '0' }])
     const former = await ranking(`as_of=${SNAPSHOT}`)

@@ -1,11 +1,10 @@
 /** CONTRACT 9: the blocks of README.md, data/README.md and pipeline/README.md, run as a reader would. */
-import { DuckDBInstance } from '@duckdb/node-api'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { makeFolder } from '../support/folders.ts'
-import { currentSnapshot, publish, queryCurrent, writeRaw } from '../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, publish, queryCurrent, withDatabase } from '../support/pipeline/nightly.ts'
 import { hasFolder } from '../support/programs.ts'
 import { REPOSITORY } from '../support/processes.ts'
 
@@ -52,14 +51,11 @@ it.runIf(hasFolder('PYTHON_READERS'))('the Python of the documents reads the ran
 it('the query of pipeline/README.md shows what a second snapshot changed', async () => {
   const dataDir = await publishOwnData()
   const first = currentSnapshot(dataDir)
-  const usage = 'ts,app_id,prompt_tokens,completion_tokens\n2026-11-18T10:00:00Z,1,500,0\n'
-  writeRaw(dataDir, 'usage/date=2026-11-18/late.csv', usage)
+  deliver(dataDir, '2026-11-18', ['1,500,0'], 'late.csv')
   await publish(dataDir, '2026-11-20T02:00:00Z')
   const sql = block('pipeline/README.md', 'sql', 'ATTACH')
     .replace(/'data\/snapshots\/\w+/, `'${first}`)
     .replace(/'data\/snapshots\/\w+/, `'${currentSnapshot(dataDir)}`)
-  const connection = await (await DuckDBInstance.create()).connect()
-  const rows = (await connection.runAndReadAll(sql)).getRowObjectsJson()
-  connection.closeSync()
-  expect(rows).toEqual([{ day: '2026-11-18', before: '1500', after: '2000' }])
+  const rows = withDatabase(async (connection) => (await connection.runAndReadAll(sql)).getRowObjectsJson())
+  expect(await rows).toEqual([{ day: '2026-11-18', before: '1500', after: '2000' }])
 })

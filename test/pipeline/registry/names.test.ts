@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { queryWarehouse, runAt, runNoting } from '../../support/pipeline/in-process.ts'
+import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile, type RawFormat } from '../../support/pipeline/raw-files.ts'
 
@@ -85,7 +85,7 @@ it('an id follows from host and path of an address, or from the name, the same e
 it('usage that names its apps is not published if NEW_APPS is hidden', async () => {
   register(dataDir, ['1,One,public,,,2025-01-01'])
   writeUsage(['Cline,1,0'])
-  await runNoting(dataDir, FIRST_RUN, { NEW_APPS: 'hidden' })
+  await runAt(dataDir, FIRST_RUN, { settings: { NEW_APPS: 'hidden' } })
   expect(await published()).toEqual([])
   expect(byName()).toContain('"visibility":"hidden"')
 })
@@ -252,7 +252,7 @@ describe('an app that usage names first', () => {
 
   it('is one of at most NEW_APPS_PER_ACCOUNT of its account and day; others rank nobody until another day', async () => {
     const run = async (time: string) => {
-      const { notes } = await runNoting(dataDir, time, { NEW_APPS_PER_ACCOUNT: '2' })
+      const { notes } = await runAt(dataDir, time, { settings: { NEW_APPS_PER_ACCOUNT: '2' } })
       return notes.filter((note) => note.includes('NEW_APPS_PER_ACCOUNT'))
     }
     const junk = ['A', 'B', 'C', 'D'].map((app) => ({ app, account: 'greedy' }))

@@ -1,7 +1,7 @@
 /** CONTRACT 7: the app registry: which row wins, where aliases lead, and which violations stop a run. */
 import { describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
-import { fact, queryWarehouse, runAt, runNoting } from '../../support/pipeline/in-process.ts'
+import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { deliver, register, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
@@ -121,7 +121,7 @@ describe('broken registries', () => {
       /WARNING: NO APP IS RANKED\. .* 4 apps with usage are not registered/,
     ],
   ])('a run warns of %s', async (_what, registry, warning) => {
-    expect((await runNoting(folder(...registry), AS_OF)).notes.join('\n')).toMatch(warning)
+    expect((await runAt(folder(...registry), AS_OF)).notes.join('\n')).toMatch(warning)
   })
 })
 

@@ -13,10 +13,9 @@ import {
 import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
-import { readConfig } from '../../../pipeline/config.ts'
-import { runNightly, chooseAsOf } from '../../../pipeline/run.ts'
+import { chooseAsOf } from '../../../pipeline/run.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
-import { fact, runAt, SILENT } from '../../support/pipeline/in-process.ts'
+import { fact, runAt } from '../../support/pipeline/in-process.ts'
 import { copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 let dataDir = ''
@@ -175,9 +174,7 @@ describe('publish', () => {
   it.each([{ PUBLISHER: 'Another' }, { PUBLIC_URL: 'https://data.example' }])(
     'makes a new snapshot for %j',
     async (settings) => {
-      const config = readConfig({ DATA_DIR: dataDir, ...settings })
-      const dependencies = { config, now: () => new Date('2026-01-08T02:00:00Z'), progress: SILENT }
-      expect((await runNightly(dependencies)).outcome).toBe('published')
+      expect((await runAt(dataDir, '2026-01-08T02:00:00Z', { settings })).outcome).toBe('published')
     },
   )
 

@@ -13,23 +13,17 @@ import type { TextRow } from './nightly.ts'
 
 export const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
-/** One run at the given time; rejects if the run fails. */
-export function runAt(dataDir: string, asOf: string, options: Partial<RunOptions> = {}): Promise<Report> {
-  const config = readConfig({ DATA_DIR: dataDir })
-  const dependencies = { config, now: () => new Date(asOf), progress: SILENT }
-  return runNightly(dependencies, { ...USUAL_RUN, ...options })
-}
-
-/** One run with these settings; resolves to its report and its notes. */
-export async function runNoting(
+/** One run at the given time, with these settings; resolves to its report and its notes, and rejects if the run fails. */
+export async function runAt(
   dataDir: string,
   asOf: string,
-  settings: Readonly<Record<string, string>> = {},
-): Promise<{ readonly report: Report; readonly notes: readonly string[] }> {
+  { settings = {}, ...options }: Partial<RunOptions> & { settings?: Readonly<Record<string, string>> } = {},
+): Promise<Report & { readonly notes: readonly string[] }> {
   const notes: string[] = []
-  const progress = { ...SILENT, note: (text: string) => void notes.push(text) }
   const config = readConfig({ DATA_DIR: dataDir, ...settings })
-  return { report: await runNightly({ config, now: () => new Date(asOf), progress }), notes }
+  const progress = { ...SILENT, note: (text: string) => void notes.push(text) }
+  const dependencies = { config, now: () => new Date(asOf), progress }
+  return { ...(await runNightly(dependencies, { ...USUAL_RUN, ...options })), notes }
 }
 
 /** Queries the private warehouse; every value is text. */

@@ -35,7 +35,7 @@ export function rawFile(format: RawFormat, columns: readonly RawColumn[]): Uint8
           .join('\n'),
       )
     case 'parquet':
-      return parquetFile(columns)
+      return parquetOf(columns.map(parquetColumn))
     case 'arrow':
       return arrowFile(columns)
   }
@@ -62,15 +62,6 @@ function jsonMember(name: string, cell: Cell): string {
 function plain(cell: number | bigint): string {
   if (Object.is(cell, -0)) return '-0.0'
   return typeof cell === 'number' && Number.isInteger(cell) ? `${BigInt(cell)}.0` : String(cell)
-}
-
-function parquetFile(columns: readonly RawColumn[]): Uint8Array {
-  const types = { string: 'STRING', bigint: 'INT64', number: 'DOUBLE' } as const
-  return new Uint8Array(
-    parquetWriteBuffer({
-      columnData: columns.map(([name, data]) => ({ name, data: [...data], type: types[typeOf(data)] })),
-    }),
-  )
 }
 
 function arrowFile(columns: readonly RawColumn[]): Uint8Array {
@@ -111,19 +102,20 @@ export function parquetOf(columns: readonly ParquetColumn[]): Uint8Array {
   )
 }
 
-/** Columns of text and integers. */
+const UTF8 = { type: 'BYTE_ARRAY', converted_type: 'UTF8' } as const
+const ELEMENTS = { string: UTF8, bigint: { type: 'INT64' }, number: { type: 'DOUBLE' } } as const
+
+function parquetColumn([name, data]: RawColumn): ParquetColumn {
+  return [name, ELEMENTS[typeOf(data)], data]
+}
+
+/** The columns by name, each of the type of its values. */
 export function plainColumns(columns: Readonly<Record<string, readonly Cell[]>>): ParquetColumn[] {
-  return Object.entries(columns).map(([name, data]) => {
-    const isText = typeof data[0] === 'string'
-    return [name, isText ? { type: 'BYTE_ARRAY', converted_type: 'UTF8' } : { type: 'INT64' }, data]
-  })
+  return Object.entries(columns).map(parquetColumn)
 }
 
 /** A Parquet file of these rows with two models that are not UTF-8. */
 export function parquetWithBytes(columns: Readonly<Record<string, readonly Cell[]>>): Uint8Array {
   const models = [Buffer.of(0x41, 0xff), Buffer.of(0xe9)]
-  return parquetOf([
-    ...plainColumns(columns),
-    ['model', { type: 'BYTE_ARRAY', converted_type: 'UTF8' }, models],
-  ])
+  return parquetOf([...plainColumns(columns), ['model', UTF8, models]])
 }

@@ -28,7 +28,9 @@ import { LONG } from '../../support/long.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import {
   currentSnapshot,
+  deliver,
   queryCurrent,
+  register,
   runCommand,
   startNightly,
   writeRaw,
@@ -38,8 +40,8 @@ import { startProgram, UNPRIVILEGED, type Ended } from '../../support/processes.
 const DAY = '2026-01-06'
 const FOLDER = `usage/date=${DAY}`
 const FIRST = '20260106T020000Z'
-const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n'
-const CSV = `ts,app_id,prompt_tokens,completion_tokens\n${`${DAY}T12:00:00Z,1,50,0\n`.repeat(2)}`
+const APPS = ['1,One,public,,,2025-01-01']
+const ROWS = ['1,50,0', '1,50,0']
 const NIGHT = ['run', '--as-of', '2026-01-07T02:00:00Z'] as const
 
 /** State after the first night. */
@@ -47,14 +49,14 @@ const template = makeFolder()
 let dataDir = ''
 
 beforeAll(async () => {
-  writeRaw(template, 'apps/registry.csv', REGISTRY)
-  writeRaw(template, 'usage/date=2026-01-05/rows.csv', CSV.replaceAll(DAY, '2026-01-05'))
+  register(template, APPS)
+  deliver(template, '2026-01-05', ROWS)
   await runAt(template, '2026-01-06T02:00:00Z')
 })
 
 beforeEach(() => {
   dataDir = copyFolder(template)
-  writeRaw(dataDir, `${FOLDER}/rows.csv`, CSV)
+  deliver(dataDir, DAY, ROWS)
 })
 
 const inData = (...names: readonly string[]) => join(dataDir, ...names)
@@ -116,11 +118,15 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a truncated file',
     plant: () => {
+      const csv = readFileSync(inData('raw', FOLDER, 'rows.csv'))
       rmSync(inData('raw', FOLDER, 'rows.csv'))
-      writeRaw(dataDir, `${FOLDER}/rows.csv.gz`, gzipSync(CSV).subarray(0, 30))
+      writeRaw(dataDir, `${FOLDER}/rows.csv.gz`, gzipSync(csv).subarray(0, 30))
     },
     says: () => 'rows.csv.gz cannot be read',
-    remedy: () => writeRaw(dataDir, `${FOLDER}/rows.csv.gz`, gzipSync(CSV)),
+    remedy: () => {
+      rmSync(inData('raw', FOLDER, 'rows.csv.gz'))
+      deliver(dataDir, DAY, ROWS)
+    },
   },
   {
     name: 'no right to the folder of a day',
@@ -132,7 +138,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a clock that was far ahead for one run',
     plant: async () => {
-      writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', CSV.replaceAll(DAY, '2026-01-07'))
+      deliver(dataDir, '2026-01-07', ROWS)
       await runAt(dataDir, '2926-01-07T02:00:00Z')
     },
     says: () => 'or, if it is, retract 29260107T020000Z',
@@ -195,7 +201,7 @@ it.each(FAULTS)('$name: is named, and the next run after the remedy is correct',
 
 it('files without a right are reported for each day, and for the registry once usage can be read', async () => {
   const files = [`${FOLDER}/rows.csv`, 'usage/date=2026-01-05/rows.csv', 'apps/more.csv'] as const
-  writeRaw(dataDir, files[2], REGISTRY)
+  register(dataDir, APPS, 'more.csv')
   for (const name of files) chmodSync(inData('raw', name), 0o000)
   const { code, stderr } = await asAnyUser(...NIGHT)
   expect(code).toBe(1)
@@ -206,7 +212,7 @@ it('files without a right are reported for each day, and for the registry once u
 })
 
 it('a day that was counted while the clock was ahead is published once it is over', async () => {
-  writeRaw(dataDir, 'usage/date=2026-01-07/rows.csv', CSV.replaceAll(DAY, '2026-01-07'))
+  deliver(dataDir, '2026-01-07', ROWS)
   await runAt(dataDir, '2926-01-07T02:00:00Z')
   await succeed('retract', '29260107T020000Z', '--reason', 'Wrong clock')
   await succeed(...NIGHT)

@@ -3,12 +3,14 @@
  * cannot.
  */
 import { expect, it } from 'vitest'
+import { LONG } from '../../../support/long.ts'
 import { expectSamePages, makeShaped, SHAPES, SIZES } from '../../../support/pipeline/shaped-snapshot.ts'
 
 const WINDOWS = 40
 
 it.each(Object.entries(SHAPES))(
   'pages over data that are %s are the pages of all apps',
+  LONG,
   async (name, shape) => {
     let proven = 0
     for (const size of SIZES) {

@@ -2,9 +2,7 @@
  * CONTRACT 5: whole lifecycles of real SCIM servers. They are no dependencies of the project: SCIM_SERVER names a folder
  * with the packages of .ci/scim-server/, as .ci/run installs them.
  */
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -13,6 +11,7 @@ import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { until } from '../../../support/api.ts'
 import { LONG } from '../../../support/long.ts'
 import { freePort } from '../../../support/ports.ts'
+import { startProcess } from '../../../support/processes.ts'
 import { findProgram, hasFolder } from '../../../support/programs.ts'
 import { directories, startSyncApi } from '../../../support/scim/sync.ts'
 import { stores } from '../../../support/stores.ts'
@@ -102,16 +101,12 @@ async function startScimServer(
   [program = '', ...args]: readonly string[],
   { token, member }: ScimServerOptions,
 ) {
-  const child = spawn(program, args, {
-    env: { ...process.env, PYTHONUNBUFFERED: '1', TOKEN: token },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const ended = once(child, 'close')
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (output += String(part)))
+  const environment = { PYTHONUNBUFFERED: '1', TOKEN: token }
+  const { child, output, ended } = startProcess(program, args, { environment })
   const url = await until(() => {
-    if (child.exitCode !== null) throw new Error(`${program} ended: ${output}`)
-    return /http:\/\/\S+/.exec(output)?.[0]
+    const printed = output.stdout + output.stderr
+    if (child.exitCode !== null) throw new Error(`${program} ended: ${printed}`)
+    return /http:\/\/\S+(?=\s)/.exec(printed)?.[0]
   })
 
   async function ask(method: string, path: string, body?: unknown): Promise<unknown> {
