@@ -80,9 +80,13 @@ describe('every route of the table', () => {
     }
   })
 
-  it('rejects missing, malformed and unknown keys with 401 if it needs one', async () => {
-    for (const { method, path } of api.routes.filter(({ access }) => access !== 'open')) {
-      for (const authorization of ['', 'Basic x', 'Bearer x', `Bearer ${UNKNOWN_KEY}`]) {
+  it('rejects missing, malformed and unknown keys with 401 if it needs one, and in directory sync and chat keys of the other kind', async () => {
+    const otherKind = { scim: key, chat: await api.makeKey('management') }
+    for (const { method, path, access } of api.routes) {
+      const [, part] = /^\/api\/v1\/(scim|chat)\//.exec(path) ?? []
+      if (access === 'open' && part === undefined) continue
+      const keys = part === 'scim' || part === 'chat' ? [UNKNOWN_KEY, otherKind[part]] : [UNKNOWN_KEY]
+      for (const authorization of ['', 'Basic x', 'Bearer x', ...keys.map((each) => `Bearer ${each}`)]) {
         const headers = authorization === '' ? {} : { authorization }
         expect((await fault(401, path, { method, headers })).headers.get('WWW-Authenticate')).toBe('Bearer')
       }
