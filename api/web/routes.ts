@@ -55,6 +55,7 @@ const VIEWS: Readonly<Record<string, View>> = {
 interface Chosen extends Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> {
   readonly path: string
   readonly given: Given
+  readonly encoding: Encoding
 }
 
 /** Bytes of all cached views together. */
@@ -64,12 +65,7 @@ const CACHE_BYTES = 32 * 1024 * 1024
 export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: WebDependencies) {
   const keep = createBodyCache<{ readonly body: Buffer; readonly checksum: string }>(CACHE_BYTES)
 
-  async function get(
-    view: View,
-    { path, given, ...shown }: Chosen,
-    encoding: Encoding,
-    signal?: AbortSignal,
-  ) {
+  async function get(view: View, { path, given, encoding, ...shown }: Chosen, signal?: AbortSignal) {
     const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
     const { id, dataThrough } = shown.snapshot
     const context = { ...shown, isStale: isStale(dataThrough, schedule, clock()), entries, origin }
@@ -91,8 +87,8 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
       const isCurrent = snapshots.current()?.id === snapshot.id
       const id = String(request.params['id'] ?? '')
       const encoding = preferredEncoding(request)
-      const chosen = { snapshot, isCurrent, id, path: request.path, given }
-      const { body, checksum } = await get(view, chosen, encoding, signal)
+      const chosen = { snapshot, isCurrent, id, path: request.path, given, encoding }
+      const { body, checksum } = await get(view, chosen, signal)
       if (view.contentType === HTML) reply.set(DOCUMENT_HEADERS)
       const etag = encodedTag(checksum, encoding)
       if (isUnchanged(request, reply, etag)) return
@@ -103,13 +99,16 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
   /** Renders the rankings of a snapshot with these parameters. */
   async function warm(snapshot: Snapshot, given: Given): Promise<void> {
     const chosen = { snapshot, isCurrent: true, id: '', path: PAGES.apps, given }
-    for (const encoding of ENCODINGS) await get(listView('apps'), chosen, encoding)
+    for (const encoding of ENCODINGS) await get(listView('apps'), { ...chosen, encoding })
   }
 
   const addressed = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
   const open = { method: 'GET', access: 'open' } as const
   const routes: readonly Route[] = [
-    ...Object.entries(VIEWS).map(([path, view]) => ({ ...open, path, handle: serve(view) })),
+    ...Object.entries(VIEWS).map(([path, view]) => {
+      // Files are open data for any script; a page is for its visitor.
+      return { ...open, path, handle: serve(view), cors: view.contentType !== HTML }
+    }),
     { ...open, path: FEED_PATH, handle: feed(snapshots, origin, addressed), cors: true },
     { ...open, path: COMPARE_PATH, handle: redirectToRankings },
     ...assetRoutes(),

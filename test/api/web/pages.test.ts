@@ -272,6 +272,15 @@ describe('the files of the ranking', () => {
     })
   })
 
+  it.each([
+    ['/rankings.json', '*'],
+    ['/models.csv', '*'],
+    ['/apps/60/history.csv', '*'],
+    ['/', null],
+  ])('%s may be read by scripts of other pages: %s', async (path, origin) => {
+    expect((await fetch(`${api.origin}${path}`)).headers.get('Access-Control-Allow-Origin')).toBe(origin)
+  })
+
   it('rankings.csv is made for spreadsheets: a byte order mark, and no name is a formula', async () => {
     const response = await fetch(`${api.origin}/rankings.csv?limit=4&days=1`)
     const text = Buffer.from(await response.arrayBuffer()).toString()
