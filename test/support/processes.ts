@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { atEnd } from './folders.ts'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
 
@@ -17,7 +18,7 @@ export interface Ended {
 
 export type Started = ReturnType<typeof startProcess>
 
-/** Starts a command in the repository; `output` is its output so far. */
+/** Starts a command in the repository, which ends with the test file, if not before; `output` is its output so far. */
 export function startProcess(
   command: string,
   args: readonly string[],
@@ -29,6 +30,13 @@ export function startProcess(
     detached,
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  // A test that failed may have left it running.
+  atEnd(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
   })
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
