@@ -96,14 +96,14 @@ export function noteSuccess({ health }: Provider): void {
   health.failures = [...health.failures, false].slice(-REMEMBERED)
 }
 
-/** An attempt failed; `retryAfterSeconds` is the provider's own value. */
-export function noteFailure({ health }: Provider, retryAfterSeconds?: number): void {
+/** An attempt failed; `retryAfterSeconds` is the provider's own value, 0 if it may be tried at once. */
+export function noteFailure({ health }: Provider, retryAfterSeconds = 0): void {
   const failures = [...health.failures, true].slice(-REMEMBERED)
   const hasFailedInARow = failures.length >= IN_A_ROW && !failures.slice(-IN_A_ROW).includes(false)
   const isFailing = hasFailedInARow || failures.filter(Boolean).length >= REMEMBERED / 2
   health.failures = failures
-  if (!isFailing && health.openUntil === undefined && retryAfterSeconds === undefined) return
-  const ms = Math.min((retryAfterSeconds ?? 0) * 1000, OPEN_MS_AT_MOST) || OPEN_MS
+  if (!isFailing && health.openUntil === undefined && retryAfterSeconds === 0) return
+  const ms = Math.min(retryAfterSeconds * 1000, OPEN_MS_AT_MOST) || OPEN_MS
   health.openUntil = Math.max(health.openUntil ?? 0, performance.now() + ms)
   health.failures = []
 }

@@ -210,6 +210,7 @@ describe('a failing provider', () => {
     ['keeps failing is tried last', status(500), 3],
     ['exceeds its own time limit is tried last', stall, 3],
     ['sends Retry-After is tried last from then on', after('3600'), 1],
+    ['sends a Retry-After of 0 is tried last once it keeps failing', after('0'), 3],
   ])('that %s', async (_name, failing, times) => {
     await using chat = await start(failing)
     for (let request = 0; request < times + 2; request++) expect((await chat.api.ask()).status).toBe(200)
