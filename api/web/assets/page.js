@@ -95,7 +95,9 @@ const tooltip = {
       const day = dayName(dataIndex, { weekday: 'short', year: 'numeric' })
       return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
     },
-    label: ({ dataset, raw }) => ` ${dataset.label}${dataset.yAxisID ? '' : `: ${compact.format(raw)}`}`,
+    // The mark keeps a figure in one piece after a name that is written from right to left.
+    label: ({ dataset, raw }) =>
+      ` ${dataset.label}${dataset.yAxisID ? '' : `: \u200e${compact.format(raw)}`}`,
     footer: (items) => {
       const total = compact.format(sum(items.map(({ raw }) => raw)))
       return isStacked && !items[0].dataset.yAxisID ? `Total: ${total}` : ''

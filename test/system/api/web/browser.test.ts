@@ -152,7 +152,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     await page.locator('canvas').focus()
     await page.keyboard.press('End')
     expect(await reading(page)).toMatch(
-      /31 Aug 2026, .*all others: [\d.]+T.*Hermes Agent: [\d.]+T, Total: [\d.]+T$/,
+      /31 Aug 2026, .*all others: \u200e[\d.]+T.*Hermes Agent: \u200e[\d.]+T, Total: [\d.]+T$/,
     )
     await page.keyboard.press('ArrowLeft')
     expect(await reading(page)).toContain('30 Aug 2026')
