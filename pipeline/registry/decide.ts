@@ -57,18 +57,17 @@ export async function decide(
   using locks = new DisposableStack()
   // Without the folder there is no registry, and no place for the lock's file.
   if (existsSync(folder)) locks.use(lockDecisions(join(folder, '.decisions.lock'), waitMs))
-  const time = dependencies.now().toISOString().replaceAll(/[-:.]/g, '')
-  const name = `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`
   const rows = await withRegistry(dependencies.config, async (connection) => {
     const proposed = await propose(connection, dependencies, decision)
     const faults = new Set(await findFaults(connection))
-    await stage(connection, join('apps', name), proposed)
+    await stage(connection, proposed)
     const added = (await findFaults(connection)).filter((fault) => !faults.has(fault))
     if (added.length > 0) throw new UsageError(`This would break the registry: ${added.join('; ')}`)
     return proposed
   })
   if (rows.length === 0) return
-  const path = join(folder, name)
+  const time = dependencies.now().toISOString().replaceAll(/[-:.]/g, '')
+  const path = join(folder, `decision-${time}-${randomBytes(4).toString('hex')}.ndjson`)
   writeInOneStep(path, rows.map((row) => `${lineOf(row)}\n`).join(''))
   dependencies.note(`Written to ${path}. It takes effect with the next nightly run`)
 }
@@ -125,14 +124,12 @@ function timeAfter(dependencies: RegistryDependencies, id: string, updatedMs: nu
 }
 
 /** Stages a decision before its file exists. */
-async function stage(
-  connection: DuckDBConnection,
-  file: string,
-  rows: readonly DecisionRow[],
-): Promise<void> {
-  for (const [index, row] of rows.entries()) {
+async function stage(connection: DuckDBConnection, rows: readonly DecisionRow[]): Promise<void> {
+  for (const row of rows) {
+    // For messages, and behind every file at equal times.
+    const file = `decision about app ${row.app_id}`
     const subcategories = JSON.stringify(row.subcategories)
-    await execute(connection, 'commands.sql#propose', { file, row: index + 1, ...row, subcategories })
+    await execute(connection, 'commands.sql#propose', { file, row: 1, ...row, subcategories })
   }
   await decodeRegistry(connection)
 }
