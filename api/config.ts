@@ -4,24 +4,14 @@ import {
   DEFAULT_PORT,
   publicUrlSchema,
   scheduleSchema,
-  settingFaults,
+  readSettings as readTable,
   webAddressSchema,
+  wholeNumber,
 } from '../pipeline/program/settings.ts'
-import { UsageError } from '../pipeline/program/program.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/open-store.ts'
 
 /** From most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-
-function wholeNumber(least: number, most: number, fallback: number) {
-  const message = `must be a whole number from ${least} to ${most}`
-  return z
-    .string()
-    .regex(/^\d+$/, message)
-    .transform(Number)
-    .pipe(z.number().min(least, message).max(most, message))
-    .default(fallback)
-}
 
 /** Every setting with its check, its default and its description. */
 export const SETTINGS = {
@@ -31,7 +21,9 @@ export const SETTINGS = {
     .refine(isDatabaseUrl, `must be ${DATABASE_URL_FORM}`)
     .optional()
     .describe('PostgreSQL database of accounts, keys, limits, jobs and groups, instead of service.sqlite.'),
-  PORT: wholeNumber(0, 65_535, DEFAULT_PORT).describe('TCP port the API listens on; 0 takes any free one.'),
+  PORT: wholeNumber(0, 65_535)
+    .default(DEFAULT_PORT)
+    .describe('TCP port the API listens on; 0 takes any free one.'),
   HOST: z
     .string()
     // Without brackets: IPv6 addresses are often copied from URLs.
@@ -51,34 +43,27 @@ export const SETTINGS = {
     .default('info')
     .describe(`Level of the log on stderr: ${LOG_LEVELS.join(', ')}.`),
   NIGHTLY_SCHEDULE: scheduleSchema.describe('Start of the nightly run: a cron expression in UTC.'),
-  SCIM_CONCURRENT_SYNCS: wholeNumber(1, 9999, 16).describe(
-    'Directory syncs of different accounts at the same time.',
-  ),
+  SCIM_CONCURRENT_SYNCS: wholeNumber(1, 9999)
+    .default(16)
+    .describe('Directory syncs of different accounts at the same time.'),
   NOTICE_WEBHOOK: webAddressSchema
     .optional()
     .describe(
       'URL that gets a JSON notice when scheduled directory syncs fail, and when they succeed again.',
     ),
-  SCIM_SYNC_MINUTES: wholeNumber(1, 9999, 30).describe('Maximum time of one directory sync, in minutes.'),
+  SCIM_SYNC_MINUTES: wholeNumber(1, 9999)
+    .default(30)
+    .describe('Maximum time of one directory sync, in minutes.'),
   MODELS_FILE: z
     .string()
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
-  CHAT_BODY_MIB: wholeNumber(1, 9999, 32).describe('Maximum size of a chat request, in MiB.'),
+  CHAT_BODY_MIB: wholeNumber(1, 9999).default(32).describe('Maximum size of a chat request, in MiB.'),
 } as const
 
-const settingsSchema = z.object(SETTINGS)
-export type Settings = z.infer<typeof settingsSchema>
+export type Settings = ReturnType<typeof readSettings>
 
-/**
- * Reads all settings. An empty variable counts as not set.
- * @throws {UsageError} that lists every fault.
- */
-export function readSettings(environment: NodeJS.ProcessEnv): Settings {
-  const faults = settingFaults(SETTINGS, environment)
-  if (faults.size > 0)
-    throw new UsageError(`Invalid settings in the environment:\n${[...faults.values()].join('\n')}`)
-  return settingsSchema.parse(
-    Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== '')),
-  )
+/** The settings of the service; see SETTINGS. */
+export function readSettings(environment: NodeJS.ProcessEnv) {
+  return readTable(SETTINGS, environment)
 }

@@ -10,7 +10,7 @@ import {
   UsageError,
   wantsHelp,
 } from '../pipeline/program/program.ts'
-import { settingFaults, withoutSettings } from '../pipeline/program/settings.ts'
+import { settingFaults } from '../pipeline/program/settings.ts'
 import { note, print } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
 import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
@@ -88,7 +88,9 @@ function reportStart({ DATA_DIR }: Settings, log: Log): void {
 /** The faults of the API's settings, files, rights, port and database, a sentence each. Changes nothing. */
 async function apiFaults(environment: Environment): Promise<string[]> {
   const wrong = settingFaults(SETTINGS, environment)
-  const settings = readSettings(withoutSettings(environment, wrong.keys()))
+  const right = { ...environment }
+  for (const name of wrong.keys()) delete right[name]
+  const settings = readSettings(right)
   const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
   const faults = await Promise.all([
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],

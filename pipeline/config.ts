@@ -2,8 +2,14 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
-import { localUrl, publicUrlSchema, scheduleSchema, webAddressSchema } from './program/settings.ts'
-import { UsageError } from './program/program.ts'
+import {
+  localUrl,
+  publicUrlSchema,
+  readSettings,
+  scheduleSchema,
+  webAddressSchema,
+  wholeNumber,
+} from './program/settings.ts'
 import { CLUSTER_FORM, parseClusterAddress } from './sources/clickhouse.ts'
 
 /** DuckDB's share of the memory of a run. */
@@ -32,7 +38,7 @@ const positiveDecimal = text(/^\d{1,9}(\.\d{1,9})?$/, 'Expected a number such as
 )
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
-export const pipelineSettings = z.object({
+export const PIPELINE_SETTINGS = {
   DATA_DIR: z
     .string()
     // DuckDB reads the part after a `?` as options.
@@ -55,9 +61,8 @@ export const pipelineSettings = z.object({
     .enum(NEW_APP_VISIBILITIES)
     .default('public')
     .describe('Whether apps that are named for the first time are published: public or hidden.'),
-  NEW_APPS_PER_ACCOUNT: text(/^[1-9]\d{0,8}$/, 'Expected a whole number, 1 or more')
-    .default('100')
-    .transform(Number)
+  NEW_APPS_PER_ACCOUNT: wholeNumber(1, 999_999_999)
+    .default(100)
     .describe('Most apps that one account may name for the first time on a UTC day.'),
   PIPELINE_MEMORY: text(SIZE, 'Expected a size such as 2GB or 512MiB')
     .refine((size) => bytesOf(size) >= bytesOf(LEAST_MEMORY), `Expected at least ${LEAST_MEMORY}`)
@@ -66,8 +71,7 @@ export const pipelineSettings = z.object({
   PIPELINE_SPILL: text(SIZE, 'Expected a size such as 20GB or 512MiB')
     .optional()
     .describe('Most disk space that a run may spill to; default: nine tenths of the free space.'),
-  RETENTION_DAYS: text(/^[1-9]\d{0,4}$/, 'Expected a whole number from 1 to 99999')
-    .transform(Number)
+  RETENTION_DAYS: wholeNumber(1, 99_999)
     .optional()
     .describe(
       'Each successful run removes snapshots older than this many days, as prune does; not set: none.',
@@ -102,17 +106,17 @@ export const pipelineSettings = z.object({
   SUCCESS_PING: webAddressSchema
     .optional()
     .describe("URL called after each successful run (dead-man's switch)."),
-})
+} as const
 
 /** The checked settings of a run; the table above explains each. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
 
-/** The checked settings; an empty variable counts as not set. Throws a UsageError that lists every fault. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>) {
-  const given = Object.entries(environment).filter(([, value]) => value !== '')
-  const settings = pipelineSettings.safeParse(Object.fromEntries(given))
-  if (!settings.success) throw new UsageError(`Wrong settings:\n${z.prettifyError(settings.error)}`)
-  const { data } = settings
+/**
+ * The checked settings; an empty variable counts as not set.
+ * @throws {UsageError} that lists every fault.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv) {
+  const data = readSettings(PIPELINE_SETTINGS, environment)
   return {
     dataDir: resolve(data.DATA_DIR),
     usageSource: parseClusterAddress(data.USAGE_SOURCE, data.USAGE_SOURCE_USER, data.USAGE_SOURCE_PASSWORD),

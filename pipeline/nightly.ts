@@ -9,7 +9,7 @@ import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { verify } from './commands/verify.ts'
-import { pipelineSettings, readConfig } from './config.ts'
+import { PIPELINE_SETTINGS, readConfig } from './config.ts'
 import { onStopSignal, runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { settingsHelp } from './program/settings.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
@@ -31,7 +31,7 @@ const PROGRAM = {
     rebuild,
   },
   defaultCommand: 'run',
-  notes: `${settingsHelp(pipelineSettings.shape)}
+  notes: `${settingsHelp(PIPELINE_SETTINGS)}
 
 Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and nothing was published,
 2 wrong usage or a crash, 75 another run holds the lock`,

@@ -1,7 +1,7 @@
 /** Prints the faults of the pipeline's settings, a line each, for `npm start`, which reports them with its own. */
 import './program/runtime.js'
-import { pipelineSettings } from './config.ts'
+import { PIPELINE_SETTINGS } from './config.ts'
 import { settingFaults } from './program/settings.ts'
 import { print } from './program/terminal.ts'
 
-for (const fault of settingFaults(pipelineSettings.shape, process.env).values()) print(fault)
+for (const fault of settingFaults(PIPELINE_SETTINGS, process.env).values()) print(fault)

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { SETTINGS } from '../api/config.ts'
-import { pipelineSettings } from '../pipeline/config.ts'
+import { PIPELINE_SETTINGS } from '../pipeline/config.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..')
 const read = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
@@ -12,7 +12,7 @@ const readme = read('README.md')
 const operators = read('data/deploy/README.md')
 const readBy = [
   { reader: 'API', shape: SETTINGS },
-  { reader: 'run', shape: pipelineSettings.shape },
+  { reader: 'run', shape: PIPELINE_SETTINGS },
 ]
 const settings = readBy.flatMap(({ reader, shape }) =>
   Object.entries(shape).map(([name, schema]) => ({ reader, name, schema })),

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
+import { VERSION } from '../../pipeline/contract/version.ts'
 import { UsageError } from '../../pipeline/program/program.ts'
 import { messageOf, missingRights } from '../process/system-errors.ts'
 import { openSqlite } from './sqlite-store.ts'
@@ -116,12 +117,22 @@ async function updateSchema(store: Store, now: Date): Promise<void> {
   })
 }
 
+/**
+ * The files after the last applied one, in order. The first makes the tables of version 1.0.0, whose own migrations had the
+ * numbers up to it.
+ * @throws for the tables of a newer version, which this one would read and write wrongly.
+ */
 async function pendingMigrations(queries: Queries): Promise<string[]> {
   const [row] = await queries.query(LAST_APPLIED)
-  const last = numberOf(z.object({ name: z.string() }).parse(row).name)
-  // The first file makes the tables of version 1.0.0, whose own migrations had the numbers up to it.
-  const names = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql') && numberOf(name) > last)
-  return names.toSorted()
+  const { name: last } = z.object({ name: z.string() }).parse(row)
+  const known = readdirSync(MIGRATIONS).toSorted()
+  const newest = known.at(-1) ?? ''
+  if (numberOf(last) > numberOf(newest))
+    throw new Error(
+      `its tables are of a newer version (${last}), and version ${VERSION} knows them up to ${newest}: ` +
+        'start the newer version, or restore a backup of this one',
+    )
+  return known.filter((name) => numberOf(name) > numberOf(last))
 }
 
 function numberOf(name: string): number {

@@ -1,6 +1,7 @@
 /** Settings that the pipeline and the API share, and how a program's help lists settings. */
 import { validate } from 'node-cron'
 import { z } from 'zod'
+import { UsageError } from './program.ts'
 import { wrap } from './terminal.ts'
 
 /** The port that the API listens on unless PORT names one. */
@@ -53,25 +54,35 @@ export function settingsHelp(
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/**
- * The faults of the settings, a sentence per setting, which begins with its name.
- * An empty variable counts as not set.
- */
-export function settingFaults(
-  settings: Readonly<Record<string, z.ZodType>>,
-  environment: Environment,
-): ReadonlyMap<string, string> {
-  const faults = Object.entries(settings).flatMap(([name, schema]): [string, string][] => {
-    const parsed = schema.safeParse(environment[name] || undefined)
-    return parsed.success
-      ? []
-      : [[name, `${name}: ${parsed.error.issues.map(({ message }) => message).join(', ')}`]]
-  })
-  return new Map(faults)
+/** The faults of the settings by name, a sentence each, which begins with it. An empty variable counts as not set. */
+export function settingFaults(table: z.core.$ZodLooseShape, environment: Environment): Map<string, string> {
+  const faults = new Map<string, string>()
+  for (const [name, schema] of Object.entries(table)) {
+    const { error } = z.safeParse(schema, environment[name] || undefined)
+    if (error !== undefined)
+      faults.set(name, `${name}: ${error.issues.map(({ message }) => message).join(', ')}`)
+  }
+  return faults
 }
 
-/** The environment without these variables, so that the remaining settings can be checked. */
-export function withoutSettings(environment: Environment, names: Iterable<string>): Environment {
-  const left = new Set(names)
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)))
+/**
+ * The checked settings of a table.
+ * @throws {UsageError} that lists every fault.
+ */
+export function readSettings<Table extends z.core.$ZodShape>(table: Table, environment: Environment) {
+  const faults = settingFaults(table, environment)
+  if (faults.size > 0)
+    throw new UsageError(['Invalid settings in the environment:', ...faults.values()].join('\n'))
+  const given = Object.entries(environment).filter(([, value]) => value !== '')
+  return z.object(table).parse(Object.fromEntries(given))
+}
+
+/** A setting for a whole number. */
+export function wholeNumber(least: number, most: number) {
+  const message = `Expected a whole number from ${least} to ${most}`
+  return z
+    .string()
+    .regex(/^\d+$/, { error: message, abort: true })
+    .transform(Number)
+    .refine((number) => number >= least && number <= most, message)
 }

@@ -68,7 +68,7 @@ it.each([
   ['DATA_DIR', '/tmp/what?', 'The path must not contain "?"'],
 ])('%s "%s" is the only fault, with what is allowed', (name, value, allowed) => {
   expect(() => readConfig({ [name]: value })).toThrow(
-    new RegExp(`^Wrong settings:\n✖ ${RegExp.escape(allowed)}\n  → at ${name}$`),
+    new RegExp(`^Invalid settings in the environment:\n${name}: ${RegExp.escape(allowed)}$`),
   )
 })
 

@@ -3,6 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
+import { VERSION } from '../../../pipeline/contract/version.ts'
 import { stores, type StoreKind } from '../../support/stores.ts'
 
 const FOLDER = new URL('../../../api/store/migrations/', import.meta.url)
@@ -54,6 +55,16 @@ describe.each(stores.kinds)('openStore on $name', ({ fresh, name }) => {
     const [row] = await store.query('SELECT name, used FROM accounts JOIN quotas ON subject = id')
     expect({ ...row }).toEqual({ name: 'Account', used: 7 })
     await store.close()
+  })
+
+  it('refuses a store that a newer version has migrated, and names both', async () => {
+    const settings = await fresh()
+    const store = await openStore(settings, new Date())
+    await store.query("INSERT INTO migrations VALUES ('0099_later.sql', '')")
+    await store.close()
+    await expect(openStore(settings, new Date())).rejects.toThrow(
+      new RegExp(`cannot be used: .*0099_later\\.sql.*version ${VERSION} .*${files.at(-1)}`),
+    )
   })
 
   if (name === 'PostgreSQL')

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { pipelineSettings } from '../../../pipeline/config.ts'
+import { PIPELINE_SETTINGS } from '../../../pipeline/config.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import {
@@ -290,7 +290,7 @@ describe('wrong usage', () => {
   it('--help lists every command and setting on stdout', async () => {
     const { code, stdout } = await runCommand(dataDir, '--help')
     expect(code).toBe(0)
-    for (const name of [...commands.split(', '), ...Object.keys(pipelineSettings.shape)])
+    for (const name of [...commands.split(', '), ...Object.keys(PIPELINE_SETTINGS)])
       expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
     expect(stdout).toMatch(/^  PIPELINE_MEMORY [^:]*; [^:]*Default:\s+2GB\.$/m)
   })
