@@ -176,15 +176,14 @@ async function connect(account: string, given: Partial<ConnectionSettings>, { st
     `Connected account "${account}" to ${url}. Members: ${members}. Schedule: ${schedule ?? 'none'}. ` +
       `Deletion gate: ${gate_groups} groups, ${gate_members} members, ${gate_percent} %.`,
   )
-  if (former !== undefined && new URL(former.url).origin !== new URL(url).origin) {
-    const { total_count } = await listGroups(store, former.account_id, FIRST)
-    if (total_count > 0) note(ANOTHER_ORIGIN(total_count))
-  }
+  if (former?.url === url) return
+  const { total_count } = await listGroups(store, (await connectionOf(store, account)).account_id, FIRST)
+  if (total_count > 0) note(otherAddress(total_count))
 }
 
-const ANOTHER_ORIGIN = (groups: number) =>
-  `Warning: this is another server, but ${groups} groups of the former one are stored. A group there with the same id ` +
-  '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
+const otherAddress = (groups: number) =>
+  `Warning: ${groups} groups are stored that may be of another address. A group of this one with the same id (small ` +
+  'numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
 
 /** Reads the directory of the account, and plans the changes of a sync; writes nothing. */
 async function prepare(account: string, allowDeletions: boolean, dependencies: Dependencies) {

@@ -20,6 +20,9 @@ export interface ListOptions {
 export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
 const WITHOUT_MEMBERS = { excludedAttributes: 'members' }
 
+/** Limits of lists are multiples of it: 50 (AWS, Jackson), 100 (WSO2), 500 (OpenLDAP), 1000 (Active Directory). */
+const ROUND = 50
+
 type Failures = readonly (Failure | undefined)[]
 /** Failures after which another way to list may work: servers reject or ignore parameters, and break off large pages. */
 const MOVES_ON: Failures = ['directory_invalid_response', 'directory_too_large', 'directory_incomplete']
@@ -119,8 +122,10 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
     )
     if (page instanceof SyncFailure) {
       // Once the total is reached, a refused page is not a missing one, and a failing one hardly.
-      walk.isCut = !MOVES_ON.includes(page.failure)
-      if (walk.isTotalReached) return undefined
+      if (walk.isTotalReached && page.failure !== 'directory_too_large') {
+        walk.isCut = !MOVES_ON.includes(page.failure)
+        return undefined
+      }
       if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
       throw page
     }
@@ -141,7 +146,7 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
   if (!isAsked || page.rows === 0 || hasMembers) return page
   const query = { ...walk.query, ...ON_REQUEST }
   const named = await orFailure(requestPage(client, query, BRIEF))
-  if (named instanceof SyncFailure || named.rows < page.rows) return page
+  if (named instanceof SyncFailure || named.groups.length < page.groups.length) return page
   walk.query = query
   return named
 }
@@ -198,9 +203,14 @@ export class Walk {
     return 'cursor' in this.query
   }
 
-  /** Whether only the answer to a group's own request proves that the group is gone. */
+  /**
+   * Whether only the answer to a group's own request proves that the group is gone: unless the list has exactly as many
+   * different groups as it counts. Servers limit a list to a round number, and count no more.
+   */
   get mayLack(): boolean {
-    return this.isCapped || this.isCut
+    const found = this.groups.size + this.unusable
+    const isRound = found > 0 && found % ROUND === 0
+    return this.isCapped || this.isCut || isRound || found !== (this.total ?? found)
   }
 
   /** Whether the list proves that a group is absent, unless it may lack groups. */

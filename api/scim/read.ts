@@ -72,10 +72,11 @@ export class Directory {
       take: async ({ groups, unusable }) => {
         if (unusable.length > 0) this.#warn('group_without_id', unusable)
         for (const group of groups) {
-          // The first row of a group counts.
-          if (this.groups.has(group.scim_id)) continue
-          if (this.groups.size >= limits.groups) throw tooLarge('groups')
           const { scim_id, external_id, display_name } = group
+          const isKnown = this.groups.has(scim_id)
+          // The first row of a group counts, but a later way to list may have its members.
+          if (isKnown && !(this.#empty.has(scim_id) && group.members?.length)) continue
+          if (!isKnown && this.groups.size >= limits.groups) throw tooLarge('groups')
           this.groups.set(scim_id, { scim_id, external_id, display_name, members: null })
           if (withMembers) await this.#addMembers(group)
         }
@@ -120,6 +121,7 @@ export class Directory {
   /** Stages the members of a group; empty lists wait for the end of the reading. */
   async #addMembers(received: ReceivedGroup): Promise<void> {
     const { scim_id: scimId, members, lacksMembers } = received
+    this.#empty.delete(scimId)
     if (lacksMembers) this.#warn('member_without_id', [scimId])
     else if (members === null) this.#warn('members_unreadable', [scimId])
     const group = this.groups.get(scimId)

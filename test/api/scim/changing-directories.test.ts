@@ -11,6 +11,7 @@ import {
   startIndexOf,
   status,
   usualReply,
+  type Asked,
   type DirectoryGroup,
   type Quirk,
   type Reply,
@@ -169,20 +170,42 @@ describe('a group that leaves the list', () => {
     expect(Object.keys(await account.all())).toContain('Group 10')
   })
 
-  it('stays if its page fails, and the total counts the first page alone', async () => {
-    const groups = manyGroups(45)
-    let isFailing = false
+  const groups = manyGroups(51)
+  /** A page of at most 40, which the total counts alone. */
+  const counted = ({ query }: Asked): Reply => {
+    const list = listOf(groups, query, 40)
+    return { body: { ...list, totalResults: list.Resources.length } }
+  }
+  const isLarge = (asked: Asked) => startIndexOf(asked) > 40 && Number(asked.query.get('count')) > 25
+  const blanks: Reply = { send: (response) => response.end(' '.repeat(5 * 1024 * 1024)) }
+  it.each<[string, Quirk]>([
+    [
+      'fails, and the total counts the page before',
+      (asked) => (startIndexOf(asked) > 40 ? status(500) : counted(asked)),
+    ],
+    [
+      'is too large, and the total counts the page before',
+      (asked) => (isLarge(asked) ? blanks : counted(asked)),
+    ],
+    // As databases do that sort by a column with equal values: always the same rows.
+    [
+      'has a row of another page instead',
+      ({ query }) => ({ body: listOf([...groups.slice(0, 50), ...groups.slice(0, 1)], query, 40) }),
+    ],
+    // As LDAP servers with a limit of size do.
+    [
+      'is not served, since the list ends at 50',
+      ({ query }) => ({ body: listOf(groups.slice(0, 50), query, 20) }),
+    ],
+  ])('stays if its page %s', async (_name, quirk) => {
+    let isChanged = false
     await using directory = await startDirectory(groups, {
-      quirk: ofList((asked) => {
-        const list = listOf(groups, asked.query, 40)
-        if (isFailing && startIndexOf(asked) > 40) return status(500)
-        return { body: { ...list, totalResults: list.Resources.length } }
-      }),
+      quirk: ofList((asked) => (isChanged ? quirk(asked) : undefined)),
     })
     const account = await connect(directory.url)
-    expect(await account.sync()).toMatchObject({ synced_groups: 45 })
-    isFailing = true
-    expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 45, deleted_groups: 0 })
+    expect(await account.sync()).toMatchObject({ synced_groups: 51 })
+    isChanged = true
+    expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 51, deleted_groups: 0 })
   })
 
   it('stays if the list has a group without a usable id', async () => {
