@@ -92,6 +92,9 @@ function unusable({ DATA_DIR, DATABASE_URL }: StoreSettings, reason: string): st
  */
 const MIGRATIONS = new URL('migrations/', import.meta.url)
 
+/** A statement of a migration, which ends with a semicolon at the end of a line. */
+const STATEMENT = /[^]+?;$/gm
+
 const CREATE_LEDGER =
   'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)'
 const LAST_APPLIED = "SELECT coalesce(max(name), '') AS name FROM migrations"
@@ -109,9 +112,10 @@ async function updateSchema(store: Store, now: Date): Promise<void> {
   })
   if (pending?.length === 0) return
   await store.transaction(async (queries) => {
-    await queries.script(CREATE_LEDGER)
+    await queries.query(CREATE_LEDGER)
     for (const name of await pendingMigrations(queries)) {
-      await queries.script(readFileSync(new URL(name, MIGRATIONS), 'utf8'))
+      const text = readFileSync(new URL(name, MIGRATIONS), 'utf8')
+      for (const [statement] of text.matchAll(STATEMENT)) await queries.query(statement)
       await queries.query(RECORD, [name, now.toISOString()])
     }
   })

@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool, types, type PoolClient, type PoolConfig } from 'pg'
 import { createSerialQueue } from '../process/serial-queue.ts'
-import { REQUEST_WAIT_MS, type Store, type Transaction } from './store.ts'
+import { REQUEST_WAIT_MS, type Queries, type Store } from './store.ts'
 
 // Nothing may hang for ever, whatever the server, the network or another process with a lock does. Parameters in the
 // address, such as ?statement_timeout=…, take precedence.
@@ -66,21 +66,18 @@ export function openPostgres(url: string): Store {
   }
 }
 
-function queriesOver(connection: Pool | PoolClient): Transaction {
+function queriesOver(connection: Pool | PoolClient): Queries {
   return {
     async query(sql, values = []) {
       const { rows } = await connection.query<Record<string, unknown>>(sql, [...values])
       return rows
-    },
-    async script(sql) {
-      await connection.query(sql)
     },
   }
 }
 
 async function runTransaction<Result>(
   pool: Pool,
-  work: (queries: Transaction) => Promise<Result>,
+  work: (queries: Queries) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
   // A connection that breaks between the queries of `work` fails the next query, not the process.

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSerialQueue } from '../process/serial-queue.ts'
-import { REQUEST_WAIT_MS, type Row, type Store, type Transaction, type Value } from './store.ts'
+import { REQUEST_WAIT_MS, type Queries, type Row, type Store, type Value } from './store.ts'
 
 /** How long a transaction waits for another writing process. */
 const TRANSACTION_WAIT_MS = 10_000
@@ -31,10 +31,7 @@ function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Stor
   const [read, write] = [createRunStatement(reader), createRunStatement(writer)]
   // A transaction awaits its work, and the connection must not run anything else meanwhile.
   const enqueue = createSerialQueue()
-  const inTransaction: Transaction = {
-    query: async (sql, values = []) => write(sql, values),
-    script: async (sql) => writer.exec(sql),
-  }
+  const inTransaction: Queries = { query: async (sql, values = []) => write(sql, values) }
   return {
     async query(sql, values = []) {
       // In WAL mode a reader never waits for a writer, in this process or another.

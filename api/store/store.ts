@@ -20,11 +20,6 @@ export interface Queries {
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>
 }
 
-export interface Transaction extends Queries {
-  /** Runs several statements without parameters, such as a migration. */
-  script(sql: string): Promise<void>
-}
-
 export interface Store extends Queries {
   /**
    * Runs `work` as one transaction, serialized with all others on the same database, in any process; rolls back if
@@ -32,7 +27,7 @@ export interface Store extends Queries {
    * meanwhile: what must be exact without a transaction has to be one statement. `work` may use only the given
    * `queries`, since the store itself may wait for its end.
    */
-  transaction<Result>(work: (queries: Transaction) => Promise<Result>): Promise<Result>
+  transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
   /** Waits for pending queries, but not for a silent database, and closes the connections. */
   close(): Promise<void>
 }

@@ -1,6 +1,7 @@
 /** The stores for tests of stored data: SQLite, and PostgreSQL among the system tests. */
 import { describe, it } from 'vitest'
 import type { StoreSettings } from '../../api/store/open-store.ts'
+import type { Store } from '../../api/store/store.ts'
 import { makeFolder } from './folders.ts'
 import { findPostgres, startPostgres, type Postgres } from './postgres.ts'
 
@@ -48,4 +49,11 @@ export const stores = {
 /** The settings of a store as environment variables. */
 export function asEnvironment({ DATA_DIR, DATABASE_URL = '' }: StoreSettings): Record<string, string> {
   return { DATA_DIR, DATABASE_URL }
+}
+
+/** Runs statements, each up to a semicolon at the end of a line, as one transaction. */
+export async function runScript(store: Store, sql: string): Promise<void> {
+  await store.transaction(async (queries) => {
+    for (const statement of sql.split(/;$/m)) if (statement.trim() !== '') await queries.query(statement)
+  })
 }

@@ -19,7 +19,7 @@ describe.each(stores.kinds)('while another process holds the write lock on $name
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
     const { promise: holds, resolve: hold } = Promise.withResolvers<void>()
     const writing = other.transaction(async (queries) => {
-      if (name === 'PostgreSQL') await queries.script('LOCK TABLE quotas IN EXCLUSIVE MODE')
+      if (name === 'PostgreSQL') await queries.query('LOCK TABLE quotas IN EXCLUSIVE MODE')
       hold()
       await mayEnd
     })

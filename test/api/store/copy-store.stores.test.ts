@@ -5,7 +5,7 @@ import { copyStore } from '../../../api/commands/copy-store.ts'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { runCommandLine } from '../../support/processes.ts'
-import { asEnvironment, stores } from '../../support/stores.ts'
+import { asEnvironment, runScript, stores } from '../../support/stores.ts'
 
 const ACCOUNT = `Ärger & "Söhne", it's 100 %`
 /** More than fit into one statement. */
@@ -32,7 +32,7 @@ async function fill({ DATA_DIR }: StoreSettings): Promise<string> {
   const [id = ''] = (await keysOf({ DATA_DIR }, 'list')).stdout.split('\n')[2]?.split('\t') ?? []
   await keysOf({ DATA_DIR }, 'revoke', id)
   const store = await openStore({ DATA_DIR }, new Date())
-  await store.transaction((queries) => queries.script(FILL))
+  await runScript(store, FILL)
   await store.close()
   return (await keysOf({ DATA_DIR }, 'list')).stdout
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { openStore } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { VERSION } from '../../../pipeline/contract/version.ts'
-import { stores, type StoreKind } from '../../support/stores.ts'
+import { runScript, stores, type StoreKind } from '../../support/stores.ts'
 
 const FOLDER = new URL('../../../api/store/migrations/', import.meta.url)
 const files = readdirSync(FOLDER).toSorted()
@@ -41,14 +41,14 @@ describe.each(stores.kinds)('openStore on $name', ({ fresh, name }) => {
     const before = await names(old, COLUMNS[name])
     expect(before).toContain('api_keys.key_hash')
     const former = `
-      ${all.map((table) => `DROP TABLE ${table};`).join(' ')}
+      ${all.map((table) => `DROP TABLE ${table};`).join('\n')}
       ${readFileSync(new URL('0006_tables.sql', FOLDER), 'utf8')};
       CREATE TABLE apps (app_id BIGINT PRIMARY KEY);
       CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL);
       INSERT INTO migrations VALUES ('0005_app_ids.sql', ''), ('0006_scim_details.sql', '');
       INSERT INTO accounts VALUES ('a', 'Account', '');
       INSERT INTO quotas VALUES ('per-day', 'a', '2026-11-21T00:00:00.000Z', 7)`
-    await old.transaction((queries) => queries.script(former))
+    await runScript(old, former)
     await old.close()
     const store = await openStore(settings, new Date())
     expect(await names(store, COLUMNS[name])).toEqual(before)

@@ -23,7 +23,7 @@ async function beginWriting(store: Store, sql: string) {
   const { promise: may, resolve: end } = Promise.withResolvers<void>()
   const { promise: wrote, resolve: begun } = Promise.withResolvers<void>()
   const ended = store.transaction(async (queries) => {
-    await queries.script(sql)
+    await queries.query(sql)
     begun()
     await may
   })
