@@ -28,12 +28,10 @@ type Failures = readonly (Failure | undefined)[]
 const MOVES_ON: Failures = ['directory_invalid_response', 'directory_too_large', 'directory_incomplete']
 /** At the first page also these: in the middle, a way that works is not given up for a server that fails. */
 const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
-/** Repeating pages prove nothing about a single page; after a page that is too large, only smaller ones help. */
-const NEEDS_COUNT: Failures = ['directory_incomplete', 'directory_too_large']
 
 /**
  * Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups.
- * @throws {SyncFailure} if the list is unreadable, endless, repeats its first page, or is provably incomplete.
+ * @throws {SyncFailure} if the list is unreadable, endless or provably incomplete.
  */
 export async function readList(options: ListOptions): Promise<Walk> {
   const ways = waysToList(options)
@@ -42,9 +40,15 @@ export async function readList(options: ListOptions): Promise<Walk> {
   if (first.isDoubtful) {
     const sorted = options.offer.sort ? [{ ...first.way, sortBy: 'id' }] : []
     last = await walkGroups(options, [...sorted, ...ways])
-    refuseIncomplete(first, last)
   }
   last.isCapped = await mayBeCapped(last, options)
+  if (last.isCapped) {
+    // Some directories have cursors without announcing them.
+    const byCursor = ways.filter((way) => 'cursor' in way)
+    const walk = await orFailure(walkGroups(options, byCursor))
+    if (!(walk instanceof SyncFailure) && walk.groups.size > last.groups.size) last = walk
+  }
+  refuseIncomplete(first, last)
   if (last.groups.size > 0 || last.unusable === 0) return last
   throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
 }
@@ -80,7 +84,6 @@ function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
   const counts = new Set(limits.pageSizes.map((size) => String(Math.min(size, offer.maxPage))))
   const paged = (start: Query) => [...counts].map((count): Query => ({ ...start, count }))
   const [cursor, index] = [paged({ cursor: '' }), [...paged({ startIndex: '1' }), { startIndex: '1' }]]
-  // Some directories have cursors without announcing them: they are tried when index requests fail.
   const ways = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
   // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
   const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
@@ -90,24 +93,13 @@ function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
 /** Walks over all groups by the first way that works. */
 async function walkGroups(options: ListOptions, ways: readonly Query[]): Promise<Walk> {
   let failed: SyncFailure | undefined
-  let unpaged: Walk | undefined
   for (const way of ways) {
-    // Only cursors may add to a list without paging.
-    const mayHelp = unpaged === undefined ? isPaged(way, failed) : 'cursor' in way
-    if (!mayHelp) continue
     const walk = new Walk(way)
     const fault = await follow(walk, options, failed)
-    if (fault === undefined && !walk.isRepeating) return walk
-    if (fault === undefined) unpaged = walk
-    else if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
+    if (fault === undefined) return walk
+    if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
   }
-  if (unpaged !== undefined) return unpaged
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
-}
-
-/** Whether a way limits its pages, where another one has failed for their size or place. */
-function isPaged(way: Query, failed: SyncFailure | undefined): boolean {
-  return 'count' in way || !NEEDS_COUNT.includes(failed?.failure)
 }
 
 /** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
@@ -131,7 +123,7 @@ async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | un
     }
     const isLast = walk.add(page)
     await take(page)
-    if (isLast) return walk.repetition(failed)
+    if (isLast) return undefined
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
 }
@@ -183,8 +175,6 @@ export class Walk {
   unusable = 0
   /** The ids of the different groups: of this walk alone, since in a second walk every group is known. */
   readonly groups = new Set<string>()
-  /** Whether the second page repeats the first, so that the directory may lack paging. */
-  isRepeating = false
   /** Whether its only page may be capped, since the directory ignores paging. */
   isCapped = false
   /** Whether a page failed after the total was reached, which may be that of the pages before. */
@@ -232,9 +222,7 @@ export class Walk {
     const known = this.groups.size
     for (const { scim_id } of groups) this.groups.add(scim_id)
     const hasNew = this.groups.size > known
-    if (!hasNew && this.pages > 0) {
-      this.isRepeating = this.pages === 1 && rows > 0 && !this.isByCursor
-    } else {
+    if (hasNew || this.pages === 0) {
       this.#isUnsteady ||= this.total !== undefined && this.total !== total
       this.total = total
       this.pages += 1
@@ -255,16 +243,5 @@ export class Walk {
       throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
     this.#cursors.add(cursor)
     return cursor
-  }
-
-  /**
-   * The fault of a walk that repeats its first page. Without fault it may have all groups: if the page had another number
-   * of rows than requested, and no other walk had this fault.
-   */
-  repetition(failed: SyncFailure | undefined): SyncFailure | undefined {
-    const isStuck = this.rows === Number(this.query['count']) || failed?.failure === 'directory_incomplete'
-    if (!this.isRepeating || !isStuck) return undefined
-    const detail = `${this.groups.size} groups, and the same ones on the next page with any paging`
-    return new SyncFailure('directory_incomplete', detail)
   }
 }
