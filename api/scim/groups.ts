@@ -7,7 +7,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
 import type { Member, ReceivedGroup } from './messages.ts'
-import { addTo, byExternalId, isLiving, storedGroupSchema, type Report, type StoredGroup } from './plan.ts'
+import { addTo, storedGroupSchema, type FindFormer, type Report, type StoredGroup } from './plan.ts'
 
 export interface PageWanted {
   readonly limit: number
@@ -118,7 +118,7 @@ const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullabl
 /** What a stage works on; without a job (a dry run) nothing is written. */
 interface StageOptions {
   readonly store: Store
-  readonly stored: readonly StoredGroup[]
+  readonly findFormer: FindFormer
   readonly job?: { readonly id: string; readonly account_id: string } | undefined
   /** Receives who joined and left. */
   readonly report: Report
@@ -127,29 +127,21 @@ interface StageOptions {
 /** Compares lists of members with the stored ones, and stages those that differ. */
 export class MemberStage {
   readonly #options: StageOptions
-  readonly #byScimId: ReadonlyMap<string, StoredGroup>
-  readonly #byExternalId: ReadonlyMap<string, StoredGroup | undefined>
   #lists: Value[][] = []
   #rows: Value[][] = []
 
   constructor(options: StageOptions) {
     this.#options = options
-    this.#byScimId = new Map(options.stored.map((group) => [group.scim_id, group]))
-    this.#byExternalId = byExternalId(options.stored.filter(isLiving))
   }
 
   /** Whether the stored group has members. */
   hadMembers(group: ReceivedGroup): boolean {
-    return Number(this.#formerOf(group)?.member_count) > 0
-  }
-
-  #formerOf({ scim_id, external_id }: ReceivedGroup): StoredGroup | undefined {
-    return this.#byScimId.get(scim_id) ?? this.#byExternalId.get(external_id ?? '')
+    return Number(this.#options.findFormer(group)?.member_count) > 0
   }
 
   /** Takes the members of a group; resolves to their columns. A staged list is written after `flush`. */
   async take(received: readonly Member[], group: ReceivedGroup) {
-    const former = this.#formerOf(group)
+    const former = this.#options.findFormer(group)
     // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
     const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
     const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)

@@ -81,29 +81,35 @@ interface Gate {
 /** What a sync compares. */
 interface Sides {
   readonly stored: readonly StoredGroup[]
+  readonly findFormer: FindFormer
   readonly remote: ReadonlyMap<string, RemoteGroup>
   /** The ids of groups that are not deleted though they are absent. */
   readonly staying: ReadonlySet<string>
 }
 
 /** The rows to write, so that the stored groups become the received ones. Adds the groups to the report. */
-export async function planSync({ stored, remote, staying }: Sides, report: Report, now: Date) {
+export async function planSync(
+  { stored, findFormer, remote, staying }: Sides,
+  report: Report,
+  now: Date,
+): Promise<readonly StoredGroup[]> {
   const time = now.toISOString()
-  const free = stored.filter(({ scim_id }) => !remote.has(scim_id) && !staying.has(scim_id))
+  const isAbsent = ({ scim_id }: StoredGroup) => !remote.has(scim_id) && !staying.has(scim_id)
+  const absent = new Set(stored.filter((group) => isLiving(group) && isAbsent(group)))
   await endOfTurn()
-  const absent = new Set(free.filter(isLiving))
-  const findFormer = createMatching(stored, free, remote)
+  const received = byExternalId([...remote.values()])
   const rows: StoredGroup[] = []
   let done = 0
-  for (const group of remote.values()) {
-    const former = findFormer(group)
+  for (const { members, ...group } of remote.values()) {
+    const found = findFormer(group)
+    const isRecreated = found && isAbsent(found) && received.get(found.external_id ?? '') !== undefined
+    const former = found?.scim_id === group.scim_id || isRecreated ? found : undefined
     if (former !== undefined) absent.delete(former)
-    const { members, ...received } = group
-    const { display_name: name } = received
+    const { display_name: name } = group
     if (former === undefined || !isLiving(former)) addTo(report.groups_added, name)
     else if (former.display_name !== name) addTo(report.groups_renamed, `${former.display_name} -> ${name}`)
     const before = former ?? { id: randomUUID(), created_at: time, ...NO_MEMBERS }
-    const row = { ...before, ...members, ...received, updated_at: time, deleted_at: null }
+    const row = { ...before, ...members, ...group, updated_at: time, deleted_at: null }
     if (COMPARED.some((column) => former?.[column] !== row[column])) rows.push(row)
     if ((done += 1) % PER_TURN === 0) await endOfTurn()
   }
@@ -115,33 +121,33 @@ export async function planSync({ stored, remote, staying }: Sides, report: Repor
   return rows
 }
 
-/**
- * Finds the stored group that a received one was: by the directory's id, then, if recreated, by externalId among the
- * groups that no received one is. Never by name.
- */
-function createMatching(
-  stored: readonly StoredGroup[],
-  free: readonly StoredGroup[],
-  remote: Sides['remote'],
-) {
-  const byScimId = new Map(stored.map((group) => [group.scim_id, group]))
-  const [living, deleted] = [true, false].map((is) => byExternalId(free.filter((it) => isLiving(it) === is)))
-  const recreated = byExternalId([...remote.values()].filter(({ scim_id }) => !byScimId.has(scim_id)))
-  return (group: RemoteGroup): StoredGroup | undefined => {
-    const { scim_id, external_id } = group
-    if (external_id === null || recreated.get(external_id) !== group) return byScimId.get(scim_id)
-    return living?.get(external_id) ?? deleted?.get(external_id)
-  }
-}
-
 /** The columns that make a change. */
 const COMPARED = ['scim_id', 'external_id', 'display_name', 'member_digest', 'deleted_at'] as const
 
 /** Whether a group is in use. */
 export const isLiving = ({ deleted_at }: StoredGroup): boolean => deleted_at === null
 
+/** What identifies a group of a directory. */
+type Identity = Pick<ReceivedGroup, 'scim_id' | 'external_id'>
+export type FindFormer = ReturnType<typeof indexStored>
+
+/**
+ * Finds the stored group that a received one was: by the directory's id, or else, as it may have been recreated, by its
+ * externalId, of the groups in use first. Never by name.
+ */
+export function indexStored(stored: readonly StoredGroup[]) {
+  const byScimId = new Map(stored.map((group) => [group.scim_id, group]))
+  const [living, deleted] = [true, false].map((is) =>
+    byExternalId(stored.filter((it) => isLiving(it) === is)),
+  )
+  return ({ scim_id, external_id }: Identity): StoredGroup | undefined => {
+    const key = external_id ?? ''
+    return byScimId.get(scim_id) ?? living?.get(key) ?? deleted?.get(key)
+  }
+}
+
 /** Groups by their externalId; a shared one identifies no group. */
-export function byExternalId<Group extends Pick<ReceivedGroup, 'external_id'>>(groups: readonly Group[]) {
+function byExternalId<Group extends Identity>(groups: readonly Group[]) {
   const found = new Map<string, Group | undefined>()
   for (const group of groups) {
     const key = group.external_id

@@ -153,14 +153,16 @@ export class Directory {
     if ('excludedAttributes' in query) return true
     if (this.#memberships > 0) return false
     const { client, stage } = this.#options
-    const empty = [...this.#empty.values()]
-    const had = new Set(empty.filter((group) => stage.hadMembers(group)))
-    for (const group of [...had, ...empty].slice(0, SAMPLES)) {
+    const { had = [], not = [] } = Object.groupBy(this.#empty.values(), (group) =>
+      stage.hadMembers(group) ? 'had' : 'not',
+    )
+    for (const group of [...had, ...not].slice(0, SAMPLES)) {
       const found = await readById(client, group.scim_id, BRIEF)
-      if (!(found instanceof SyncFailure) && found.members?.length) return true
-      // A failure is no answer: the members of such a group are unknown, not none.
-      const isFailure = found instanceof SyncFailure && found.failure !== 'directory_invalid_response'
-      if (isFailure && had.has(group)) return true
+      const isFailure = found instanceof SyncFailure
+      if (!isFailure && found.members?.length) return true
+      // Neither a failure nor something unreadable is an answer: the members of such a group are unknown, not none.
+      const isUnknown = isFailure ? found.failure !== 'directory_invalid_response' : found.members === null
+      if (isUnknown && stage.hadMembers(group)) return true
     }
     return false
   }

@@ -7,7 +7,7 @@ import { findConnection, holdConnection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
 import { endJob, type Job } from './job-store.ts'
-import { deletionFault, emptyReport, isLiving, planSync } from './plan.ts'
+import { deletionFault, emptyReport, indexStored, isLiving, planSync } from './plan.ts'
 import { Directory } from './read.ts'
 
 export interface SyncDependencies extends ClientDependencies {
@@ -41,7 +41,8 @@ export async function prepareSync(
   const living = stored.filter(isLiving)
   const report = emptyReport()
   await using client = new DirectoryClient(connection, signal, dependencies)
-  const stage = new MemberStage({ store, stored, job, report })
+  const findFormer = indexStored(stored)
+  const stage = new MemberStage({ store, findFormer, job, report })
   const directory = new Directory({ client, limits, connection, stage })
   const { groups } = directory
   const walk = await directory.read()
@@ -49,7 +50,7 @@ export async function prepareSync(
   const isEmpty = groups.size === 0 && living.length > 0
   // An empty directory alone stops the sync, so absent groups are not confirmed.
   const staying = await directory.findStaying(walk, isEmpty && !allowDeletions ? [] : absent)
-  const rows = await planSync({ stored, remote: groups, staying }, report, clock())
+  const rows = await planSync({ stored, findFormer, remote: groups, staying }, report, clock())
   report.warnings.push(...directory.warnings())
   const fault = isEmpty
     ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)

@@ -266,6 +266,15 @@ it.each<[string, 'inline' | 'per_group', Quirk]>([
   ['a list that leaves members out', 'inline', ofList((asked) => usualReply(bare(ten), asked))],
   ['such a list, of groups that fail once', 'inline', withoutMembers(status(500), 1)],
   [
+    'such a list, of groups whose members are a word',
+    'inline',
+    (asked) => {
+      if (asked.path === '/Groups') return usualReply(bare(ten), asked)
+      const id = asked.path.replace('/Groups/', '')
+      return id === asked.path ? undefined : { body: { id, displayName: `Group ${id}`, members: 'some' } }
+    },
+  ],
+  [
     'a list that refuses members, of groups that are forbidden',
     'inline',
     ({ path, query }) => {
