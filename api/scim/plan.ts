@@ -98,12 +98,16 @@ export async function planSync(
   const absent = new Set(stored.filter((group) => isLiving(group) && isAbsent(group)))
   await endOfTurn()
   const received = byExternalId([...remote.values()])
+  const formerOf = (group: Identity) => {
+    const found = findFormer(group)
+    if (found === undefined || found.scim_id === group.scim_id) return found
+    // Recreated, unless its former self is still there, or another group has the same externalId.
+    return isAbsent(found) && received.get(group.external_id ?? '') !== undefined ? found : undefined
+  }
   const rows: StoredGroup[] = []
   let done = 0
   for (const { members, ...group } of remote.values()) {
-    const found = findFormer(group)
-    const isRecreated = found && isAbsent(found) && received.get(found.external_id ?? '') !== undefined
-    const former = found?.scim_id === group.scim_id || isRecreated ? found : undefined
+    const former = formerOf(group)
     if (former !== undefined) absent.delete(former)
     const { display_name: name } = group
     if (former === undefined || !isLiving(former)) addTo(report.groups_added, name)

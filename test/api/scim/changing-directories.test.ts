@@ -64,6 +64,18 @@ const CHANGES: Readonly<Record<string, Change>> = {
     0,
     { members: 1 },
   ],
+  'gives the externalId of a group to a new one': [
+    first(team('1', 2, e1)),
+    [team('1', 2, e2), ...ten.slice(1), team('new', 2, e1)],
+    0,
+    { same: 10 },
+  ],
+  'makes two groups of one with its externalId': [
+    first(team('1', 2, e1)),
+    [team('n1', 2, e1), team('n2', 2, e1), ...ten.slice(1)],
+    1,
+    { same: 9 },
+  ],
   'gives one externalId to two groups, and makes both anew': [
     [team('1', 2, e1), team('2', 2, e1)],
     [team('n1', 2, e1), team('n2', 2, e1)],

@@ -10,24 +10,33 @@ import { stores } from '../../support/stores.ts'
 describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name }) => {
   it('keep a former id: deleted ones that return, and ones that are made anew with their externalId', async () => {
     const staff = { id: 'old', displayName: 'Old', externalId: 'x', members: [{ value: 'ann' }] }
-    await using directory = await startDirectory([staff, ...groupsNamed('1', '2')])
+    const third = { id: '3', displayName: 'Third', externalId: 'y' }
+    const groups = [{ ...staff, id: 'twin' }, staff, ...groupsNamed('1', '2'), third]
+    await using directory = await startDirectory(groups)
     await using service = await startSyncApi(await fresh())
     const acme = await service.connect(directory.url)
     await acme.sync()
     const idOf = async (scimId: string) =>
       (await acme.groups()).data.find(({ external_id }) => external_id === scimId)?.id
-    const [old, second] = [await idOf('old'), await idOf('2')]
-    directory.groups.splice(0, 3, { ...staff, id: 'new' }, ...groupsNamed('1'))
-    expect(await acme.sync()).toMatchObject({ synced_groups: 2, deleted_groups: 1 })
+    const ids = await Promise.all(['old', '2', '3'].map(idOf))
+    const [old, second] = ids
+    directory.groups.shift()
+    expect(await acme.sync()).toMatchObject({ synced_groups: 4, deleted_groups: 1 })
+    directory.groups.splice(0, 4, { ...staff, id: 'new' }, ...groupsNamed('1'))
+    expect(await acme.sync()).toMatchObject({ synced_groups: 2, deleted_groups: 2 })
     expect(await idOf('new')).toBe(old)
     expect((await service.get(`/scim/groups/${second}/members`, acme.key)).status).toBe(404)
-    directory.groups.push({ id: '2', displayName: 'Back', members: [{ value: 'eve' }] })
+    directory.groups.push(
+      { id: '2', displayName: 'Back', members: [{ value: 'eve' }] },
+      { ...third, id: '4' },
+    )
     await acme.sync()
-    expect(await idOf('2')).toBe(second)
+    expect(await Promise.all(['new', '2', '4'].map(idOf))).toEqual(ids)
     expect(await acme.all()).toEqual({
       Old: ['ann'],
       'Group 1': ['user-of-1'],
       Back: ['eve'],
+      Third: [],
     })
   })
 
