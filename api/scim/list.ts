@@ -194,18 +194,14 @@ export class Walk {
   }
 
   /**
-   * Whether only the answer to a group's own request proves that the group is gone: unless the list has exactly as many
-   * different groups as it counts. Servers limit a list to a round number, and count no more.
+   * Whether the list alone proves that a group is absent: it has exactly as many different groups as it counts, and may
+   * not be limited, as servers do at a round number. Otherwise only the answer to the group's own request proves it.
    */
-  get mayLack(): boolean {
-    const found = this.groups.size + this.unusable
-    const isRound = found > 0 && found % ROUND === 0
-    return this.isCapped || this.isCut || isRound || found !== (this.total ?? found)
-  }
-
-  /** Whether the list proves that a group is absent, unless it may lack groups. */
   get isProof(): boolean {
-    return (this.total !== undefined || this.isByCursor) && this.unusable === 0
+    const { size } = this.groups
+    const isComplete = this.total === undefined ? this.isByCursor : size === this.total
+    const isRound = size > 0 && size % ROUND === 0
+    return isComplete && this.unusable === 0 && !isRound && !this.isCapped && !this.isCut
   }
 
   get isTotalReached(): boolean {

@@ -20,7 +20,9 @@ const WARNINGS = {
   no_members:
     'The directory returned no members for any group: a group that had members counts as empty, for the others they ' +
     'stay unknown',
-  group_without_id: 'without a usable id: left out, so nothing counts as deleted',
+  group_without_id:
+    'without a usable id: left out, so a group that is not listed is only deleted if a request for it is answered with ' +
+    '404 or 410',
   member_without_id: 'with members that have no usable id: these are left out',
   members_unreadable: 'with members that could not be read: these stay as they are stored',
   kept: 'not in the list, but not provably deleted: these stay',
@@ -98,7 +100,7 @@ export class Directory {
    * find further groups.
    */
   async findStaying(walk: Walk, absent: readonly string[]): Promise<ReadonlySet<string>> {
-    const staying = walk.isProof && absent.length > 0 ? await this.#notConfirmed(walk, absent) : absent
+    const staying = absent.length > 0 ? await this.#notConfirmed(walk, absent) : absent
     if (staying.length > 0) this.#warn('kept', staying)
     return new Set(staying)
   }
@@ -191,12 +193,12 @@ export class Directory {
     // A 404 proves nothing if the directory answers for no single group.
     const [listed = ''] = this.groups.keys()
     const answersById = !((await readById(this.#options.client, listed)) instanceof SyncFailure)
-    const isAsked = answersById && (walk.mayLack || scimIds.length <= LOOK_UPS)
+    const isAsked = answersById && (!walk.isProof || scimIds.length <= LOOK_UPS)
     const others = isAsked ? await this.#notGone(scimIds) : scimIds
-    if (walk.mayLack || others.length === 0) return others
+    if (!walk.isProof || others.length === 0) return others
     // A group in neither reading is not shared with this service: directories revoke access in this way.
-    const { isProof, mayLack } = await this.read()
-    return isProof && !mayLack ? [] : scimIds
+    const { isProof } = await this.read()
+    return isProof ? [] : others
   }
 
   /** The groups that are answered by their id, with anything but 404 or 410. */

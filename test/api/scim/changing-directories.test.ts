@@ -220,6 +220,17 @@ describe('a group that leaves the list', () => {
     expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 51, deleted_groups: 0 })
   })
 
+  it('is deleted if its own request is answered with 404, though the list gives no total', async () => {
+    const some = manyGroups(3)
+    await using directory = await startDirectory(some, {
+      quirk: ofList(({ query }) => ({ body: { ...listOf(some, query), totalResults: undefined } })),
+    })
+    const account = await connect(directory.url)
+    await account.sync()
+    some.pop()
+    expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 2, deleted_groups: 1 })
+  })
+
   it('stays if the list has a group without a usable id', async () => {
     const rows: unknown[] = manyGroups(3)
     await using directory = await startDirectory(ten, {
