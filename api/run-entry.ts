@@ -41,7 +41,7 @@ export async function runEntry(usage: string, steps: Steps = {}): Promise<void> 
     keepFilesPrivate()
     if (wantsHelp(args)) return print(usage)
     if (args.length > 0)
-      throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment\n\n${usage}`)
+      throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment. See --help`)
     const faults = await Promise.all([apiFaults(process.env), steps.check?.(process.env) ?? []])
     const sentences = new Set(faults.flat())
     if (sentences.size > 0) throw new UsageError([...sentences].join('\n'))

@@ -12,7 +12,7 @@ const PROGRAM = {
     'reason and its time, and counts from the next nightly run on. It outranks what earlier rows and chat requests ' +
     'state about the app. Data goes to stdout, messages to stderr.',
   commands: { list, history, rename, hide, show, tag, alias },
-  notes: `Settings (environment): DATA_DIR, PIPELINE_MEMORY; see pipeline/README.md
+  notes: `Settings (environment): DATA_DIR, PIPELINE_MEMORY; see data/deploy/README.md
 
 Exit codes: 0 done, 1 the registry cannot be read or written, 2 wrong usage or a crash,
 75 another decision holds the lock`,

@@ -22,6 +22,15 @@ export const RANGE_OPTIONS = {
   to: textOption('DAY', 'counts every day up to this one again (YYYY-MM-DD)'),
 } as const
 
+/** The option `--as-of` of `run` and `rebuild`. */
+export const AS_OF_OPTION = {
+  'as-of': textOption(
+    'TIME',
+    'runs as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
+      'and the snapshot states this time; a TIME in the future blocks later runs until then',
+  ),
+} as const
+
 /**
  * The gates named by `--accept`, an option that may be repeated and may list several gates, separated by commas.
  * @throws UsageError for a gate that does not exist.

@@ -9,6 +9,7 @@ import {
   type CommandLine,
   type Work,
 } from '../../pipeline/program/program.ts'
+import { pluralize } from '../../pipeline/program/terminal.ts'
 import { readSettings, type Settings } from '../config.ts'
 import { onStopSignal } from '../process/signals.ts'
 import { createLog } from '../process/log.ts'
@@ -134,7 +135,8 @@ const erase = command({
   prepare: (values) =>
     forAccount('erase', values, async (account, { store, note }) => {
       const { groups, members } = await eraseDirectory(store, account)
-      note(`Erased the connection, ${groups} groups and ${members} memberships of account "${account}".`)
+      const erased = `${pluralize(groups, 'group')} and ${pluralize(members, 'membership')}`
+      note(`Erased the connection, ${erased} of account "${account}".`)
     }),
 })
 

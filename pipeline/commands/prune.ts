@@ -1,5 +1,5 @@
 /** `prune`: removes old snapshots, except those that are likely to be cited. */
-import { UsageError } from '../program/program.ts'
+import { textOption, UsageError } from '../program/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
 import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
@@ -12,7 +12,14 @@ const DEFAULT_KEEP_DAYS = '90'
 export const prune = command({
   usage: 'prune [--keep-days N] [--dry-run] [--json]',
   summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last of each month, the current one and all records stay for good`,
-  options: { ...JSON_OPTION, ...DRY_RUN_OPTION, 'keep-days': { type: 'string', default: DEFAULT_KEEP_DAYS } },
+  options: {
+    ...JSON_OPTION,
+    ...DRY_RUN_OPTION,
+    'keep-days': {
+      ...textOption('N', `keeps the snapshots of the last N days; default: ${DEFAULT_KEEP_DAYS}`),
+      default: DEFAULT_KEEP_DAYS,
+    },
+  },
   prepare({ json, 'keep-days': days, 'dry-run': dryRun }) {
     if (!/^\d{1,6}$/.test(days)) {
       throw new UsageError(`--keep-days "${days}" is not a number of days: expected 0 or more`)

@@ -7,6 +7,7 @@ import { DataError, isShortage } from '../errors.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { underLock } from '../duckdb/warehouse.ts'
+import { AS_OF_OPTION } from '../run-options.ts'
 import { JSON_OPTION, command, type Dependencies } from './command.ts'
 import { run } from './run.ts'
 
@@ -17,7 +18,7 @@ export const rebuild = command({
   usage: 'rebuild [--as-of TIME] [--json]',
   summary:
     'sets a damaged warehouse aside and runs: every day is counted again from raw/, and published snapshots stay',
-  options: { ...JSON_OPTION, 'as-of': { type: 'string' } },
+  options: { ...JSON_OPTION, ...AS_OF_OPTION },
   prepare({ json, 'as-of': asOf }) {
     const work = run.prepare([...(json ? ['--json'] : []), ...(asOf === undefined ? [] : ['--as-of', asOf])])
     return async (dependencies) => {

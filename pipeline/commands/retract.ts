@@ -4,7 +4,7 @@ import { snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { recordPath, retractionIn, type SnapshotRecord } from '../contract/snapshot-record.ts'
 import { DataError } from '../errors.ts'
-import { UsageError } from '../program/program.ts'
+import { textOption, UsageError } from '../program/program.ts'
 import {
   currentWithout,
   listSnapshots,
@@ -21,7 +21,11 @@ export const retract = command({
   usage: 'retract ID --reason TEXT [--dry-run] [--json]',
   summary:
     'withdraws a snapshot: its files are removed, the API answers with the reason, and the newest remaining snapshot becomes current',
-  options: { ...JSON_OPTION, ...DRY_RUN_OPTION, reason: { type: 'string', default: '' } },
+  options: {
+    ...JSON_OPTION,
+    ...DRY_RUN_OPTION,
+    reason: { ...textOption('TEXT', 'why; published with the record of the snapshot'), default: '' },
+  },
   takes: [1, 1, 'one snapshot'],
   prepare({ json, 'dry-run': dryRun, ...values }, [id = '']) {
     const reason = values.reason.replaceAll(/\s+/g, ' ').trim()

@@ -2,7 +2,7 @@
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
 import { makeFolders, runNightly } from '../run.ts'
-import { RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
+import { AS_OF_OPTION, RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import { placeSample } from '../sources/sample.ts'
 import type { Progress } from '../terminal/progress.ts'
 import { DRY_RUN_OPTION, JSON_OPTION, command, type Dependencies } from './command.ts'
@@ -22,13 +22,7 @@ export const run = command({
       value: 'GATE',
       help: 'lets a gate through once: volume, rows, apps or conflicts; may be repeated',
     },
-    'as-of': {
-      type: 'string',
-      value: 'TIME',
-      help:
-        'runs as if it were TIME (ISO 8601, such as 2026-11-20T02:00:00Z): days up to the one before count as completed, ' +
-        'and the snapshot states this time; a TIME in the future blocks later runs until then',
-    },
+    ...AS_OF_OPTION,
     ...DRY_RUN_OPTION,
     'with-sample': {
       type: 'boolean',

@@ -13,9 +13,9 @@ export class UsageError extends ProgramError {
   readonly exitCode = EXIT_USAGE
 }
 
-/** The options of a command for node's parseArgs; one with `help`, and the name of its value, is listed in the help. */
+/** The options of a command for node's parseArgs, with what its help lists: the name of the value, and the meaning. */
 type Options = Readonly<
-  Record<string, ParseArgsOptionDescriptor & { readonly value?: string; readonly help?: string }>
+  Record<string, ParseArgsOptionDescriptor & { readonly value?: string; readonly help: string }>
 >
 
 /** An option with a text; `value` names it in the help. */
@@ -85,7 +85,7 @@ export function commandsOf<Dependencies>() {
 /**
  * Options and positionals of a command.
  * @param usage usage line for the error about a wrong option.
- * @throws UsageError for an unknown option.
+ * @throws UsageError for an unknown option, or one without its value.
  */
 export function parseCommandLine<const T extends ParseArgsConfig>(
   config: T,
@@ -95,8 +95,15 @@ export function parseCommandLine<const T extends ParseArgsConfig>(
     return parseArgs(config)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    throw new UsageError(`${message}. See ${usage}`, { cause: error })
+    throw new UsageError(`${optionFault(message)}. See ${usage}`, { cause: error })
   }
+}
+
+/** What parseArgs says of an option, as one sentence: it adds advice on arguments that begin with a dash. */
+function optionFault(message: string): string {
+  const [, option] = /^Option '(--[\w-]+).* argument (?:missing|is ambiguous)/.exec(message) ?? []
+  if (option === undefined) return message.replace(/\. .*/s, '')
+  return `Option '${option}' needs a value; if that begins with a dash, write ${option}=VALUE`
 }
 
 /** What this process writes is private to its user, such as raw usage and keys; publishing opens the snapshots. */
@@ -182,8 +189,8 @@ function commandHelp<Dependencies>(
   { call }: Program<Dependencies>,
   { usage, summary, options = {} }: Command<Dependencies>,
 ): string {
-  const lines = Object.entries(options).flatMap(([name, { value, help }]) =>
-    help === undefined ? [] : [explained(`--${name}${value === undefined ? '' : ` ${value}`}`, help)],
+  const lines = Object.entries(options).map(([name, { value, help }]) =>
+    explained(`--${name}${value === undefined ? '' : ` ${value}`}`, help),
   )
   const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
   const parts = [wrap(`Usage: ${call} -- ${usage}`), wrap(sentence)]

@@ -1,10 +1,12 @@
 /** The commands for decisions: rename, hide, show, tag, alias. */
-import { UsageError, type Work } from '../program/program.ts'
+import { textOption, UsageError, type Work } from '../program/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { decide, type AppState } from './decide.ts'
 import { command, readId, type RegistryDependencies } from './show-registry.ts'
 
-const REASON = { reason: { type: 'string', default: '' } } as const
+const REASON = {
+  reason: { ...textOption('TEXT', 'why; kept with the decision, and shown by history'), default: '' },
+} as const
 const IDS = [1, Infinity, 'one or more ids of apps; list shows the ids'] as const
 
 /** Names and reasons are one line each. */
@@ -34,13 +36,17 @@ function visibilityCommand(action: string, visibility: string, summary: string) 
   })
 }
 
+function subcategoryOption(help: string) {
+  return { ...textOption('SUBCATEGORY', help), multiple: true as const, default: [] }
+}
+
 export const tag = command({
   usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',
   summary: 'adds subcategories to apps or removes them',
   options: {
     ...REASON,
-    add: { type: 'string', multiple: true, default: [] },
-    remove: { type: 'string', multiple: true, default: [] },
+    add: subcategoryOption('adds this one; may be repeated'),
+    remove: subcategoryOption('removes this one; may be repeated'),
   },
   takes: IDS,
   prepare({ add, remove, reason }, ids) {
@@ -61,7 +67,11 @@ export const tag = command({
 export const alias = command({
   usage: 'alias ID... (--of ID | --none) --reason TEXT',
   summary: 'counts the usage of apps for another one, or for themselves again',
-  options: { ...REASON, of: { type: 'string' }, none: { type: 'boolean', default: false } },
+  options: {
+    ...REASON,
+    of: textOption('ID', 'the app that the usage counts for'),
+    none: { type: 'boolean', default: false, help: 'the apps are aliases of no other app' },
+  },
   takes: IDS,
   prepare({ of, none, reason }, ids) {
     if ((of === undefined) !== none) throw new UsageError('alias needs either --of ID or --none')

@@ -42,7 +42,10 @@ export async function withRegistry<T>(
   return await withMemoryDatabase(config, async (connection) => {
     for (const name of ['warehouse.sql', 'values.sql']) await execute(connection, name)
     const files = await stageRegistry(connection, rawFolder, NOTES)
-    if (files === 0) throw new UsageError(`There is no app registry under ${rawFolder}/apps`)
+    if (files === 0)
+      throw new UsageError(
+        `There is no app registry under ${rawFolder}/apps: put a file there, or set DATA_DIR to the folder of the service`,
+      )
     await decodeRegistry(connection)
     return await work(connection)
   })
