@@ -8,7 +8,7 @@ import { ToolCalls } from './tool-calls.ts'
 /**
  * Providers' words for the end of a choice, in lower case with underscores: of a limit (Anthropic, Gemini, Bedrock, Mistral,
  * OpenAI's other API), a filter (Bedrock, Anthropic, Gemini, Zhipu, Cohere) and an error (SGLang, vLLM, Zhipu, DeepSeek).
- * Other words mean `stop`; tool calls are recognised by their presence.
+ * Gemini adds a reason after a colon. Other words mean `stop`; tool calls are recognised by their presence.
  */
 const FINISHES = {
   length:
@@ -16,7 +16,7 @@ const FINISHES = {
     'model_context_window_exceeded error_limit ',
   content_filter:
     ' content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
-    'blocklist spii sensitive error_toxic ',
+    'image_prohibited_content model_armor blocklist spii sensitive error_toxic ',
   error: ' error abort network_error engine_error failed timeout insufficient_system_resource ',
 } as const
 const MEANINGS = ['length', 'content_filter', 'error'] as const
@@ -31,8 +31,8 @@ export function nativeFinish({ finish_reason: snake, finishReason: camel }: Json
 }
 
 /** What the provider's word means, if it is more than `stop`. */
-export function finishMeant(native: string | undefined) {
-  const word = native?.toLowerCase().replaceAll('-', '_')
+export function finishMeant(native = '') {
+  const [word] = native.toLowerCase().replaceAll('-', '_').split(':')
   return MEANINGS.find((meaning) => FINISHES[meaning].includes(` ${word} `))
 }
 
@@ -132,9 +132,9 @@ function isEmptyDelta(delta: JsonObject): boolean {
 }
 
 /**
- * A message or delta as strict clients read it, without nulls. Content in parts, each a text or a thought (Mistral),
- * becomes a text and a reasoning; with other parts, such as images, it stays a list. Reasoning stands under both names
- * that clients read.
+ * A message or delta as strict clients read it, without nulls. Content in parts, each a text, a thought or a reference to
+ * a document (Mistral), becomes a text and a reasoning; with other parts, such as images, it stays a list. Reasoning
+ * stands under both names that clients read.
  */
 function plainMessage(message: JsonObject): Record<string, unknown> {
   const plain = withoutNulls(message)
@@ -162,7 +162,7 @@ function isThought(part: unknown): boolean {
 function textIn(part: unknown): string | undefined {
   if (typeof part === 'string') return part
   if (!isObject(part)) return undefined
-  const { text, thinking = part['summary'] } = part
+  const { text = part['type'] === 'reference' ? '' : undefined, thinking = part['summary'] } = part
   if (!isThought(part)) return typeof text === 'string' ? text : undefined
   return typeof thinking === 'string' ? thinking : objectsIn(thinking).map(textIn).join('')
 }

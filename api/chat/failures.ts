@@ -102,26 +102,26 @@ const MEANINGS = [
   // OpenAI, vLLM, Anthropic, llama.cpp, Gemini, Bedrock, TGI, SGLang, Alibaba, LM Studio, Cerebras, watsonx.
   meaning('tooLong')`
     maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261|1039)\b
-    context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|contextwindowexceeded
+    context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|context ?(?:overflow|windowexceeded)
     exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))
     exceed\w* (?:the )?max(?:imum)? (?:(?:allowed )?length|\w* ?tokens)|max prompt tokens|tokens limit reached
-    too big compared to KV|too large to process|too many (?:input |prompt )?tokens|string above max length
-    (?:prompt|inputs?|messages?|conversation|query).{0,60}(?:too long|too many tokens|too large for model)
+    too big compared to KV|too large to process|too many (?:input |prompt )?tokens|content\W+string too long
+    (?:prompt|inputs?|messages?|conversation|query).{0,60}(?:(?<!string )too long|too many tokens|too large for model)
     (?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \d+ while limit
-    must have less than \d+ tokens|.inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
+    must have less than \d+ tokens|prompt tokens.{0,20}must be less|input token count|.inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
   `,
   // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
   meaning('filtered')`
-    content (?:filter|management policy|policy|moderation)|\bflagged\b|moderation|content exists risk
+    content ?(?:filter|management policy|policy)|\bflagged\b|moderation|content exists risk|prohibited content
     sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content
     safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
-    responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|prohibited|guardrail|1301\b|1026\b)
+    responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|guardrail|(?:1301|1026|1027)\b)
   `,
   // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow. Then a key:
   // OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek. Then a model name: OpenAI, DeepSeek,
   // OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
   meaning('operator')`
-    balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|30001)\b|freetieronly
+    balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|1309|30001)\b|freetieronly
     (?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)
     (?:used all|out of|not enough|enough|need more|any|add) (?:available )?credits?\b|credit limit|included credits
     (?:billing|spending) (?:hard )?limit|payment (?:method|required)|(?:enable|set up|activate) billing
@@ -130,7 +130,7 @@ const MEANINGS = [
     (?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\w+ )?(?:api|access|auth\w*)[ -]?(?:key|token)
     authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country
     (?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)
-    accessdenied|unrecognizedclient|expiredtoken|must be verified|#1004\b
+    accessdenied|#operation not allowed|unrecognizedclient|expiredtoken|must be verified|#1004\b
     \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
     (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unavailable|unable to access|not a chat) (?:non-serverless )?model\b
     not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
@@ -141,10 +141,11 @@ const MEANINGS = [
     overloaded|at capacity|(?:capacity|queue) exceeded|loading model|model is (?:currently )?loading
     #(?:unavailable|modelnotready|serviceunavailable|insufficient system resource|1305\b)
   `,
-  // The model wrote a tool call or JSON that does not parse (Groq, with 400): another provider may do better.
-  meaning(
-    'failed',
-  )`#(?:tool use failed|output parse failed|json validate failed|network error|abort)|failed to load model`,
+  // With 400: the model wrote a tool call or JSON that does not parse (Groq), or died (LM Studio, vLLM, NVIDIA).
+  meaning('failed')`
+    #(?:tool use failed|output parse failed|json validate failed|network error|abort|channel error|enginecore)
+    failed to load model|model (?:has crashed|unloaded|reloaded)|degraded function
+  `,
   meaning('timeout')`#(?:deadline exceeded|gatewaytimeout)|model timed out`,
   // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
   meaning('quota', 200, 400, 402, 403)`
@@ -206,9 +207,7 @@ export function failureOf(status: number, body: unknown, retryAfterMs?: number):
 }
 
 /** The failure behind data of a successful reply. */
-export function failureIn(data: unknown): AttemptFailure {
-  return failureOf(200, data)
-}
+export const failureIn = (data: unknown): AttemptFailure => failureOf(200, data)
 
 const KEY_CHARACTERS = 6
 const LOGGED_CHARACTERS = 200

@@ -24,8 +24,8 @@ function readPart(part: JsonObject) {
 /**
  * The tool calls of one choice, whole or part by part. Each part gets the index of its call, counted from 0 without
  * gaps. The first part has id, type and name, and waits until the arguments begin: then the name is whole.
- * - A new id begins a call, whatever its index. Exception: without a name it belongs to the call whose arguments have
- *   not ended, since some providers make up an id for each part or send it late.
+ * - A new id begins a call, whatever its index. Exception: without a name, or with the same name amid the arguments, it
+ *   belongs to the call whose arguments have not ended, since some providers make up an id for each part or send it late.
  * - A known id with a name at an index of its own begins a call: some providers give all calls one id.
  * - Without an id a part belongs to the call of its index. Without an index, or with a new index and no name, it belongs
  *   to the last one, unless that came in the same delta.
@@ -42,7 +42,7 @@ export class ToolCalls {
 
   /** Whether a call breaks off within its arguments. */
   get isHalf(): boolean {
-    return this.#calls.some(({ text }) => text.trim() !== '' && parseJson(text) === undefined)
+    return this.#calls.some((call) => call.isHalf)
   }
 
   /** The parts for the client that the calls of one delta make. */
@@ -89,7 +89,8 @@ export class ToolCalls {
       const isElsewhere = index !== undefined && open === undefined && !['', text].includes(known.text)
       return known.takes(name, isElsewhere) ? known : undefined
     }
-    return name === '' && open?.isWhole === false ? open.adopt(id) : undefined
+    const goesOn = name === '' ? open?.isWhole === false : open?.name === name && open.isHalf
+    return goesOn ? open?.adopt(id) : undefined
   }
 
   #lastAt(index: number | undefined): ToolCall | undefined {
@@ -138,6 +139,11 @@ class ToolCall {
     return this.#hasText && parseJson(this.text) !== undefined
   }
 
+  /** Whether it breaks off within its arguments. */
+  get isHalf(): boolean {
+    return this.text.trim() !== '' && parseJson(this.text) === undefined
+  }
+
   get #hasText(): boolean {
     return this.text.trim() !== '' && !PLACEHOLDER.test(this.text)
   }
@@ -166,7 +172,7 @@ class ToolCall {
     this.#moreOfFunction = { ...this.#moreOfFunction, ...part.moreOfFunction }
     const name = part.name.startsWith(this.name) ? part.name.slice(this.name.length) : part.name
     this.name += name
-    const { text, rest } = this.#take(part.text)
+    const { text, rest } = this.#take(this.text === '' && part.text === 'null' ? '' : part.text)
     const begins = !this.#isFunction || (this.name !== '' && this.#hasText)
     if (!this.#isSent) return { sent: begins ? this.sendFirst() : [], rest }
     const inner = { ...part.moreOfFunction, ...(name && { name }), ...(text && { arguments: text }) }

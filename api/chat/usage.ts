@@ -61,21 +61,18 @@ export function laterUsage(earlier: JsonObject, later: JsonObject): JsonObject {
  * was cached are parts of the two counts, null if it reported none.
  * - A missing count is the total without the other one.
  * - `input_tokens` without a total (Anthropic) lack what the cache read and wrote.
- * - Reasoning that is in the total alone (xAI, Gemini) is part of the completion.
+ * - What the total holds beyond the two counts was thought (xAI, Gemini), and is part of the completion.
  */
 export function readUsage(reported: JsonObject) {
   const total = count(reported, 'total')
-  const sentPrompt = count(reported, 'prompt') ?? inputIn(reported, total)
-  const sentCompletion = count(reported, 'completion')
-  const prompt = sentPrompt ?? difference(total, sentCompletion)
-  const completion = sentCompletion ?? difference(total, sentPrompt)
-  if (prompt === undefined || completion === undefined) return undefined
-  const reasoning = partIn(reported, 'reasoning')
-  const isBeyond = reasoning !== null && difference(total, prompt + completion) === reasoning
+  const completion = count(reported, 'completion')
+  const prompt = count(reported, 'prompt') ?? inputIn(reported, total) ?? difference(total, completion)
+  const rest = difference(total, prompt)
+  if (prompt === undefined || (completion ?? rest) === undefined) return undefined
   return {
     prompt_tokens: prompt,
-    completion_tokens: isBeyond ? completion + reasoning : completion,
-    reasoning_tokens: reasoning,
+    completion_tokens: Math.max(completion ?? 0, rest ?? 0),
+    reasoning_tokens: partIn(reported, 'reasoning'),
     cached_tokens: partIn(reported, 'cached'),
   }
 }

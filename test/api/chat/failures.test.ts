@@ -81,6 +81,11 @@ filtered | 400 | DeepSeek: content | {"error":{"message":"Content Exists Risk","
 filtered | 400 | Volcengine: content | {"error":{"message":"the input text may contain sensitive information","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | Volcengine: a context | {"error":{"message":"Total tokens of image and text exceed max message tokens.","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | SiliconFlow: a context | {"code":20015,"message":"number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.","data":null}
+tooLong | 400 | SiliconFlow: a context, in other words | {"code":20015,"message":"length of prompt_tokens (12388) must be less than max_seq_len (8192).","data":null}
+tooLong | 400 | Vertex: a context | [{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Unable to submit request because the input token count is 1048600 but model only supports up to 1048576."}}]
+tooLong | 400 | LM Studio: a context that overflows | {"error":"Reached context length of 4096 tokens with this model, but this model does not currently support mid-generation context overflow."}
+tooLong | 400 | OpenAI: a content too long | {"error":{"message":"Invalid 'messages[0].content': string too long. Expected a string with maximum length 10485760.","type":"invalid_request_error","param":"messages[0].content","code":"string_above_max_length"}}
+malformed | 400 | OpenAI: an id of a tool call too long | {"error":{"message":"Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40.","type":"invalid_request_error","param":"messages[2].tool_calls[0].id","code":"string_above_max_length"}}
 tooLong | 400 | SGLang: a context | {"object":"error","message":"Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens). Use a shorter input or enable --allow-auto-truncate.","type":"BadRequestError","param":null,"code":400}
 tooLong | 400 | GitHub Copilot: a context | {"error":{"message":"prompt token count of 130000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}
 tooLong | 422 | TGI: a context with its answer | {"error":"Input validation error: \`inputs\` tokens + \`max_new_tokens\` must be <= 4096. Given: 5000 \`inputs\` tokens and 100 \`max_new_tokens\`","error_type":"validation"}
@@ -110,6 +115,8 @@ operator | 402 | DeepSeek: no balance | {"error":{"message":"Insufficient Balanc
 operator | 403 | xAI: no credits | {"code":"The caller does not have permission","error":"Your team doesn't have any credits yet."}
 operator | 400 | Alibaba: arrears | {"error":{"message":"Access denied, please make sure your account is in good standing.","type":"invalid_request_error","param":null,"code":"Arrearage"}}
 operator | 429 | Zhipu: arrears with 429 | {"error":{"code":"1113","message":"x"}}
+operator | 429 | Zhipu: a subscription that has ended, with 429 | {"error":{"code":"1309","message":"x"}}
+operator | 400 | Bedrock: an account without the operation | {"message":"Operation not allowed"}
 operator | 403 | SiliconFlow: no balance | {"code":30001,"message":"Sorry, your account balance is insufficient","data":null}
 operator | 200 | MiniMax: no balance | {"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}
 quota | 429 | OpenAI: a quota | {"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}
@@ -147,6 +154,9 @@ tooLarge | 413 | a proxy with a limit of its own | "<html>413 Request Entity Too
 filtered | 400 | Azure: a filter | {"error":{"message":"x","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}
 filtered | 400 | Anthropic: a filter | {"type":"error","error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}
 filtered | 200 | MiniMax: content | {"base_resp":{"status_code":1026,"status_msg":"input new_sensitive"},"choices":null}
+filtered | 200 | MiniMax: content of the answer | {"base_resp":{"status_code":1027,"status_msg":"output new_sensitive"},"choices":null}
+filtered | 400 | LiteLLM: a filter, in one word | {"error":{"message":"litellm.ContentPolicyViolationError: AzureException","type":null,"param":null,"code":"400"}}
+filtered | 400 | Gemini: a blocked prompt | {"error":{"message":"The prompt was blocked due to: PROHIBITED_CONTENT","code":400}}
 filtered | 403 | OpenRouter: a moderated request | {"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["x"]}}}
 filtered | 400 | Alibaba: a filter | {"error":{"message":"Input data may contain inappropriate content.","type":"invalid_request_error","param":null,"code":"data_inspection_failed"}}
 malformed | 400 | OpenAI: a parameter | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.","type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}
@@ -159,6 +169,10 @@ malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpo
 malformed | 400 | OpenAI: malformed messages | {"error":{"message":"Invalid type for 'messages[0].content'","type":"invalid_request_error","param":null,"code":null}}
 failed | 400 | Groq: an output that does not parse | {"error":{"message":"Parsing failed.","type":"invalid_request_error","param":null,"code":"output_parse_failed"}}
 failed | 400 | LM Studio: a model that does not load | {"error":{"message":"Failed to load model \\"x\\". Error: insufficient system resources"}}
+failed | 400 | LM Studio: a crash | {"error":"The model has crashed without additional information. (Exit code: 1844674)"}
+failed | 400 | LM Studio: a process that ended | {"error":"Channel Error"}
+failed | 400 | NVIDIA: a degraded function | {"status":400,"title":"Bad Request","detail":"Function id 'x': DEGRADED function cannot be invoked"}
+failed | 400 | vLLM: a dead engine | {"object":"error","message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"BadRequestError","param":null,"code":400}
 timeout | 424 | Bedrock: a model that is slow | {"message":"The model timed out"}
 failed | 400 | Groq: a tool call of the model that does not parse | {"error":{"message":"Failed to call a function.","type":"invalid_request_error","param":null,"code":"tool_use_failed"}}
 overloaded | 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}

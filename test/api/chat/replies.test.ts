@@ -80,6 +80,7 @@ name repeated in parts without an id | 0 c1 read_file '' ; 0 - read_file {"a" ; 
 name in fragments | 0 c1 read_ '' ; 0 - file '' ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
 name that grows | 0 c1 read '' ; 0 - read_file '' ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
 an id of its own for every part | 0 c1 read_file '' ; 0 c2 - {"a" ; 0 c3 - :1} | read_file {"a":1} | tool_calls
+an id of its own for every part, beside the name | 0 c1 read_file {"a" ; 0 c2 read_file :1} | read_file {"a":1} | tool_calls
 arguments repeated with the finish | 0 c1 read_file {"a":1} ; 0 c1 read_file {"a":1} | read_file {"a":1} | tool_calls
 the name after the id | 0 c1 - '' ; 0 - read_file - ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
 the id after the name | 0 - read_file '' ; 0 c1 - {"a":1} | read_file {"a":1} | tool_calls
@@ -94,6 +95,7 @@ a call without arguments before another | 0 c1 now - ; 1 c2 b {"y":2} | now {} ;
 null arguments | 0 c1 now null | now {} | tool_calls | =
 empty arguments | 0 c1 now '' | now {} | tool_calls | =
 missing arguments | 0 c1 now - | now {} | tool_calls | =
+null as text for arguments | 0 c1 now null_text | now {} | tool_calls | =
 two calls of one index, without a second name | 0 c1 glob '' ; 0 - '' {"p":1} ; 0 - '' {"q":2} | glob {"p":1} ; glob {"q":2} | tool_calls
 the rest of the second call at an index of its own | 0 c1 a '' ; 0 - - {"x":1} ; 0 c2 b '' ; 1 - - {"y" ; 1 - '' :2} | a {"x":1} ; b {"y":2} | tool_calls
 every call at index 0 | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_calls
@@ -107,10 +109,11 @@ the finish stop beside tool calls | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} 
 the finish of Anthropic beside tool calls | 0 c1 a {"x":1} ; 0 c2 b {"y":2} | a {"x":1} ; b {"y":2} | tool_use
 `
 
+const VALUES: Members = { "''": '', null: null, null_text: 'null' }
 /** A part of the table; JSON leaves out what is undefined. */
 function callPart(text: string): unknown {
   const [, index = '', id = '', name = '', sent = ''] = /^(\S+) (\S+) (\S+) (.*)$/.exec(text) ?? []
-  const value = (token: string) => (token === "''" ? '' : token === 'null' ? null : token)
+  const value = (token: string) => (token in VALUES ? VALUES[token] : token)
   const present = (token: string) => (token === '-' ? undefined : value(token))
   return {
     index: index === '-' ? undefined : JSON.parse(index),
@@ -203,6 +206,8 @@ no finish | null | stop
 the finish of Gemini at its limit | "MAX_TOKENS" | length
 the finish of Anthropic | "end_turn" | stop
 a filter amid the content | "SAFETY" | content_filter
+a filter with its reason | "content_filter: PROHIBITED_CONTENT" | content_filter
+a filter of images | "IMAGE_PROHIBITED_CONTENT" | content_filter
 a finish with a hyphen | "content-filter" | content_filter
 a finish that nobody knows | "MALFORMED_FUNCTION_CALL" | stop
 `
@@ -237,6 +242,7 @@ usage of Groq | 11 7 | {"x_groq":{"id":"r","usage":{"prompt_tokens":11,"completi
 usage of Gemini | 11 7 | {"usageMetadata":{"promptTokenCount":11,"candidatesTokenCount":4,"thoughtsTokenCount":3,"totalTokenCount":18}}
 usage of Anthropic, with its cache apart | 11 7 | {"usage":{"input_tokens":3,"cache_read_input_tokens":6,"cache_creation_input_tokens":2,"output_tokens":7}}
 usage of xAI, with what was thought in the total alone | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}}
+usage of Gemini in the form of OpenAI, with what was thought in the total alone | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":18}}
 times of llama.cpp instead of usage | 11 7 | {"timings":{"prompt_n":6,"cache_n":5,"predicted_n":7}}
 usage in a list | 11 7 | {"usage":[{"prompt_tokens":11,"completion_tokens":7}]}
 usage with a cache and reasoning | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":null},"completion_tokens_details":{"reasoning_tokens":3},"cost":0.01}}
@@ -286,6 +292,10 @@ const DETAILS = [{ type: 'reasoning.text', text: 'hm', signature: null, format: 
 const MISTRALS = [
   { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
   { type: 'text', text: 'Hello' },
+]
+const REFERRING = [
+  { type: 'text', text: 'Hello' },
+  { type: 'reference', reference_ids: [1] },
 ]
 const DATABRICKS = [
   { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm', signature: 's' }] },
@@ -397,6 +407,7 @@ const MEMBERS: Cases = {
     [part({ content: MISTRALS.slice(0, 1) }), part({ content: MISTRALS.slice(1) }), ...STOP],
     { ...HELLO, more: THOUGHT },
   ),
+  'content in parts of Mistral that refer to documents': saysHello(REFERRING, REFERRING),
   'reasoning and content in parts of Databricks': sends(
     whole({ content: DATABRICKS }),
     [part({ content: DATABRICKS.slice(0, 1) }), part({ content: DATABRICKS.slice(1) }), ...STOP],
