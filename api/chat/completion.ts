@@ -178,16 +178,14 @@ function endIn(value: unknown): AttemptFailure | typeof DONE | undefined {
 }
 
 /** Members that mark data without choices and usage as an error. */
-const MARKS = 'message Message msg detail code errors error_code error_msg error_message statusCode'.split(
-  ' ',
-)
+const MARKS = /^(?:message|msg|detail|code|errors|error_(?:code|msg|message)|statusCode)$/i
 
 /** Whether data of a stream, or a whole reply, is an error instead of an answer. */
 function isError(value: JsonObject): boolean {
   const { error, base_resp: minimax, choices, usage } = value
   if (isErrorValue(error) || (isObject(minimax) && isErrorValue(minimax['status_code']))) return true
   if (objectsIn(choices).length > 0 || isObject(usage)) return false
-  return MARKS.some((key) => isErrorValue(value[key]))
+  return Object.keys(value).some((key) => MARKS.test(key) && isErrorValue(value[key]))
 }
 
 /** Some providers send every error member with every reply, empty or 0 without an error. */

@@ -141,10 +141,10 @@ const MEANINGS = [
     overloaded|at capacity|(?:capacity|queue) exceeded|loading model|model is (?:currently )?loading
     #(?:unavailable|modelnotready|serviceunavailable|insufficient system resource|1305\b)
   `,
-  // With 400: the model wrote a tool call or JSON that does not parse (Groq), or died (LM Studio, vLLM, NVIDIA).
+  // With 400: the model wrote a tool call or JSON that does not parse (Groq), or died (LM Studio, vLLM, NVIDIA, Cloudflare).
   meaning('failed')`
     #(?:tool use failed|output parse failed|json validate failed|network error|abort|channel error|enginecore)
-    failed to load model|model (?:has crashed|unloaded|reloaded)|degraded function
+    failed to (?:load model|get response)|model (?:has crashed|unloaded|reloaded)|degraded function
   `,
   meaning('timeout')`#(?:deadline exceeded|gatewaytimeout)|model timed out`,
   // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".

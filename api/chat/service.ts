@@ -114,10 +114,8 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
     call.isDisconnected = true
     const isWorthReading = call.attempt?.provider.on_leave === 'finish'
     if (!isWorthReading || draining.size >= drains) return call.cancel()
-    draining.set(
-      call,
-      setTimeout(() => call.cancel(), drainMs),
-    )
+    const timer = setTimeout(() => call.cancel(), drainMs)
+    draining.set(call, timer)
   }
 
   const cancel = () => calls.forEach((call) => call.cancel())

@@ -6,8 +6,18 @@ import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '.
 type Part = ReturnType<typeof readPart>
 
 function readPart(part: JsonObject) {
-  const { id, index: _index, type, function: inner, ...more } = withoutNulls(part)
-  const { name, arguments: sent = '', ...moreOfFunction } = isObject(inner) ? withoutNulls(inner) : {}
+  const {
+    id,
+    index: _index,
+    type,
+    name: bare,
+    arguments: text,
+    function: inner,
+    ...more
+  } = withoutNulls(part)
+  // Cloudflare sends name and arguments without a function around them.
+  const named = isObject(inner) ? withoutNulls(inner) : { name: bare, arguments: text }
+  const { name, arguments: sent = '', ...moreOfFunction } = named
   return {
     id: typeof id === 'string' || typeof id === 'number' ? String(id) : '',
     index: indexOf(part),
@@ -172,7 +182,7 @@ class ToolCall {
     this.#moreOfFunction = { ...this.#moreOfFunction, ...part.moreOfFunction }
     const name = part.name.startsWith(this.name) ? part.name.slice(this.name.length) : part.name
     this.name += name
-    const { text, rest } = this.#take(this.text === '' && part.text === 'null' ? '' : part.text)
+    const { text, rest } = this.#take(part.text)
     const begins = !this.#isFunction || (this.name !== '' && this.#hasText)
     if (!this.#isSent) return { sent: begins ? this.sendFirst() : [], rest }
     const inner = { ...part.moreOfFunction, ...(name && { name }), ...(text && { arguments: text }) }
@@ -203,7 +213,9 @@ class ToolCall {
   }
 
   /** Appends arguments; returns what was added, and the rest if another call begins within them. */
-  #take(text: string): { readonly text: string; readonly rest: string } {
+  #take(sent: string): { readonly text: string; readonly rest: string } {
+    // Some servers send it instead of no arguments.
+    const text = this.text === '' && sent === 'null' ? '' : sent
     const end = this.#endIn(text)
     const own = text.slice(0, end)
     const rest = text.slice(own.length)

@@ -169,6 +169,7 @@ malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpo
 malformed | 400 | OpenAI: malformed messages | {"error":{"message":"Invalid type for 'messages[0].content'","type":"invalid_request_error","param":null,"code":null}}
 failed | 400 | Groq: an output that does not parse | {"error":{"message":"Parsing failed.","type":"invalid_request_error","param":null,"code":"output_parse_failed"}}
 failed | 400 | LM Studio: a model that does not load | {"error":{"message":"Failed to load model \\"x\\". Error: insufficient system resources"}}
+failed | 400 | Cloudflare: a provider behind it | {"success":false,"result":[],"messages":[],"error":[{"code":2005,"message":"Failed to get response from provider"}]}
 failed | 400 | LM Studio: a crash | {"error":"The model has crashed without additional information. (Exit code: 1844674)"}
 failed | 400 | LM Studio: a process that ended | {"error":"Channel Error"}
 failed | 400 | NVIDIA: a degraded function | {"status":400,"title":"Bad Request","detail":"Function id 'x': DEGRADED function cannot be invoked"}

@@ -159,6 +159,7 @@ const odd = (one: unknown) =>
 
 const ODD_CALLS: Cases = {
   'parsed arguments': odd(call({}, { arguments: { a: 1 } })),
+  'name and arguments without a function around them': odd({ name: 'read_file', arguments: { a: 1 } }),
   'an id that is a number': odd(call({ id: 7 })),
   'a null type': odd(call({ type: null })),
   'calls of Gemini, without index, one without id': sends(
