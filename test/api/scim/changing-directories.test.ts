@@ -182,7 +182,7 @@ describe('a group that leaves the list', () => {
     expect(Object.keys(await account.all())).toContain('Group 10')
   })
 
-  const groups = manyGroups(51)
+  const groups = manyGroups(52)
   /** A page of at most 40, which the total counts alone. */
   const counted = ({ query }: Asked): Reply => {
     const list = listOf(groups, query, 40)
@@ -202,7 +202,7 @@ describe('a group that leaves the list', () => {
     // As databases do that sort by a column with equal values: always the same rows.
     [
       'has a row of another page instead',
-      ({ query }) => ({ body: listOf([...groups.slice(0, 50), ...groups.slice(0, 1)], query, 40) }),
+      ({ query }) => ({ body: listOf([...groups.slice(0, 51), ...groups.slice(0, 1)], query, 40) }),
     ],
     // As LDAP servers with a limit of size do.
     [
@@ -215,9 +215,9 @@ describe('a group that leaves the list', () => {
       quirk: ofList((asked) => (isChanged ? quirk(asked) : undefined)),
     })
     const account = await connect(directory.url)
-    expect(await account.sync()).toMatchObject({ synced_groups: 51 })
+    expect(await account.sync()).toMatchObject({ synced_groups: 52 })
     isChanged = true
-    expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 51, deleted_groups: 0 })
+    expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 52, deleted_groups: 0 })
   })
 
   it('is deleted if its own request is answered with 404, though the list gives no total', async () => {
@@ -234,7 +234,10 @@ describe('a group that leaves the list', () => {
   it('stays if the list has a group without a usable id', async () => {
     const rows: unknown[] = manyGroups(3)
     await using directory = await startDirectory(ten, {
-      quirk: ofList(() => ({ body: { totalResults: rows.length, Resources: rows } })),
+      quirk: ({ path }) => {
+        if (path === '/Groups') return { body: { Resources: rows } }
+        return path === '/ServiceProviderConfig' ? { body: { pagination: { cursor: true } } } : undefined
+      },
     })
     const account = await connect(directory.url)
     await account.sync()
