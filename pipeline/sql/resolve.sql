@@ -265,7 +265,7 @@ SELECT
   CAST((SELECT count(*) FROM registry) AS DOUBLE) AS apps_registered,
   CAST((SELECT count(r.alias_of) FROM registry AS r) AS DOUBLE) AS aliases,
   CAST((SELECT count(*) FROM resolved AS r WHERE r.published AND r.app_id = r.canonical_id) AS DOUBLE) AS apps_public,
-  CAST(count_if(u.is_unregistered) AS DOUBLE) AS apps_unregistered,
+  CAST(count(*) FILTER (u.is_unregistered) AS DOUBLE) AS apps_unregistered,
   CAST(coalesce(sum(u.tokens) FILTER (u.published), 0) AS VARCHAR) AS tokens_published,
   (
     SELECT coalesce(list(r.file || ', row ' || r.row || ': app ' || r.app_id ORDER BY r.file, r.row), [])

@@ -95,6 +95,12 @@ describe('broken registries', () => {
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow('There is no app registry: put a file')
   })
 
+  it('a registry without any usage is reported with the remedy', async () => {
+    const dataDir = makeFolder()
+    register(dataDir, ['1,A,public,,,2025-01-01'])
+    await expect(runAt(dataDir, AS_OF)).rejects.toThrow(/^There is no usage between .*: put files into /)
+  })
+
   it('a broken registry leaves the earlier one in the warehouse unchanged', async () => {
     const dataDir = folder('1,A,public,,,2025-01-01')
     await runAt(dataDir, AS_OF)
