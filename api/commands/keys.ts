@@ -72,8 +72,12 @@ const create = command({
       const sent = values.kind === undefined ? 'missing' : `"${values.kind}"`
       throw new UsageError(`The kind is ${sent}: use --kind ${KEY_KINDS.join(' or --kind ')}`)
     }
+    const now = new Date()
+    // ISO times in UTC sort as text.
+    if (limits.expires_at && limits.expires_at <= now.toISOString())
+      throw new UsageError(`--expires is "${values.expires}", which is over: use a later time`)
     return async ({ store, print, note }) => {
-      print(await createKey(store, { account, kind, now: new Date(), limits }))
+      print(await createKey(store, { account, kind, now, limits }))
       note(`Created a key of kind ${kind} for account "${account}". It is shown only now.`)
     }
   },

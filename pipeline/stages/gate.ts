@@ -44,7 +44,7 @@ export async function gate(run: Run): Promise<StageResult> {
     summary:
       findings.length > 0
         ? `findings let through: ${findings.length}`
-        : `nothing unusual beside ${previous ?? 'no earlier snapshot'}`,
+        : `nothing unusual${previous === undefined ? '' : ` beside ${previous}`}`,
     // Without the reasons, which may name an app that was removed on purpose: this report is published.
     facts: { compared_with: previous ?? null, accepted: gatesOf(accepted), as_first: gatesOf(others) },
   }

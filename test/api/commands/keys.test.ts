@@ -60,6 +60,7 @@ describe('npm run keys', () => {
     ['create --acount a', 'create --help'],
     ['create --account a --kind inference x', 'create --help'],
     ['create --account a --kind inference --expires soon', 'use a UTC day'],
+    ['create --account a --kind inference --expires 2020-01-31', 'which is over: use a later time'],
     ['limit', 'limit takes one id, which list shows'],
     ['limit x --tokens-per-day 0', 'use a whole number from 1 to 1000000000000, or off'],
     ['limit x --requests-per-minute 1.5', 'use a whole number from 1 to 1000000, or off'],
