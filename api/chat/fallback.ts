@@ -125,10 +125,8 @@ const NO_TIME =
  */
 export function notServed(attempts: readonly AttemptRecord[], failures: readonly AttemptFailure[]): ApiError {
   const { status, facts, headers } = errorBehind(failures)
-  const sentences = attempts.map(
-    ({ provider, model }, index) => `${provider} (${model}) ${failures[index]?.message}`,
-  )
-  const message = `No provider served the request: ${sentences.join('; ')}`
+  const tried = attempts.map(({ provider, model }, at) => `${provider} (${model}) ${failures[at]?.message}`)
+  const message = `No provider served the request: ${tried.join('; ')}`
   const metadata = {
     ...facts,
     provider_name: attempts.at(-1)?.provider ?? null,

@@ -6,15 +6,8 @@ import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '.
 type Part = ReturnType<typeof readPart>
 
 function readPart(part: JsonObject) {
-  const {
-    id,
-    index: _index,
-    type,
-    name: bare,
-    arguments: text,
-    function: inner,
-    ...more
-  } = withoutNulls(part)
+  const { name: bare, arguments: text, ...members } = withoutNulls(part)
+  const { id, index: _index, type, function: inner, ...more } = members
   // Cloudflare sends name and arguments without a function around them.
   const named = isObject(inner) ? withoutNulls(inner) : { name: bare, arguments: text }
   const { name, arguments: sent = '', ...moreOfFunction } = named
