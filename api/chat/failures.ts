@@ -105,10 +105,11 @@ const MEANINGS = [
     context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|context ?(?:overflow|windowexceeded)
     exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))
     exceed\w* (?:the )?max(?:imum)? (?:(?:allowed )?length|\w* ?tokens)|max prompt tokens|tokens limit reached
-    too big compared to KV|too large to process|too many (?:input |prompt )?tokens|content\W+string too long
+    too big compared to KV|too large to process|too many (?:input |prompt )?tokens|(?:content|text)\W+string too long
     (?:prompt|inputs?|messages?|conversation|query).{0,60}(?:(?<!string )too long|too many tokens|too large for model)
     (?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \d+ while limit
-    must have less than \d+ tokens|prompt tokens.{0,20}must be less|input token count|.inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
+    must have less than \d+ tokens|prompt tokens.{0,20}must be less|input token count
+    .inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
   `,
   // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
   meaning('filtered')`
