@@ -20,8 +20,8 @@ export interface ListOptions {
 export const ON_REQUEST = { attributes: 'externalId,displayName,members' }
 const WITHOUT_MEMBERS = { excludedAttributes: 'members' }
 
-/** Limits of lists are multiples of it: 50 (AWS, Jackson), 100 (WSO2), 500 (OpenLDAP), 1000 (Active Directory). */
-const ROUND = 50
+/** Default limits of lists: of AWS and Jackson, WSO2, OpenLDAP, Active Directory. */
+const USUAL_LIMITS: readonly number[] = [50, 100, 500, 1000]
 
 type Failures = readonly (Failure | undefined)[]
 /** Failures after which another way to list may work: servers reject or ignore parameters, and break off large pages. */
@@ -53,7 +53,12 @@ export async function readList(options: ListOptions): Promise<Walk> {
   throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
 }
 
-function refuseIncomplete(first: Walk, { total = 0, rows, groups, unusable }: Walk): void {
+function refuseIncomplete(first: Walk, last: Walk): void {
+  const { total = 0, rows, groups, unusable } = last
+  if (last.isCapped && rows === Number(last.query['count'])) {
+    const detail = `${groups.size} groups fill a page, and any paging returns the same ones`
+    throw new SyncFailure('directory_incomplete', detail)
+  }
   const all = first.groups.union(groups)
   // Repeated rows are not missing groups, if two walks return all rows and the same groups.
   const isRepeating = all.size === first.groups.size && rows >= total
@@ -194,14 +199,14 @@ export class Walk {
   }
 
   /**
-   * Whether the list alone proves that a group is absent: it has exactly as many different groups as it counts, and may
-   * not be limited, as servers do at a round number. Otherwise only the answer to the group's own request proves it.
+   * Whether the list alone proves that a group is absent: it has exactly as many different groups as it counts, and they
+   * are not a usual limit of lists. Otherwise only the answer to the group's own request proves it.
    */
   get isProof(): boolean {
     const { size } = this.groups
     const isComplete = this.total === undefined ? this.isByCursor : size === this.total
-    const isRound = size > 0 && size % ROUND === 0
-    return isComplete && this.unusable === 0 && !isRound && !this.isCapped && !this.isCut
+    const isLimited = this.isCapped || this.isCut || USUAL_LIMITS.includes(size)
+    return isComplete && this.unusable === 0 && !isLimited
   }
 
   get isTotalReached(): boolean {
