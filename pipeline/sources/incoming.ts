@@ -91,11 +91,6 @@ const NO_TEXT_TYPE = /^(?:STRUCT|MAP|UNION|VARIANT|FIXED_LEN_BYTE_ARRAY|DECIMAL 
 /** From here on, neighbouring integers share a floating-point number of the type. */
 const INEXACT_FROM: Readonly<Record<string, number>> = { FLOAT16: 2 ** 11, FLOAT: 2 ** 24, DOUBLE: 2 ** 53 }
 
-/** Whether the column of usage is an integer. */
-export function isCount(column: string): boolean {
-  return USAGE_TYPES[column] === 'BIGINT'
-}
-
 function timeOf({ name, type }: TypedColumn): string | undefined {
   if (type === 'TIMESTAMP WITH TIME ZONE') return `${name} AT TIME ZONE 'UTC'`
   if (TIME.test(type)) return `CAST(${name} AS TIMESTAMP)`

@@ -5,8 +5,7 @@ import { DataError, messageOf } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
 import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, isCount, named, pathList, textColumn } from '../incoming.ts'
-import type { Scan, TypedColumn } from '../incoming.ts'
+import { NO_TEXT, named, pathList, textColumn, type Scan } from '../incoming.ts'
 import { prepareText, readLines } from './bytes.ts'
 
 /** A JSON object, or a row of a table as an object of its texts. */
@@ -41,15 +40,18 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }
-  const first = head.split('\n').flatMap((line): readonly Entries[] => {
-    const { value } = parseLine(line.trim(), JSON.parse)
-    return value === undefined ? [] : [value]
-  })
-  const found = new Set(first.flatMap(Object.keys))
+  const lines = head.split('\n').map((line) => parseLine(line.trim(), JSON.parse))
+  const found = new Set(lines.flatMap(({ value = {} }) => Object.keys(value)))
   const isNamedOtherwise = [...found].some((key) => !KEYS.includes(key) && KEYS.includes(plainName(key)))
   if (isNamedOtherwise || missingColumns(USAGE_COLUMNS, [...found]).length > 0) return undefined
-  const types = new Map(KEYS.map((key) => [key, columnOf(key, first, found)]))
-  const declared = [...types].map(([key, { type }]) => `${key}: '${type}'`).join(', ')
+  // Texts, since DuckDB would read `1.5` as 2 and `true` as 1 where a number is declared.
+  const types = new Map(
+    KEYS.map((key) => {
+      const text = textColumn(key, key)
+      return [key, found.has(key) ? named(USAGE_COLUMNS, key, text) : text]
+    }),
+  )
+  const declared = KEYS.map((key) => `${key}: 'VARCHAR'`).join(', ')
   const isNested = ['app', 'request_id']
     .map((column) => `starts_with(${column}, '{') OR starts_with(${column}, '[')`)
     .join(' OR ')
@@ -68,18 +70,6 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
     lacksKeys: `SELECT 1 FROM read_json_objects(${pathList([path])}, ${FORMAT})
       WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp})) LIMIT 1`,
   }
-}
-
-/**
- * A column as the first documents have it. Numbers are read as DOUBLE, since a cast to BIGINT would round in silence; one that
- * is not exact is rejected, so that the file is read by lines.
- */
-function columnOf(column: string, first: readonly Entries[], found: ReadonlySet<string>): TypedColumn {
-  const values = first.map((value) => value[column] ?? null).filter((value) => value !== null)
-  const areNumbers = values.length > 0 && values.every((value) => typeof value === 'number')
-  if (areNumbers && isCount(column)) return { name: column, type: 'DOUBLE' }
-  const text = textColumn(column, column)
-  return found.has(column) ? named(USAGE_COLUMNS, column, text) : text
 }
 
 /** The documents of a file of JSON lines. */

@@ -549,6 +549,12 @@ describe('the run fails for', () => {
       JSON_ROW + JSON_ROW.replace('"app_id":1', '"app_id":null'),
       /1 of 2 rows.* app_id is not an integer/s,
     ],
+    ...['true', '"12.000"', '1.5'].map((value): Fault => [
+      `${value} as tokens behind 1 MB of integers in NDJSON`,
+      'ndjson',
+      JSON_ROW.repeat(20_000) + JSON_ROW.replace(':5', `:${value}`).repeat(300),
+      /300 of 20300 rows.* prompt_tokens is not an integer/s,
+    ]),
     [
       'a fraction behind integers in NDJSON',
       'ndjson',
