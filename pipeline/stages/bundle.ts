@@ -32,14 +32,13 @@ export async function bundle(run: Run): Promise<StageResult> {
 async function writeTables(run: Run, description: Description): Promise<TableFile[]> {
   const { connection, buildFolder: folder, snapshotsFolder, config } = run
   const newest = listSnapshots(config.dataDir).at(-1)
-  const before = newest && {
-    folder: join(snapshotsFolder, newest),
-    files: recordOf(config.dataDir, newest)?.files ?? [],
-  }
+  const filesOf = (id: string) => recordOf(config.dataDir, id)?.files ?? []
+  const before =
+    newest === undefined ? undefined : { folder: join(snapshotsFolder, newest), files: filesOf(newest) }
   const files: TableFile[] = []
   for (const table of description.tables) {
     const written = isMonthly(table)
-      ? await writeMonths(connection, table, { folder, before: before || undefined })
+      ? await writeMonths(connection, table, { folder, before })
       : await writeTable(connection, description, { table, folder })
     files.push(...written)
   }
