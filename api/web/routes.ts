@@ -6,17 +6,10 @@ import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
-import { isUnchanged } from '../datasets/snapshots/files.ts'
+import { sendEncoded } from '../datasets/snapshots/files.ts'
 import { isStale } from '../datasets/status.ts'
-import { clientDisconnected, queryString, sendBody, type Clock, type Handler } from '../http/call.ts'
-import {
-  createBodyCache,
-  encodedTag,
-  type Encoding,
-  encodingHeader,
-  ENCODINGS,
-  preferredEncoding,
-} from '../http/encodings.ts'
+import { clientDisconnected, queryString, type Clock, type Handler } from '../http/call.ts'
+import { createBodyCache, ENCODINGS, preferredEncoding, type Encoding } from '../http/encodings.ts'
 import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
 import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
@@ -39,8 +32,10 @@ interface WebDependencies {
   readonly publicUrl: string | undefined
 }
 
+const RANKINGS = listView('apps')
+
 const VIEWS: Readonly<Record<string, View>> = {
-  [PAGES.apps]: listView('apps'),
+  [PAGES.apps]: RANKINGS,
   [FILES.apps.csv]: listFile('apps', 'csv'),
   [FILES.apps.json]: listFile('apps', 'json'),
   [PAGES.models]: listView('models'),
@@ -90,16 +85,14 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
       const chosen = { snapshot, isCurrent, id, path: request.path, given, encoding }
       const { body, checksum } = await get(view, chosen, signal)
       if (view.contentType === HTML) reply.set(DOCUMENT_HEADERS)
-      const etag = encodedTag(checksum, encoding)
-      if (isUnchanged(request, reply, etag)) return
-      sendBody(reply.set(encodingHeader(encoding)), 200, view.contentType, body)
+      await sendEncoded(request, reply, { type: view.contentType, checksum, encoding }, () => body)
     }
   }
 
   /** Renders the rankings of a snapshot with these parameters. */
   async function warm(snapshot: Snapshot, given: Given): Promise<void> {
     const chosen = { snapshot, isCurrent: true, id: '', path: PAGES.apps, given }
-    for (const encoding of ENCODINGS) await get(listView('apps'), { ...chosen, encoding })
+    for (const encoding of ENCODINGS) await get(RANKINGS, { ...chosen, encoding })
   }
 
   const addressed = (request: Request) => publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`

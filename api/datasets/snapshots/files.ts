@@ -7,7 +7,7 @@ import { daySchema } from '../../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import { jsonText, queryString, sendBody, type Handler, type Reply } from '../../http/call.ts'
-import { encode, encodedTag, encodingHeader, preferredEncoding } from '../../http/encodings.ts'
+import { encode, encodedTag, encodingHeader, preferredEncoding, type Encoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
 import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/headers.ts'
 import {
@@ -201,18 +201,29 @@ async function sendCroissant(request: Request, reply: Reply, path: string, { url
   await sendOpen(request, reply, CROISSANT_TYPE, whole)
 }
 
-/** Sends a body that changes with the next run, in the client's preferred coding, or a 304. */
+/** Sends a text that changes with the next run, in the client's preferred coding, or a 304. */
 export async function sendOpen(request: Request, reply: Reply, type: string, text: string): Promise<void> {
   const encoding = preferredEncoding(request)
-  const etag = encodedTag(createHash('sha256').update(text).digest('hex'), encoding)
-  if (isUnchanged(request, reply, etag)) return
-  sendBody(reply.set(encodingHeader(encoding)), 200, type, await encode(Buffer.from(text), encoding))
+  const checksum = createHash('sha256').update(text).digest('hex')
+  await sendEncoded(request, reply, { type, checksum, encoding }, () => encode(Buffer.from(text), encoding))
 }
 
-/** Sets the headers of a reply that changes with the next run; true if that was all, since the client has its body. */
-export function isUnchanged(request: Request, reply: Reply, etag: string): boolean {
+interface OpenBody {
+  readonly type: string
+  /** Checksum of the body before it is encoded. */
+  readonly checksum: string
+  readonly encoding: Encoding
+}
+
+/** Sends the encoded body of a reply that changes with the next run, or a 304, which needs no body. */
+export async function sendEncoded(
+  request: Request,
+  reply: Reply,
+  { type, checksum, encoding }: OpenBody,
+  read: () => Buffer | Promise<Buffer>,
+): Promise<void> {
+  const etag = encodedTag(checksum, encoding)
   reply.set({ ETag: etag, 'Cache-Control': SOON_STALE, Vary: 'Accept-Encoding' })
-  if (!isNotModified(request.headers, { etag })) return false
-  reply.status(304).end()
-  return true
+  if (isNotModified(request.headers, { etag })) return void reply.status(304).end()
+  sendBody(reply.set(encodingHeader(encoding)), 200, type, await read())
 }
