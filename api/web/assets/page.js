@@ -56,7 +56,10 @@ function readHistory(text) {
 }
 
 // A legend as wide as the chart would hide the colours.
-const shorten = (name) => (name.length > 32 ? `${[...name].slice(0, 30).join('')}…` : name)
+function shorten(name) {
+  const letters = [...name]
+  return letters.length > 32 ? `${letters.slice(0, 30).join('')}…` : name
+}
 const numbers = (values) => values.map((value) => (value === null ? null : Number(value)))
 
 function datasets() {
