@@ -174,8 +174,8 @@ const IS_ADDRESS = /^\s*https?:\/\//i
 const TITLE_HEADER = /^x-(?:.+-)?title$/
 const CATEGORIES_HEADER = /^x-(?:.+-)?categories$/
 
-/** Notes the app that a request names; its reply names it too, whatever it is (CONTRACT 6). */
-export function noteApp({ headersDistinct: headers }: Request, reply: Reply): void {
+/** Begins every reply of chat (CONTRACT 6): it names the app that the request names, and its errors have types. */
+export function beginReply({ headersDistinct: headers }: Request, reply: Reply): void {
   const app = namedApp(headers)
   reply.locals.app = app
   reply.locals.typedErrors = true

@@ -7,7 +7,7 @@ import { fault, type Operation } from '../openapi/operation.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
 import type { Configuration, ModelDetails } from './configuration.ts'
-import { chatRequestSchema, noteApp } from './request.ts'
+import { chatRequestSchema, beginReply } from './request.ts'
 import type { Chat } from './service.ts'
 
 export function chatRoutes({ models, complete: handle }: Chat): Route[] {
@@ -21,7 +21,7 @@ export function chatRoutes({ models, complete: handle }: Chat): Route[] {
   const open = { method: 'GET', access: 'open' } as const
   const showModels: Handler = (_request, reply) => sendJson(reply, 200, listModels(models.current))
   const { completions, list, model, modelByName } = OPERATIONS
-  const chat = { method: 'POST', access: 'inference', slow: true, begin: noteApp } as const
+  const chat = { method: 'POST', access: 'inference', slow: true, begin: beginReply } as const
   return [
     { ...chat, path: COMPLETIONS_PATH, operation: completions, handle },
     { ...open, path: MODELS_PATH, operation: list, handle: showModels },
