@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { FLOOR_DATE } from '../contract/calendar.ts'
-import { literal, pathPattern } from '../duckdb/sql-values.ts'
+import { literal } from '../duckdb/sql-values.ts'
 import { DataError } from '../errors.ts'
 import { pluralize } from '../program/terminal.ts'
 import { putInPlace, writeInOneStep } from '../snapshot/durable-file.ts'
@@ -18,6 +18,7 @@ import { connectClickHouse, type ClusterAddress } from './clickhouse.ts'
 import { onDay, partitionsQuery, pullQueries, quoted, valuesOf } from './cluster-queries.ts'
 import { USAGE_COLUMNS, matchColumns } from './columns.ts'
 import { PULLED_FILE } from './drop-folder.ts'
+import { pathList } from './incoming.ts'
 
 /** The state of each partition at its last pull, in the folder of usage. Hidden names are no usage. */
 const STATE_FILE = '.cluster.json'
@@ -176,15 +177,15 @@ async function pullDay(connection: DuckDBConnection, table: Table, usageFolder: 
   const folder = join(usageFolder, `date=${day}`)
   mkdirSync(folder, { recursive: true })
   const whole = join(folder, `.${PULLED_FILE}`)
-  const halves = [`${whole}-sums`, `${whole}-rows`] as const
-  const both = `read_parquet([${halves.map((path) => literal(pathPattern(path))).join(', ')}])`
+  const halves = { sums: `${whole}-sums`, rows: `${whole}-rows` }
+  const both = `read_parquet(${pathList(Object.values(halves))})`
   try {
     let expected = listed.row_count
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const [sums, rows] = pullQueries(table.values, table.from, day)
       // One after the other: together they would take twice the memory, and on few cores twice the time.
-      for (const [index, query] of pullQueries(table.values, table.from, day).entries()) {
-        await table.server.save(query, halves[index] ?? '')
-      }
+      await table.server.save(sums, halves.sums)
+      await table.server.save(rows, halves.rows)
       const count = await connection.runAndReadAll(`SELECT sum(row_count)::BIGINT FROM ${both}`)
       const [after] = await countDays(table, onDay(day))
       if (Number(count.getRows()[0]?.[0]) === expected && after?.row_count === expected) {
@@ -195,7 +196,7 @@ async function pullDay(connection: DuckDBConnection, table: Table, usageFolder: 
     }
     throw unsettled(table, `The rows of ${day}`)
   } finally {
-    for (const path of [...halves, whole]) rmSync(path, { force: true })
+    for (const path of [...Object.values(halves), whole]) rmSync(path, { force: true })
   }
 }
 
