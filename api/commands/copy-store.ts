@@ -1,9 +1,6 @@
 /** Entry point of `npm run copy-store`: copies service.sqlite into the empty database of DATABASE_URL (CONTRACT 10). */
 import '../../pipeline/program/runtime.js'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { z } from 'zod'
-import { STORE_FILE } from '../../pipeline/contract/files.ts'
 import {
   exitCodeOf,
   runAsProcess,
@@ -12,7 +9,7 @@ import {
   type CommandLine,
 } from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
-import { openStore } from '../store/open-store.ts'
+import { openStore, type StoreSettings } from '../store/open-store.ts'
 import { insertRows, type Queries } from '../store/store.ts'
 
 const HELP = `Usage: npm run -s copy-store
@@ -35,14 +32,11 @@ export function copyStore({ args, environment, print, note }: CommandLine): Prom
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
       throw new UsageError('DATABASE_URL is not set: set it to an empty database')
-    if (!existsSync(join(DATA_DIR, STORE_FILE)))
-      throw new UsageError(
-        `DATA_DIR "${DATA_DIR}" has no ${STORE_FILE} to copy: set it to the folder with one`,
-      )
     await using opened = new AsyncDisposableStack()
-    const open = async (url?: string) =>
-      opened.adopt(await openStore({ DATA_DIR, DATABASE_URL: url }, new Date()), (store) => store.close())
-    const [source, target] = [await open(), await open(DATABASE_URL)]
+    const open = async (settings: StoreSettings, mustExist: boolean) =>
+      opened.adopt(await openStore(settings, new Date(), { mustExist }), (store) => store.close())
+    const source = await open({ DATA_DIR }, true)
+    const target = await open({ DATA_DIR, DATABASE_URL }, false)
     const copied = await target.transaction(async (to) => {
       const lines: string[] = []
       for (const table of TABLES.split(' ')) lines.push(`${table}\t${await copyTable(source, to, table)}`)

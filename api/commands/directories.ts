@@ -155,7 +155,7 @@ Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 export function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const settings = readSettings(line.environment)
-    const store = await openStore(settings, new Date())
+    const store = await openStore(settings, new Date(), { mustExist: true })
     const stopping = new AbortController()
     onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
     try {

@@ -150,7 +150,8 @@ Exit codes: 0 done, 2 wrong usage or a crash`,
 /** Runs a command; resolves to the exit code. */
 export function keys(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
-    const store = await openStore(readSettings(line.environment), new Date())
+    const mustExist = line.args[0] !== 'create'
+    const store = await openStore(readSettings(line.environment), new Date(), { mustExist })
     try {
       await work({ ...line, store })
     } finally {

@@ -39,13 +39,13 @@ export function isRangeOf(ifRange: string | undefined, { etag, lastModified }: V
 const EPOCH_SECONDS = 1e9
 
 /**
- * Reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date, and as some send it fractions of seconds or the
- * seconds since 1970.
+ * Reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date, and as some send it fractions of seconds, seconds
+ * with their unit, or the seconds since 1970.
  * @returns milliseconds from now; undefined if it is missing or has none of these.
  */
 export function retryAfterMs(header: string | string[] | undefined): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
-  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined
+  const seconds = /^\d+(?:\.\d+)?s?$/.test(text) ? Number.parseFloat(text) : undefined
   if (seconds !== undefined && seconds < EPOCH_SECONDS) return seconds * 1000
   const time = seconds === undefined ? httpDate(text) : seconds * 1000
   return time === undefined ? undefined : Math.max(0, time - Date.now())

@@ -10,7 +10,7 @@ import { UsageError } from '../../pipeline/program/program.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf, messageOf } from '../process/system-errors.ts'
 import { ApiError, errorEnvelope } from './errors.ts'
-import { CORS_HEADERS } from './call.ts'
+import { CORS_HEADERS, DEFAULT_HEADERS } from './call.ts'
 
 /** Limits for one client; all but the first in milliseconds. */
 export const HTTP_LIMITS = {
@@ -234,7 +234,7 @@ function rawReply(fault: ApiError, requestId: string): string {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(body),
     'X-Request-Id': requestId,
-    'Cache-Control': 'no-store',
+    ...DEFAULT_HEADERS,
     // The path is not known, which may be one of the API.
     ...CORS_HEADERS,
     Connection: 'close',

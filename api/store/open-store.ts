@@ -1,5 +1,5 @@
 /** Opens the service's store: the database of DATABASE_URL, or else the file `service.sqlite` in DATA_DIR. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
@@ -14,6 +14,8 @@ export interface StoreSettings {
   readonly DATA_DIR: string
   readonly DATABASE_URL?: string | undefined
 }
+
+const NO_STORE = 'nothing is stored there: set DATA_DIR or DATABASE_URL as for the service'
 
 const PROTOCOLS = ['postgres:', 'postgresql:']
 
@@ -35,22 +37,30 @@ function describeDatabase(url: string): string {
 }
 
 /**
- * Opens the store, creates the file if it is missing, and applies pending migrations.
+ * Opens the store, creates the file and its tables if they are missing, and applies pending migrations.
+ * @param mustExist refuses to create them, since they would hide a mistyped DATA_DIR or DATABASE_URL.
  * @throws {UsageError} if the database is unusable or the folder is not writable.
  */
-export async function openStore(settings: StoreSettings, now: Date): Promise<Store> {
+export async function openStore(
+  settings: StoreSettings,
+  now: Date,
+  { mustExist = false } = {},
+): Promise<Store> {
+  const { DATA_DIR, DATABASE_URL } = settings
   let store: Store | undefined
   try {
-    if (settings.DATABASE_URL === undefined) makeDataFolder(settings.DATA_DIR)
+    if (DATABASE_URL === undefined) {
+      if (mustExist && !existsSync(join(DATA_DIR, STORE_FILE))) throw new Error(NO_STORE)
+      makeDataFolder(DATA_DIR)
+    }
     store = await connect(settings)
-    await updateSchema(store, now)
+    await updateSchema(store, now, mustExist)
     return store
   } catch (error) {
     await store?.close()
     // For a missing permission SQLite only reports that it cannot open the file.
     const [missing] = fileFaults(settings)
-    const reason =
-      settings.DATABASE_URL === undefined ? `${STORE_FILE}: ${messageOf(error)}` : messageOf(error)
+    const reason = DATABASE_URL === undefined ? `${STORE_FILE}: ${messageOf(error)}` : messageOf(error)
     throw new UsageError(missing ?? unusable(settings, reason), { cause: error })
   }
 }
@@ -104,13 +114,14 @@ const RECORD = 'INSERT INTO migrations (name, applied_at) VALUES ($1, $2)'
  * Applies the files of `migrations/` after the last applied one, in order. One transaction, so that processes that start
  * together take turns; none if all are applied, since it would wait for other writers.
  */
-async function updateSchema(store: Store, now: Date): Promise<void> {
+async function updateSchema(store: Store, now: Date, mustExist: boolean): Promise<void> {
   const pending = await pendingMigrations(store).catch((error: unknown) => {
     // A new database has no ledger. Nothing is tried twice on one that does not answer.
     if (messageOf(error).includes('migrations')) return undefined
     throw error
   })
   if (pending?.length === 0) return
+  if (pending === undefined && mustExist) throw new Error(NO_STORE)
   await store.transaction(async (queries) => {
     await queries.query(CREATE_LEDGER)
     for (const name of await pendingMigrations(queries)) {

@@ -7,9 +7,10 @@ import { startProgram, runCommandLine } from '../support/processes.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
-/** Runs a command that reads the settings and opens the store. */
-function list(environment: Readonly<Record<string, string>>) {
-  return runCommandLine(keys, ['list'], { DATA_DIR: makeFolder(), ...environment })
+/** Runs a command that reads the settings and opens or makes the store. */
+function create(environment: Readonly<Record<string, string>>) {
+  const args = ['create', '--account', 'a', '--kind', 'inference']
+  return runCommandLine(keys, args, { DATA_DIR: makeFolder(), ...environment })
 }
 
 it('every setting has a description and most a default, which the help shows', async () => {
@@ -59,13 +60,13 @@ it.each([
   ['NIGHTLY_SCHEDULE', 'at night'],
   ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
 ])('%s=%s is refused, in a message that names it and every other fault', async (name, value) => {
-  const { code, stderr } = await list({ API_MEMORY: 'much', [name]: value })
+  const { code, stderr } = await create({ API_MEMORY: 'much', [name]: value })
   expect([code, stderr]).toEqual([2, expect.stringMatching(/^Invalid settings/)])
   for (const faulty of [name, 'API_MEMORY']) expect(stderr).toContain(faulty)
 })
 
 it('an empty variable counts as not set', async () => {
-  expect(await list({ PORT: '', DATABASE_URL: '' })).toMatchObject({ code: 0, stderr: '' })
+  expect(await create({ PORT: '', DATABASE_URL: '' })).toMatchObject({ code: 0 })
 })
 
 it.each([
@@ -73,7 +74,7 @@ it.each([
   ['postgresql://u:p4ss@127.0.0.1:1/d', 'database "d" at 127.0.0.1:1'],
   ['postgres:///database?host=/run/none', 'database "database" at /run/none'],
 ])('DATABASE_URL=%s is accepted, and named without user and password', async (DATABASE_URL, named) => {
-  const { code, stderr } = await list({ DATABASE_URL })
+  const { code, stderr } = await create({ DATABASE_URL })
   expect([code, stderr]).toEqual([
     2,
     expect.stringContaining(`DATABASE_URL: ${named} cannot be used: connect E`),
@@ -87,6 +88,6 @@ it('a database whose host has several addresses is named with the reason of each
     const answer = args.at(-1)
     if (typeof answer === 'function') setImmediate(() => answer(null, addresses))
   })
-  const { stderr } = await list({ DATABASE_URL: 'postgres://u@db.example:1/d' })
+  const { stderr } = await create({ DATABASE_URL: 'postgres://u@db.example:1/d' })
   expect(stderr).toMatch(/"d" at db\.example:1 cannot be used: connect ECONNREFUSED [\d.:]+, connect /)
 })

@@ -228,6 +228,7 @@ function reportCase(row: string): readonly [string, ProviderCase] {
 /** The seconds that the client is to wait, how a 429 says so, its headers, and its body. */
 const WAITS = `
 7 | seconds | {"retry-after":"7"} | {}
+7 | seconds with their unit | {"retry-after":"7s"} | {}
 8 | a fraction of seconds | {"retry-after":"7.66"} | {}
 3600 | a day, of which an hour is passed on | {"retry-after":"86400"} | {}
 8 | milliseconds | {"retry-after-ms":"7300"} | {}

@@ -56,7 +56,8 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${TOKEN} --token-url https://a.example/token`, 'either --token-env'],
     ['connect', 'expected set, list, remove, test, sync'],
     ['', 'set --account NAME'],
-  ])('names the remedy on %s before it opens anything', async (line, remedy) => {
+    ['list', 'set DATA_DIR or DATABASE_URL as for the service'],
+  ])('names the remedy on %s, and makes nothing', async (line, remedy) => {
     const DATA_DIR = join(makeFolder(), 'none')
     const run = await directories({ DATA_DIR }, line)
     expect(run).toMatchObject({ code: 2, stdout: '' })
@@ -82,7 +83,7 @@ stores.describeOnce('directories, wrongly used', () => {
     `${SET} ${A} --token-env acmeScimToken`,
     `${SET} ${A} --token-url https://a.example/token --client-id x --client-secret-env scim_secret`,
   ])('takes %s', async (line) => {
-    expect((await directories({ DATA_DIR: makeFolder() }, line)).stderr).toContain('There is no account')
+    expect((await directories({ DATA_DIR: makeFolder() }, line)).stderr).toContain('nothing is stored there')
   })
 })
 

@@ -1,4 +1,6 @@
 /** CONTRACT 9: `npm run keys`. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { makeFolder } from '../../support/folders.ts'
@@ -65,15 +67,29 @@ describe('npm run keys', () => {
     ['limit x --tokens-per-day 0', 'use a whole number from 1 to 1000000000000, or off'],
     ['limit x --requests-per-minute 1.5', 'use a whole number from 1 to 1000000, or off'],
     ['limit x --kind management', 'limit --help'],
-    ['limit nobody --tokens-per-day 5', 'list shows the ids'],
     ['list all', 'list takes no arguments'],
     ['revoke', 'revoke takes one id, which list shows'],
-    ['revoke nobody', 'list shows the ids'],
   ])('exits with 2 and the remedy for %j', async (line, remedy) => {
     const run = await keys(makeFolder(), ...line.split(' ').filter(Boolean))
     expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(remedy) as unknown })
     expect(run.stderr).not.toContain('    at ')
   })
+
+  it.each(['list', 'limit nobody', 'revoke nobody'])(
+    '%s makes no store in a mistyped DATA_DIR; with one, it names an unknown id',
+    async (line) => {
+      const dataDir = join(makeFolder(), 'none')
+      const run = await keys(dataDir, ...line.split(' '))
+      expect(run).toMatchObject({ code: 2, stdout: '' })
+      expect(run.stderr).toMatch(
+        /^DATA_DIR ".*none" cannot be used: service\.sqlite: nothing is stored there: set/,
+      )
+      expect(existsSync(dataDir)).toBe(false)
+      await keys(dataDir, 'create', '--account', 'a', '--kind', 'inference')
+      const { stderr } = await keys(dataDir, ...line.split(' '))
+      expect(stderr).toContain(line === 'list' ? '' : 'No key has the id "nobody": list shows the ids')
+    },
+  )
 
   it('works while other processes create keys in the same new folder', async () => {
     const dataDir = makeFolder()

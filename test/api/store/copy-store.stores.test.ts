@@ -54,7 +54,7 @@ describe.each(stores.kinds)('npm run copy-store with a store on $name', ({ name,
       [
         'service.sqlite, and makes none',
         'postgres://127.0.0.1:1/none',
-        /^DATA_DIR ".*" has no service\.sqlite/,
+        /^DATA_DIR ".*" cannot be used: service\.sqlite: nothing is stored/,
       ],
     ])('asks for %s', async (_what, DATABASE_URL, message) => {
       const settings = await fresh()
