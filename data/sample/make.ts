@@ -63,7 +63,7 @@ function main(args: readonly string[]): void {
     ])
   }
   const apps = registryRows(usage, tagsOf(rankings))
-  write(join(output, 'apps', 'registry.csv'), [
+  write(join(output, 'apps', 'sample.csv'), [
     'app_id,app_name,visibility,subcategories,alias_of,updated_at',
     ...apps,
   ])

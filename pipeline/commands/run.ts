@@ -27,7 +27,7 @@ export const run = command({
     'with-sample': {
       type: 'boolean',
       default: false,
-      help: 'puts the bundled sample in first, if DATA_DIR holds neither a snapshot nor anything raw',
+      help: 'puts the bundled sample in first, if DATA_DIR holds no snapshot and no raw usage',
     },
     brief: {
       type: 'boolean',
@@ -94,6 +94,6 @@ function offerSample({ config, progress }: Dependencies): void {
   if (config.usageSource !== undefined) return
   makeFolders(config.dataDir)
   if (placeSample(config.dataDir)) {
-    progress.note(`DATA_DIR was empty: the bundled sample is now in ${config.dataDir}/raw`)
+    progress.note(`DATA_DIR had no usage: the bundled sample is now in ${config.dataDir}/raw`)
   }
 }

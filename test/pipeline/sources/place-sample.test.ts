@@ -1,4 +1,4 @@
-/** CONTRACT 9: the bundled sample goes into an empty DATA_DIR alone. */
+/** CONTRACT 9: the bundled sample goes into a DATA_DIR without snapshots and raw usage. */
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -54,17 +54,22 @@ describe('the sample', () => {
     for (const name of others) writeRaw(dataDir, name, name)
     expect(placeSample(dataDir)).toBe(true)
     expect(listUsageDays(join(dataDir, 'raw'))).toHaveLength(DAYS)
-    expect(listRegistryFiles(join(dataDir, 'raw')).map(({ name }) => name)).toEqual(['apps/registry.csv'])
+    expect(listRegistryFiles(join(dataDir, 'raw')).map(({ name }) => name)).toEqual(['apps/sample.csv'])
     for (const name of others) expect(readFileSync(join(dataDir, 'raw', name), 'utf8')).toBe(name)
     expect(placeSample(dataDir)).toBe(false)
   })
 
-  it('is not copied if there is a registry without usage', () => {
+  it('is copied beside a registry and a credit line without usage, and leaves both as they are', () => {
     const dataDir = makeFolder()
+    const raw = join(dataDir, 'raw')
     writeRaw(dataDir, 'apps/registry.csv', 'mine')
+    writeRaw(dataDir, 'ATTRIBUTION', 'Source: me')
+    expect(placeSample(dataDir)).toBe(true)
+    expect(isComplete(dataDir)).toBe(true)
+    expect(readdirSync(join(raw, 'apps')).toSorted()).toEqual(['registry.csv', 'sample.csv'])
+    expect(readFileSync(join(raw, 'apps', 'registry.csv'), 'utf8')).toBe('mine')
+    expect(readFileSync(join(raw, 'ATTRIBUTION'), 'utf8')).toMatch(/^Source: me\nSource: OpenRouter/)
     expect(placeSample(dataDir)).toBe(false)
-    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
-    expect(readFileSync(join(dataDir, 'raw', 'apps', 'registry.csv'), 'utf8')).toBe('mine')
   })
 
   it('is not copied if there are snapshots, even without a current one', () => {
@@ -93,7 +98,7 @@ describe('the sample', () => {
     placeSample(dataDir)
     interruptAfter(join(dataDir, 'raw'), ['ATTRIBUTION', 'apps'], 0)
     writeRaw(dataDir, 'usage/date=2026-01-05/own.csv', 'ts')
-    placeSample(dataDir)
+    expect(placeSample(dataDir)).toBe(false)
     expect(listUsageDays(join(dataDir, 'raw')).map(({ day }) => day)).toEqual(['2026-01-05'])
   })
 
