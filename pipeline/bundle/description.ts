@@ -25,8 +25,10 @@ const BUNDLED_TABLES: readonly BundledTable[] = [
   { name: 'app_daily', title: 'Usage per day and app', primaryKey: ['day', 'app_id'] },
   { name: 'model_daily', title: 'Usage per day and model', primaryKey: ['day', 'model_permaslug'] },
   { name: 'apps', title: 'Apps', primaryKey: ['app_id'] },
+  { name: 'categories', title: 'Categories', primaryKey: ['subcategory'] },
   { name: 'coverage', title: 'Coverage', primaryKey: ['day'] },
   { name: 'restatements', title: 'Restatements', primaryKey: ['as_of', 'day', 'cause'] },
+  { name: 'meta', title: 'About the snapshot' },
 ]
 
 /** Whether a table has a Parquet file per month, and no other file. */

@@ -81,7 +81,7 @@ ${SUMMARY}
 
 | file | what |
 | --- | --- |
-| \`app-rankings.duckdb\` | everything below in one DuckDB file (1.1 or newer), with the tables \`meta\` and \`categories\` |
+| \`app-rankings.duckdb\` | everything below in one DuckDB file (1.1 or newer) |
 ${description.tables.map(filesRow).join('\n')}
 | \`croissant.json\` | description for machines, Croissant 1.1; the months are a record set each |
 | \`LICENSE\` | the licence |

@@ -22,8 +22,10 @@ SELECT
     app_daily: (SELECT count(*) FROM snapshot.app_daily),
     model_daily: (SELECT count(*) FROM snapshot.model_daily),
     apps: (SELECT count(*) FROM snapshot.apps),
+    categories: (SELECT count(*) FROM snapshot.categories),
     coverage: (SELECT count(*) FROM snapshot.coverage),
-    restatements: (SELECT count(*) FROM snapshot.restatements)
+    restatements: (SELECT count(*) FROM snapshot.restatements),
+    meta: (SELECT count(*) FROM snapshot.meta)
   } AS rows
 FROM snapshot.meta AS m;
 

@@ -135,10 +135,8 @@ describe('CSV', () => {
       `SELECT ${columns} FROM read_csv('${join(folder, 'rankings')}.csv', all_varchar = true)`,
       `SELECT ${columns} FROM rankings`,
     )
-    await expectSameRows(
-      `FROM read_csv('${join(folder, 'coverage')}.csv', all_varchar = true)`,
-      'FROM coverage',
-    )
+    for (const table of ['coverage', 'categories'])
+      await expectSameRows(`FROM read_csv('${join(folder, table)}.csv', all_varchar = true)`, `FROM ${table}`)
   })
 
   it('has times in ISO 8601, and both figures of restated days', () => {

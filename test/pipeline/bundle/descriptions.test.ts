@@ -41,6 +41,8 @@ async function explained(table: string) {
   return { comment: about?.['comment'], columns }
 }
 
+const SMALL = ['apps', 'categories', 'coverage', 'restatements', 'meta']
+
 describe('the texts', () => {
   it('README.md begins with the tables for the hub of Hugging Face, and the days and licence of the data', () => {
     const [head, about] = read('README.md').split('\n## ', 1).join('').split('\n# ')
@@ -50,7 +52,7 @@ describe('the texts', () => {
         config('rankings', 'rankings.parquet') +
         config('app_daily', 'app_daily/*.parquet') +
         config('model_daily', 'model_daily/*.parquet') +
-        ['apps', 'coverage', 'restatements'].map((name) => config(name, `${name}.parquet`)).join('') +
+        SMALL.map((name) => config(name, `${name}.parquet`)).join('') +
         '---\n',
     )
     expect(about).toContain(`App rankings, as of ${AS_OF}\n`)
@@ -68,7 +70,7 @@ describe('the texts', () => {
       expect(text).toContain(`\`${name}\``)
     }
     expect(text).toContain('| `app_daily/*.parquet` | Usage per day and app |\n')
-    for (const table of ['rankings', 'app_daily', 'model_daily', 'apps', 'coverage', 'restatements']) {
+    for (const table of ['rankings', 'app_daily', 'model_daily', ...SMALL]) {
       const { comment, columns } = await explained(table)
       const rows = columns.map(
         (column) => `| \`${column['name']}\` | ${column['type']} | ${column['comment']} |`,
@@ -127,7 +129,7 @@ describe('the texts', () => {
     deliver(without, LAST_DAY, ['1,1,1'])
     await runAt(without, AS_OF)
     const mentions = (at: string, name: string) =>
-      /\bsources|isBasedOn/i.test(readFileSync(join(at, name), 'utf8'))
+      /## Sources|these sources|isBasedOn/.test(readFileSync(join(at, name), 'utf8'))
     for (const name of ['README.md', 'LICENSE', 'croissant.json'])
       expect([mentions(folder, name), mentions(currentSnapshot(without), name)]).toEqual([true, false])
   })
@@ -180,25 +182,20 @@ describe('croissant.json', () => {
 
   it('has each table, and each month of a table by day, as records, in the words of the DuckDB file', async () => {
     const months = (table: string) => ['2025-12', '2026-01'].map((month) => `${table}/${month}`)
-    const records = [
-      'rankings',
-      ...months('app_daily'),
-      ...months('model_daily'),
-      'apps',
-      'coverage',
-      'restatements',
-    ].map(async (id) => {
-      const [table = '', month] = id.split('/')
-      const file = month === undefined ? `${table}.parquet` : `${table}/month=${month}.parquet`
-      const { comment, columns } = await explained(table)
-      const field = columns.map((column) => ({
-        '@id': `${id}/${column['name']}`,
-        description: column['comment'],
-        dataType: TYPES[String(column['type'])] ?? 'sc:Integer',
-        source: { fileObject: { '@id': file }, extract: { column: column['name'] } },
-      }))
-      return { '@id': id, description: comment, field }
-    })
+    const records = ['rankings', ...months('app_daily'), ...months('model_daily'), ...SMALL].map(
+      async (id) => {
+        const [table = '', month] = id.split('/')
+        const file = month === undefined ? `${table}.parquet` : `${table}/month=${month}.parquet`
+        const { comment, columns } = await explained(table)
+        const field = columns.map((column) => ({
+          '@id': `${id}/${column['name']}`,
+          description: column['comment'],
+          dataType: TYPES[String(column['type'])] ?? 'sc:Integer',
+          source: { fileObject: { '@id': file }, extract: { column: column['name'] } },
+        }))
+        return { '@id': id, description: comment, field }
+      },
+    )
     expect(document()).toMatchObject({ recordSet: await Promise.all(records) })
   })
 })

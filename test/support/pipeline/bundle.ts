@@ -21,7 +21,10 @@ export const DATA_FILES = [
   ...['app_daily', 'model_daily'].flatMap((table) =>
     ['2025-12', '2026-01'].map((month) => `${table}/month=${month}.parquet`),
   ),
-  ...['apps', 'coverage', 'restatements'].flatMap((table) => [`${table}.parquet`, `${table}.csv`]),
+  ...['apps', 'categories', 'coverage', 'restatements', 'meta'].flatMap((table) => [
+    `${table}.parquet`,
+    `${table}.csv`,
+  ]),
 ]
 export const TEXT_FILES = ['README.md', 'LICENSE']
 
