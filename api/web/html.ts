@@ -70,7 +70,7 @@ export function form(attributes: Html | null, parameters: Given, own: readonly s
 
 /** A column of a table. */
 export interface Column<Row> {
-  readonly head: string
+  readonly head: Piece
   readonly show: (row: Row) => Piece
   /**
    * Classes: `n` aligns numbers, `soft` is paler, `wide` is left out on narrow windows, `tags` is cut, `draw` needs a

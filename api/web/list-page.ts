@@ -1,10 +1,11 @@
 /** GET / and /models (CONTRACT 4.6): a list with its chart, by the same rules as the API. */
 import { describeRange } from '../../pipeline/contract/calendar.ts'
+import { LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
 import { baselineOf, daysOf, DEFAULT_WINDOW_DAYS, windowBefore } from '../datasets/window.ts'
-import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH } from '../paths.ts'
+import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument } from './document.ts'
 import { address, form, HTML, markup, raw, table, type Column, type Given, type Html } from './html.ts'
 import { daysWithout, FILES, readList, RECENT_DAYS, type Item, type ListData } from './list-data.ts'
@@ -58,7 +59,7 @@ function renderPage(page: Page): string {
     controls: controls(page),
     main: markup`${chartFigure(source, `${measure} per day, ${range}`, subject)}
       <section id="list">
-        <p>${caption(page)}</p>
+        <p>${caption(page)} · ${dataLinks(page)}</p>
         ${data.items.some((item) => item.in_page) ? ranking(page) : markup`<p>${none}.</p>`}
         <p>
           ${offset > 0 && turn('prev', 'Previous', Math.max(0, offset - limit))}
@@ -140,10 +141,25 @@ function caption({ list, data, context }: Page): Html {
     return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
   })
   const file = `${SNAPSHOTS_PATH}/${context.snapshot.id}/coverage.csv`
-  return markup`${rangeOf(list)}: ${list.q === '' && markup`${figure(data.total, list.measure)} ${list.measure} by `}
-    ${pluralize(grouped(data.ranks), list.subject.slice(0, -1))}
-    ${list.q !== '' && markup`with <q>${list.q}</q> in the name`}
+  const { q, order, measure, subject } = list
+  const isTrending = order === 'trending'
+  // The total is that of the whole list, growing or not.
+  const isWhole = q === '' && !isTrending
+  const total = isWhole && markup`${figure(data.total, measure)} LLM ${measure} by `
+  return markup`${rangeOf(list)}: ${total}
+    ${pluralize(grouped(data.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
+    ${q !== '' && markup`with <q>${q}</q> in the name`}
     ${others.length > 0 && markup`· <a href="${file}">${others.join(', ')}</a>`}`
+}
+
+/** How to get what is shown, and its licence. */
+function dataLinks({ context, list, parameters }: Page): Html {
+  const { csv, json } = FILES[list.subject]
+  const file = (path: string) => address(path, { ...parameters, chart: null, [list.subject]: null })
+  const database = `${SNAPSHOTS_PATH}/${context.snapshot.id}/${SNAPSHOT_FILE}`
+  return markup`<a href="${file(csv)}">CSV</a> · <a href="${file(json)}">JSON</a> ·
+    <a href="${database}">DuckDB</a> · <a href="${REFERENCE_PATH}">API</a> ·
+    <a rel="license" href="${LICENCE.url}">CC&nbsp;BY&nbsp;4.0</a>`
 }
 
 /** What the comparisons are made with, and what they lack. */
@@ -178,7 +194,7 @@ function ranking({ list, data, parameters: { as_of } }: Page): Html {
   const columns: readonly (Column<Item> | false)[] = [
     { head: 'Draw', kind: 'draw', show: box },
     { head: '#', kind: 'n soft', show: ({ rank }) => rank ?? '–' },
-    data.isCompared && { head: '±', kind: 'wide', show: changeOf },
+    data.isCompared && { head: markup`<abbr title="Change of rank">±</abbr>`, kind: 'wide', show: changeOf },
     { head: isApps ? 'App' : 'Model', show: nameOf, isName: true },
     isApps && { head: 'Subcategory', kind: 'tags wide soft', show: tagsOf },
     // The growth has its room on a phone.
@@ -211,7 +227,8 @@ function tagsOf({ tags }: Item): Html {
 
 function changeOf({ rank, earlier }: Item): Html | null {
   if (rank === null) return null
-  if (earlier === null) return markup`<span class="up">new</span>`
+  if (earlier === null)
+    return markup`<span class="up" title="not in this list in the window before">new</span>`
   if (earlier === rank) return markup`<span title="rank unchanged">=</span>`
   const [kind, sign, places] = earlier > rank ? ['up', '▲', earlier - rank] : ['down', '▼', rank - earlier]
   return markup`<span class="${kind}" title="from rank ${earlier} in the window before">${sign}${places}</span>`
@@ -251,10 +268,8 @@ function sparkline(values: Item['values']): Html {
   return markup`<svg width="84" height="20" ${line} aria-hidden="true"><path d="${path.join('')}" /></svg>`
 }
 
-function foot({ context, list, parameters }: Page): Html {
+function foot({ context, parameters }: Page): Html {
   const { snapshot, isCurrent, entries } = context
-  const { csv, json } = FILES[list.subject]
-  const file = (path: string) => address(path, { ...parameters, chart: null, [list.subject]: null })
   const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
   const option = ({ id, as_of }: { readonly id: string; readonly as_of: string }, index: number) => {
     const value = index === 0 ? '' : as_of
@@ -263,13 +278,9 @@ function foot({ context, list, parameters }: Page): Html {
   const older = markup`<label for="as_of">Snapshot</label>
     <select id="as_of" name="as_of">${entries.map(option)}</select>
     <button>Show</button>`
-  return markup`<p>
-      <b>Data</b> <a href="${file(csv)}">CSV of this list</a> · <a href="${file(json)}">JSON</a> ·
-      <a href="${folder}/${SNAPSHOT_FILE}">DuckDB file</a> · <a href="${folder}">this snapshot</a>
-    </p>
-    <details ${!isCurrent && raw('open')}>
-      <summary>Cite / older snapshots</summary>
-      <p>Print this line, and link to the snapshot that you used: ${snapshot.attribution}</p>
-      ${form(null, parameters, ['as_of'], older)}
-    </details>`
+  return markup`<details ${!isCurrent && raw('open')}>
+    <summary>Cite / older snapshots</summary>
+    <p>Print this line, and link to <a href="${folder}">the snapshot</a>: ${snapshot.attribution}</p>
+    ${form(null, parameters, ['as_of'], older)}
+  </details>`
 }

@@ -184,6 +184,8 @@ describe('the ranking', () => {
     // App 60 used 60 + 120 tokens in the three days before the 6th, and 60 million on it.
     const text = await page('/?sort=trending&start_date=2026-01-06&end_date=2026-01-06')
     expect(text).toContain('title="59,999,940 tokens more than')
+    // The tokens of the whole list are not those of the apps that grew.
+    expect(text).toContain('<p>2026-01-06: 60 growing apps ·')
     expect(text).toContain('>&gt;999%<')
     expect(text).toContain('the data lacks 1 of the 3 days before, which count as zero')
   })
@@ -204,6 +206,15 @@ describe('the ranking', () => {
     expect(text).toContain('Data through <time>2026-01-06</time>')
     expect(await page('/')).toMatch(/<option value="" selected ?>2026-01-08T02:00:00Z</)
     expect(text).toContain('href="/apps/60?as_of=2026-01-07T02%3A00%3A00Z"')
+  })
+
+  it('has its files and its licence above the table', async () => {
+    const text = await page('/?category=coding&apps=1&chart=lines')
+    const above = text.slice(text.indexOf('id="list"'), text.indexOf('<table>'))
+    expect(target(above, 'CSV')).toBe('/rankings.csv?category=coding')
+    expect(target(above, 'JSON')).toBe('/rankings.json?category=coding')
+    expect(target(above, 'DuckDB')).toMatch(/app-rankings\.duckdb$/)
+    expect(above).toContain('rel="license"')
   })
 
   it('has title, description, citation and its description for search engines', async () => {

@@ -134,6 +134,20 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     }
   })
 
+  it('what is chosen is seen in forced colours', async () => {
+    await using opened = await open('/', { forcedColors: 'active' })
+    const backOf = async (selector: string) =>
+      await opened.page.evaluate(`getComputedStyle(document.querySelector('${selector}')).backgroundColor`)
+    expect(await backOf('nav a[aria-current]')).not.toBe(await backOf('body'))
+  })
+
+  it('on paper the ranking stands without controls', async () => {
+    await using opened = await open('/')
+    await opened.page.emulateMedia({ media: 'print' })
+    expect(await opened.page.locator('tbody tr').first().isVisible()).toBe(true)
+    expect(await opened.page.locator('#controls').isVisible()).toBe(false)
+  })
+
   it('a day is read by pointer with all its values and their total', async () => {
     await using opened = await open('/')
     const { page } = opened
