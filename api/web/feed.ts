@@ -17,8 +17,7 @@ export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Re
     const at = origin(request)
     const entries = catalogue
       .read()
-      .entries.filter(({ state }) => state !== 'pruned')
-      .map(elementsOf)
+      .entries.flatMap(elementsOf)
       .toSorted((one, other) => other.updated.localeCompare(one.updated))
       .slice(0, ENTRIES)
     const elements = entries.map(
@@ -43,13 +42,19 @@ export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Re
   }
 }
 
+/** The entry of a snapshot and, if it was retracted, the one of its retraction. */
 function elementsOf({ as_of, url, publisher, data_through, days_restated, ...rest }: SnapshotEntry) {
-  const shared = { page: `/?as_of=${as_of}`, author: publisher, title: `Snapshot of ${as_of}` }
   const { state, retracted_at = as_of, reason = '' } = rest
-  if (state === 'retracted') {
-    const withdrawn = { title: `${shared.title} withdrawn`, updated: retracted_at, summary: reason }
-    return { ...shared, ...withdrawn, path: `${url}#retraction` }
-  }
   const restated = days_restated > 0 ? ` Days with new figures: ${days_restated}; see restatements.csv.` : ''
-  return { ...shared, path: url, updated: as_of, summary: `Data through ${data_through}.${restated}` }
+  const snapshot = {
+    page: `/?as_of=${as_of}`,
+    author: publisher,
+    title: `Snapshot of ${as_of}`,
+    path: url,
+    updated: as_of,
+    summary: `Data through ${data_through}.${restated}`,
+  }
+  if (state !== 'retracted') return [snapshot]
+  const title = `${snapshot.title} withdrawn`
+  return [snapshot, { ...snapshot, title, path: `${url}#retraction`, updated: retracted_at, summary: reason }]
 }

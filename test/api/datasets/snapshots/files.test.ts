@@ -432,7 +432,9 @@ describe('after a newer snapshot and its retraction', () => {
         '2026-02-05T02:00:00Z',
         '2026-02-05T02:00:00Z',
         '2026-02-04T12:00:00Z',
+        '2026-02-03T02:00:00Z',
         '2026-01-31T02:00:00Z',
+        '2026-01-07T02:00:00Z',
       ])
       expect(reply.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
       expect(text).toMatch(/<rights>CC-BY-4\.0.* not strictly comparable\.<\/rights>/)
