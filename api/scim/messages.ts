@@ -100,23 +100,9 @@ function capitalize(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()
 }
 
-/** What a `ServiceProviderConfig` offers for lists. */
-export type ListOffer = ReturnType<typeof readListOffer>
-
-/** Whether a directory supports cursors (RFC 9865) and `sortBy`, and the maximum rows of a page. */
-export function readListOffer(body: unknown) {
-  const [pagination, filter] = [attribute(body, 'pagination'), attribute(body, 'filter')]
-  const most = [attribute(pagination, 'maxPageSize'), attribute(filter, 'maxResults')].map(readCount)
-  return {
-    cursor: isTrue(attribute(pagination, 'cursor')),
-    sort: isTrue(attribute(attribute(body, 'sort'), 'supported')),
-    maxPage: Math.min(...most.map((count) => count || Infinity)),
-  }
-}
-
-/** Whether this is true, which some directories send as text. */
-function isTrue(value: unknown): boolean {
-  return String(value).toLowerCase() === 'true'
+/** Whether a `ServiceProviderConfig` announces cursors (RFC 9865), which some write as text. */
+export function offersCursors(config: unknown): boolean {
+  return String(attribute(attribute(config, 'pagination'), 'cursor')).toLowerCase() === 'true'
 }
 
 /** An attribute; undefined if it is missing or null. Directories send names in any case (RFC 7643, 2.1). */

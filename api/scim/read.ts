@@ -5,9 +5,9 @@ import { BRIEF, type DirectoryClient, type Patience, type SyncLimits } from './c
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
-import { ON_REQUEST, readList, type Walk } from './list.ts'
-import { readGroup, readListOffer, type ReceivedGroup } from './messages.ts'
+import { readGroup, type Page, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, PER_TURN, type RemoteGroup } from './plan.ts'
+import { ON_REQUEST, readList, Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
 const WARNINGS = {
@@ -35,8 +35,6 @@ export interface ReadOptions {
   readonly stage: MemberStage
 }
 
-/** Absent groups of a complete list that are requested one by one; of more, a second reading decides. */
-const LOOK_UPS = 100
 /** Groups without members that are requested by their id, to see whether only the list lacks members. */
 const SAMPLES = 5
 /** Concurrent requests for single groups. */
@@ -50,11 +48,9 @@ export class Directory {
   /** Groups that were received without members: these are none once another group has some. */
   readonly #empty = new Map<string, ReceivedGroup>()
   #memberships = 0
-  #readsEach: boolean
 
   constructor(options: ReadOptions) {
     this.#options = options
-    this.#readsEach = options.connection.members === 'per_group'
   }
 
   /**
@@ -62,37 +58,31 @@ export class Directory {
    * @throws {SyncFailure} if they are unreadable or provably incomplete.
    */
   async read(): Promise<Walk> {
-    const { client, limits, connection, stage } = this.#options
-    const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
-    const offer = readListOffer(config instanceof SyncFailure ? undefined : config.body)
-    const withMembers = connection.members === 'inline' && !this.#readsEach
-    const walk = await readList({
-      client,
-      limits,
-      offer,
-      withMembers,
-      take: async ({ groups, unusable }) => {
-        if (unusable.length > 0) this.#warn('group_without_id', unusable)
-        for (const group of groups) {
-          const { scim_id, external_id, display_name } = group
-          const isKnown = this.groups.has(scim_id)
-          // The first row of a group counts, but a later way to list may have its members.
-          if (isKnown && !(this.#empty.has(scim_id) && group.members?.length)) continue
-          if (!isKnown && this.groups.size >= limits.groups) throw tooLarge('groups')
-          this.groups.set(scim_id, { scim_id, external_id, display_name, members: null })
-          if (withMembers) await this.#addMembers(group)
-        }
-        await stage.flush()
-      },
-    })
+    const { members } = this.#options.connection
+    const walk = await this.#readList(members === 'inline')
     if (walk.isCapped) this.#warn('capped')
-    if (withMembers && (await this.#isListLacking(walk))) {
-      this.#warn('not_in_list')
-      this.#readsEach = true
-    }
-    if (this.#readsEach) await this.#readMembers()
+    const isLacking = members === 'inline' && (await this.#isListLacking(walk))
+    if (isLacking) this.#warn('not_in_list')
+    if (isLacking || members === 'per_group') await this.#readMembers()
     await this.#addEmpty()
     return walk
+  }
+
+  async #readList(withMembers: boolean): Promise<Walk> {
+    const { client, limits, stage } = this.#options
+    const take = async ({ groups, unusable }: Page) => {
+      if (unusable.length > 0) this.#warn('group_without_id', unusable)
+      for (const group of groups) {
+        const { scim_id, external_id, display_name } = group
+        // The first row of a group counts.
+        if (this.groups.has(scim_id)) continue
+        if (this.groups.size >= limits.groups) throw tooLarge('groups')
+        this.groups.set(scim_id, { scim_id, external_id, display_name, members: null })
+        if (withMembers) await this.#addMembers(group)
+      }
+      await stage.flush()
+    }
+    return await readList({ client, limits, withMembers, take })
   }
 
   /**
@@ -100,7 +90,11 @@ export class Directory {
    * find further groups.
    */
   async findStaying(walk: Walk, absent: readonly string[]): Promise<ReadonlySet<string>> {
-    const staying = absent.length > 0 ? await this.#notConfirmed(walk, absent) : absent
+    if (absent.length === 0) return new Set()
+    // A group in neither of two readings is deleted or no longer shared: directories that revoke access still answer for it.
+    const again = walk.isProof ? await orFailure(this.#readList(false)) : undefined
+    const isProven = again instanceof Walk && again.isProof
+    const staying = isProven ? [] : await this.#notGone(absent)
     if (staying.length > 0) this.#warn('kept', staying)
     return new Set(staying)
   }
@@ -160,11 +154,9 @@ export class Directory {
     )
     for (const group of [...had, ...not].slice(0, SAMPLES)) {
       const found = await readById(client, group.scim_id, BRIEF)
-      const isFailure = found instanceof SyncFailure
-      if (!isFailure && found.members?.length) return true
-      // Neither a failure nor something unreadable is an answer: the members of such a group are unknown, not none.
-      const isUnknown = isFailure ? found.failure !== 'directory_invalid_response' : found.members === null
-      if (isUnknown && stage.hadMembers(group)) return true
+      const members = found instanceof SyncFailure ? null : found.members
+      // Without an answer, the members of such a group are unknown, not none.
+      if (members === null ? stage.hadMembers(group) : members.length > 0) return true
     }
     return false
   }
@@ -189,23 +181,15 @@ export class Directory {
     await stage.flush()
   }
 
-  async #notConfirmed(walk: Walk, scimIds: readonly string[]): Promise<readonly string[]> {
+  /** Those of these groups that are answered by their id, with anything but 404 or 410. */
+  async #notGone(scimIds: readonly string[]): Promise<readonly string[]> {
+    const { client } = this.#options
     // A 404 proves nothing if the directory answers for no single group.
     const [listed = ''] = this.groups.keys()
-    const answersById = !((await readById(this.#options.client, listed)) instanceof SyncFailure)
-    const isAsked = answersById && (!walk.isProof || scimIds.length <= LOOK_UPS)
-    const others = isAsked ? await this.#notGone(scimIds) : scimIds
-    if (!walk.isProof || others.length === 0) return others
-    // A group in neither reading is not shared with this service: directories revoke access in this way.
-    const { isProof } = await this.read()
-    return isProof ? [] : others
-  }
-
-  /** The groups that are answered by their id, with anything but 404 or 410. */
-  async #notGone(scimIds: readonly string[]): Promise<readonly string[]> {
+    if ((await readById(client, listed)) instanceof SyncFailure) return scimIds
     const others: string[] = []
     await inParallel(scimIds, async (scimId) => {
-      const answer = await orFailure(this.#options.client.get(pathOf(scimId), {}, BRIEF))
+      const answer = await orFailure(client.get(pathOf(scimId), {}, BRIEF))
       const isGone = 'status' in answer && (answer.status === 404 || answer.status === 410)
       if (!isGone) others.push(scimId)
     })

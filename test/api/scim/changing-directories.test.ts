@@ -320,3 +320,17 @@ it.each<[string, 'inline' | 'per_group', Quirk]>([
   expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 10, deleted_groups: 0 })
   expect(await account.all()).toEqual(before)
 })
+
+it('groups keep their names if a request for members by name leaves all other attributes out', async () => {
+  const empty = bare(ten.slice(0, 2))
+  await using directory = await startDirectory(empty, {
+    quirk: ofList(({ query }) =>
+      query.has('attributes')
+        ? { body: { ...listOf(empty, query), Resources: empty.map(({ id }) => ({ id })) } }
+        : undefined,
+    ),
+  })
+  const account = await connect(directory.url)
+  await account.sync()
+  expect(Object.keys(await account.all()).toSorted()).toEqual(['Group 1', 'Group 2'])
+})

@@ -131,11 +131,6 @@ describeDirectories(useAccounts(), {
   'an id in braces': { quirk: oddGroup({ id: '{9F-1}', displayName: 'Odd' }), ends: 3 },
   'an id with a percent sign': { quirk: oddGroup({ id: 'a%2Fb', displayName: 'Odd' }), ends: 3 },
   'the id of another group': { quirk: oddGroup({ id: '1', displayName: 'Odd' }), ends: 2 },
-  'members in its second row alone': {
-    quirk: rowsOf(...groupsNamed('1'), { id: 'odd' }, { id: 'odd', members: ['ann'] }),
-    ends: 2,
-    odd: ['ann'],
-  },
   'an id that differs from another in its case': { quirk: rowsOf(...groupsNamed('g', 'G')), ends: 2 },
   'a group without an id': { quirk: oddGroup({ displayName: 'Odd' }), ends: 2, warning: 'the first: "Odd"' },
   'a group with an id of dots': {

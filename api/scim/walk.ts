@@ -1,15 +1,14 @@
 /**
- * Reads the list of groups to its end, by one way of paging after the other: by cursor (RFC 9865), by index (RFC 7644,
+ * Walks over the list of groups to its end, by one way of paging after the other: by cursor (RFC 9865), by index (RFC 7644,
  * 3.4.2.4), in smaller pages, or without any.
  */
 import { BRIEF, type DirectoryClient, type Patience, type Query, type SyncLimits } from './client.ts'
 import { orFailure, SyncFailure, type Failure } from './failures.ts'
-import { readPage, type ListOffer, type Page } from './messages.ts'
+import { offersCursors, readPage, type Page } from './messages.ts'
 
 export interface ListOptions {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
-  readonly offer: ListOffer
   /** Whether to request members with the groups. */
   readonly withMembers: boolean
   /** Receives each page, some groups several times. */
@@ -34,37 +33,96 @@ const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
  * @throws {SyncFailure} if the list is unreadable, endless or provably incomplete.
  */
 export async function readList(options: ListOptions): Promise<Walk> {
-  const ways = waysToList(options)
-  const first = await walkGroups(options, ways)
+  const { byCursor, others } = waysToList(options)
+  const config = await orFailure(options.client.get('/ServiceProviderConfig', {}, BRIEF))
+  const hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
+  const ways = hasCursors ? [...byCursor, ...others] : others
+  const first = await walkBy(ways, options)
   let last = first
-  if (first.isDoubtful) {
-    const sorted = options.offer.sort ? [{ ...first.way, sortBy: 'id' }] : []
-    last = await walkGroups(options, [...sorted, ...ways])
-  }
+  if (first.isDoubtful) last = await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options)
   last.isCapped = await mayBeCapped(last, options)
   if (last.isCapped) {
-    // Some directories have cursors without announcing them.
-    const byCursor = ways.filter((way) => 'cursor' in way)
-    const walk = await orFailure(walkGroups(options, byCursor))
+    // AWS has cursors without announcing them.
+    const walk = await orFailure(walkBy(byCursor, options))
     if (!(walk instanceof SyncFailure) && walk.groups.size > last.groups.size) last = walk
   }
   refuseIncomplete(first, last)
-  if (last.groups.size > 0 || last.unusable === 0) return last
-  throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
+  return last
 }
 
-function refuseIncomplete(first: Walk, last: Walk): void {
-  const { total = 0, rows, groups, unusable } = last
-  if (last.isCapped && rows === Number(last.query['count'])) {
-    const detail = `${groups.size} groups fill a page, and any paging returns the same ones`
-    throw new SyncFailure('directory_incomplete', detail)
+/** The queries of a first page, the best first: by cursor, and otherwise. */
+function waysToList({ limits, withMembers }: ListOptions) {
+  const paged = (start: Query) => limits.pageSizes.map((size): Query => ({ ...start, count: String(size) }))
+  const [cursor, index] = [paged({ cursor: '' }), paged({ startIndex: '1' })]
+  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
+  const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
+  const inUsualForm = (ways: readonly Query[]) => ways.map((way) => ({ ...way, ...usual }))
+  const others = inUsualForm([...index, { startIndex: '1' }, {}])
+  return { byCursor: inUsualForm(cursor), others: [...others, { ...index[0], ...other }] }
+}
+
+/** Walks over all groups by the first way that works. */
+async function walkBy(ways: readonly Query[], options: ListOptions): Promise<Walk> {
+  let failed: SyncFailure | undefined
+  for (const way of ways) {
+    const walk = new Walk(way)
+    // Once a way has failed in spite of retries, every other one is tried once.
+    const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : options.limits
+    const fault = await follow(walk, options, patience)
+    if (fault === undefined) return walk
+    if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
   }
-  const all = first.groups.union(groups)
-  // Repeated rows are not missing groups, if two walks return all rows and the same groups.
-  const isRepeating = all.size === first.groups.size && rows >= total
-  if (all.size + unusable >= total || isRepeating) return
-  const detail = `${all.size} different groups in two walks, but the directory counts ${total}`
-  throw new SyncFailure('directory_incomplete', detail)
+  throw failed ?? new SyncFailure('internal', 'no way to list groups')
+}
+
+/** Follows a list to its end. Resolves to a failure after which another way may work. */
+async function follow(walk: Walk, options: ListOptions, patience: Patience) {
+  const { client, limits, take } = options
+  for (let asked = 0; asked < limits.pages; asked += 1) {
+    const isFirst = asked === 0
+    const page = await orFailure(
+      isFirst ? requestFirst(walk, options, patience) : requestPage(client, walk.query, patience),
+    )
+    if (page instanceof SyncFailure) {
+      // Once the total is reached, this may be the end, unless the total is that of the pages before.
+      walk.isCut = walk.isTotalReached && page.failure !== 'directory_too_large'
+      if (walk.isCut) return undefined
+      if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
+      throw page
+    }
+    const isLast = walk.add(page)
+    await take(page)
+    if (isLast) return walk.isFirstPageShort ? incomplete(walk.rows, walk.total) : undefined
+  }
+  throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
+}
+
+/** Requests the first page and, if it has no members, requests them by name, as the walk then goes on to do. */
+async function requestFirst(walk: Walk, options: ListOptions, patience: Patience): Promise<Page> {
+  const { client, withMembers } = options
+  const page = await requestPage(client, walk.query, patience)
+  const isAsked = withMembers && !('excludedAttributes' in walk.query)
+  const hasMembers = page.groups.some(({ members }) => members?.length !== 0)
+  if (!isAsked || page.rows === 0 || hasMembers) return page
+  const query = { ...walk.query, ...ON_REQUEST }
+  const named = await orFailure(requestPage(client, query, BRIEF))
+  // Some leave names out then too.
+  if (named instanceof SyncFailure || namesOf(named) !== namesOf(page)) return page
+  walk.query = query
+  return named
+}
+
+function namesOf({ groups }: Page): string {
+  return JSON.stringify(
+    groups.map(({ scim_id, external_id, display_name }) => [scim_id, external_id, display_name]),
+  )
+}
+
+/** Requests one page of groups. */
+async function requestPage(client: DirectoryClient, query: Query, patience: Patience): Promise<Page> {
+  const { status, body } = await client.get('/Groups', query, patience)
+  if (status === 200) return readPage(body)
+  throw new SyncFailure('directory_invalid_response', `GET /Groups: status ${status}`)
 }
 
 /**
@@ -72,10 +130,8 @@ function refuseIncomplete(first: Walk, last: Walk): void {
  * one group at its end is not just that. Some page correctly unless all groups fit (scimmy), so that pages after the end
  * tell nothing.
  */
-async function mayBeCapped(
-  { query, pages, rows, groups, isByCursor }: Walk,
-  { client, limits }: ListOptions,
-) {
+async function mayBeCapped(walk: Walk, { client, limits }: ListOptions): Promise<boolean> {
+  const { query, pages, rows, groups, isByCursor } = walk
   if (isByCursor || pages > 1 || rows <= 1) return false
   if (query['count'] === undefined) return true
   const lastRow = { ...query, startIndex: String(rows), count: '1' }
@@ -84,87 +140,23 @@ async function mayBeCapped(
   return page instanceof SyncFailure || page.rows !== 1 || page.groups[0]?.scim_id === first
 }
 
-/** The queries of a first page, the best first. */
-function waysToList({ offer, limits, withMembers }: ListOptions): Query[] {
-  const counts = new Set(limits.pageSizes.map((size) => String(Math.min(size, offer.maxPage))))
-  const paged = (start: Query) => [...counts].map((count): Query => ({ ...start, count }))
-  const [cursor, index] = [paged({ cursor: '' }), [...paged({ startIndex: '1' }), { startIndex: '1' }]]
-  const ways = offer.cursor ? [...cursor, ...index, {}] : [...index, ...cursor.slice(0, 1), {}]
-  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
-  const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
-  return [...ways.map((way) => ({ ...way, ...usual })), { ...ways[0], ...other }]
+function refuseIncomplete(first: Walk, last: Walk): void {
+  const { total = 0, rows, groups, unusable } = last
+  if (last.isCapped && rows === Number(last.query['count']))
+    throw incomplete(rows, 'more: any page is the same')
+  const all = first.groups.union(groups)
+  // Repeated rows are not missing groups, if two walks return all rows and the same groups.
+  const isRepeating = all.size === first.groups.size && rows >= total
+  if (all.size + unusable < total && !isRepeating) throw incomplete(all.size, total)
+  if (groups.size === 0 && unusable > 0)
+    throw new SyncFailure('directory_invalid_response', 'a list of groups has no group with a usable id')
 }
 
-/** Walks over all groups by the first way that works. */
-async function walkGroups(options: ListOptions, ways: readonly Query[]): Promise<Walk> {
-  let failed: SyncFailure | undefined
-  for (const way of ways) {
-    const walk = new Walk(way)
-    const fault = await follow(walk, options, failed)
-    if (fault === undefined) return walk
-    if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
-  }
-  throw failed ?? new SyncFailure('internal', 'no way to list groups')
-}
-
-/** Follows a list to its end after another way has `failed`. Resolves to a failure after which another way may work. */
-async function follow(walk: Walk, options: ListOptions, failed: SyncFailure | undefined) {
-  const { client, limits, take } = options
-  // Once a way has failed in spite of retries, every other one is tried once.
-  const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : limits
-  for (let asked = 0; asked < limits.pages; asked += 1) {
-    const isFirst = asked === 0
-    const page = await orFailure(
-      isFirst ? requestFirst(walk, options, patience) : requestPage(client, walk.query, patience),
-    )
-    if (page instanceof SyncFailure) {
-      // Once the total is reached, a refused page is not a missing one, and a failing one hardly.
-      if (walk.isTotalReached && page.failure !== 'directory_too_large') {
-        walk.isCut = !MOVES_ON.includes(page.failure)
-        return undefined
-      }
-      if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
-      throw page
-    }
-    const isLast = walk.add(page)
-    await take(page)
-    if (isLast) return undefined
-  }
-  throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
-}
-
-/** Requests the first page and, if it has no members, requests them by name, as the walk then goes on to do. */
-async function requestFirst(walk: Walk, options: ListOptions, patience: Patience): Promise<Page> {
-  const { client, offer, withMembers } = options
-  const page = await requestPage(client, walk.query, patience)
-  refuseShort(page, walk.isByCursor, offer)
-  const isAsked = withMembers && !('excludedAttributes' in walk.query)
-  const hasMembers = page.groups.some(({ members }) => members?.length !== 0)
-  if (!isAsked || page.rows === 0 || hasMembers) return page
-  const query = { ...walk.query, ...ON_REQUEST }
-  const named = await orFailure(requestPage(client, query, BRIEF))
-  if (named instanceof SyncFailure || named.groups.length < page.groups.length) return page
-  walk.query = query
-  return named
-}
-
-/**
- * @throws {SyncFailure} if this first page shows that another way is to be tried: a directory that ignores a parameter
- * returns a first page like any other.
- */
-function refuseShort({ rows, total = rows, nextCursor }: Page, isByCursor: boolean, offer: ListOffer): void {
-  const isEnd = isByCursor ? nextCursor === undefined : rows === 0
-  if (isEnd && isByCursor && !offer.cursor)
-    throw new SyncFailure('directory_invalid_response', 'GET /Groups: no cursor was returned for one')
-  if (isEnd && rows < total)
-    throw new SyncFailure('directory_incomplete', `${rows} groups at once, but the directory counts ${total}`)
-}
-
-/** Requests one page of groups. */
-async function requestPage(client: DirectoryClient, query: Query, patience: Patience): Promise<Page> {
-  const { status, body } = await client.get('/Groups', query, patience)
-  if (status === 200) return readPage(body)
-  throw new SyncFailure('directory_invalid_response', `GET /Groups: status ${status}`)
+function incomplete(found: number, all: number | string = '?'): SyncFailure {
+  return new SyncFailure(
+    'directory_incomplete',
+    `${found} groups were returned, but the directory has ${all}`,
+  )
 }
 
 /** A walk over the list: its position, and what it has received. */
@@ -182,7 +174,7 @@ export class Walk {
   readonly groups = new Set<string>()
   /** Whether its only page may be capped, since the directory ignores paging. */
   isCapped = false
-  /** Whether a page failed after the total was reached, which may be that of the pages before. */
+  /** Whether it ended with a page that failed after the total was reached. */
   isCut = false
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   #isUnsteady = false
@@ -211,6 +203,11 @@ export class Walk {
 
   get isTotalReached(): boolean {
     return this.total !== undefined && this.rows >= this.total
+  }
+
+  /** Whether there was one page alone, of fewer rows than the total: the directory ignores or dislikes a parameter. */
+  get isFirstPageShort(): boolean {
+    return this.pages === 1 && this.rows < (this.total ?? 0)
   }
 
   /** Whether groups may be missing: fewer than the total, or paging that skips rows when others are deleted. */
