@@ -322,11 +322,11 @@ it.each<[string, 'inline' | 'per_group', Quirk]>([
 })
 
 it('groups keep their names if a request for members by name leaves all other attributes out', async () => {
-  const empty = bare(ten.slice(0, 2))
-  await using directory = await startDirectory(empty, {
+  const unfilled = bare(ten.slice(0, 2))
+  await using directory = await startDirectory(unfilled, {
     quirk: ofList(({ query }) =>
       query.has('attributes')
-        ? { body: { ...listOf(empty, query), Resources: empty.map(({ id }) => ({ id })) } }
+        ? { body: { ...listOf(unfilled, query), Resources: unfilled.map(({ id }) => ({ id })) } }
         : undefined,
     ),
   })
