@@ -6,7 +6,7 @@ import { textOption, UsageError } from '../program/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { pluralize } from '../program/terminal.ts'
-import { FORMATS, filesNamed, inspectInput } from '../sources/import/input.ts'
+import { FORMATS, STDIN, filesNamed, inspectInput } from '../sources/import/input.ts'
 import type { Format, RawFile } from '../sources/drop-folder.ts'
 import {
   importFiles,
@@ -26,9 +26,6 @@ type Batch = Imported & { readonly file: string }
 
 /** A source's name is part of a file name. */
 const SOURCE = /^[a-z0-9][a-z0-9_-]{0,39}$/i
-
-/** Stands for standard input. */
-const STDIN = '-'
 
 /** Share of a day's tokens without an app, in percent, that causes a warning. */
 const UNNAMED_PERCENT = 5n

@@ -1,9 +1,14 @@
 -- The queries of an import over its staged rows.
 
+-- name: place
+-- The UTC day of each row, read once for all days.
+ALTER TABLE staged ADD COLUMN day DATE;
+UPDATE staged SET day = CAST(utc_from_text(ts) AS DATE);
+
 -- name: days
 -- Figures of the staged rows by day. A broken count adds nothing here: the next run validates it.
 SELECT
-  CAST(CAST(utc_from_text(s.ts) AS DATE) AS VARCHAR) AS day,
+  CAST(s.day AS VARCHAR) AS day,
   count(*) AS rows,
   CAST(coalesce(sum(greatest(coalesce(count_from_text(s.requests), 1), 0)), 0) AS VARCHAR) AS requests,
   CAST(coalesce(sum(greatest(count_from_text(s.prompt_tokens), 0)), 0) AS VARCHAR) AS prompt_tokens,
@@ -22,8 +27,8 @@ SELECT
       OR count_from_text(s.reasoning_tokens) > count_from_text(s.completion_tokens)
   ) AS rows_large_parts
 FROM staged AS s
-GROUP BY 1
-ORDER BY 1;
+GROUP BY s.day
+ORDER BY s.day;
 
 -- name: unplaced
 -- The first row without a valid day, and how many there are.
@@ -39,7 +44,7 @@ WITH unplaced AS (
         || CASE WHEN regexp_full_match(s.ts, '\d{9,20}(\.\d+)?') THEN '; say what it counts, such as --map ts=PATH:ms' ELSE '' END
     ) AS reason
   FROM staged AS s
-  WHERE s.fault IS NOT NULL OR utc_from_text(s.ts) IS NULL OR id_violation(s.request_id) IS NOT NULL
+  WHERE s.fault IS NOT NULL OR s.day IS NULL OR id_violation(s.request_id) IS NOT NULL
     OR s.app_id IS NULL AND text_violation(s.app) IS NOT NULL
 )
 SELECT count(*) OVER () AS rows, u.file, u.row, u.reason

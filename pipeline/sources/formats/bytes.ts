@@ -21,6 +21,7 @@ const OTHER_CONTENT: readonly (readonly [RegExp, string])[] = [
   [/^50415231/, 'It is Parquet: its name must end in .parquet'],
   [/^4152524f5731/, 'It is Arrow IPC: its name must end in .arrow'],
   [/^504b0304/, 'It is a ZIP archive, such as a workbook: save it as CSV in UTF-8'],
+  [/^(?:425a68|fd377a58|377abcaf)/, 'It is packed by bzip2, xz or 7z: unpack it'],
   [/^(?:fffe|feff|(?:..00){4}|(?:00..){4})/, 'It is text in UTF-16: write it in UTF-8'],
 ]
 
@@ -71,7 +72,7 @@ export async function prepareText(
   let head: string | undefined
   try {
     for await (const chunk of readLines(file)) {
-      head ??= headOf(file, chunk)
+      head ??= textOf(file, chunk)
       look?.(chunk)
       // Streams would take a fifth more processor time.
       if (target !== undefined) appendFileSync(target, chunk)
@@ -83,12 +84,16 @@ export async function prepareText(
   return { path: isPlain ? file.path : copy, head: head ?? '' }
 }
 
-function headOf({ name }: RawFile, chunk: Buffer): string {
+/**
+ * The first bytes of a text file as text.
+ * @throws DataError with the remedy if they are of something else.
+ */
+export function textOf({ name }: Pick<RawFile, 'name'>, chunk: Buffer): string {
   const start = chunk.toString('hex', 0, 8)
   const isOldMac = !chunk.includes(LINE_FEED) && chunk.subarray(0, -1).includes(CARRIAGE_RETURN)
   const content = OTHER_CONTENT.find(([magic]) => magic.test(start))?.[1]
   const fault = content ?? (isOldMac ? 'Its lines end in \\r alone: end them in \\n' : undefined)
-  if (fault !== undefined) throw new DataError(`${name} cannot be read as its name says. ${fault}`)
+  if (fault !== undefined) throw new DataError(`${name} cannot be read as text. ${fault}`)
   return chunk.toString('utf8', 0, CHUNK_BYTES)
 }
 

@@ -3,11 +3,9 @@
  * validates them.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, globSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { literal } from '../../duckdb/sql-values.ts'
 import { countSchema, execute, readRows, withAppender } from '../../duckdb/statements.ts'
@@ -16,6 +14,7 @@ import { pluralize } from '../../program/terminal.ts'
 import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
 import { putInPlace } from '../../snapshot/durable-file.ts'
 import { clearLeft, ownPath } from '../../snapshot/own-files.ts'
+import { measureFile } from '../../snapshot/verify.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
 import { isSkipped } from '../drop-folder.ts'
 import type { RawFile } from '../drop-folder.ts'
@@ -95,9 +94,18 @@ export async function importFiles(
   const { dryRun, map, source, rawFolder } = options
   await createStagingTable(connection, USAGE_COLUMNS)
   let skipped = 0
-  for (const file of files) skipped += await stageFile(connection, file, map)
+  const hashes = new Set<string>()
+  for (const file of files) {
+    const { sha256 } = measureFile(dirname(file.path), basename(file.path))
+    // A copy among the files of a source would count every row twice.
+    if (!hashes.has(sha256)) skipped += await stageFile(connection, file, map)
+    hashes.add(sha256)
+  }
+  await execute(connection, 'import.sql#place')
   await refuseUnplaced(connection)
-  const fileName = await nameOfParts(files, source)
+  // With a source one file per day, otherwise named by the content, so that the same file is stored once.
+  const [content = ''] = hashes
+  const fileName = `${source === undefined ? `import-${content.slice(0, 16)}` : `source-${source}`}.parquet`
   const parts: ImportedPart[] = []
   for (const day of await readRows(connection, 'import.sql#days', dayRow)) {
     parts.push(await importDay(connection, fileName, day, options))
@@ -168,14 +176,6 @@ async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
   )
 }
 
-/** Name of a day's file: with a source one file per day, otherwise by the content, so that the same file is stored once. */
-async function nameOfParts(files: readonly RawFile[], source: string | undefined): Promise<string> {
-  if (source !== undefined) return `source-${source}.parquet`
-  const hash = createHash('sha256')
-  for (const { path } of files) await pipeline(createReadStream(path), hash, { end: false })
-  return `import-${hash.digest('hex').slice(0, 16)}.parquet`
-}
-
 async function importDay(
   connection: DuckDBConnection,
   fileName: string,
@@ -190,8 +190,7 @@ async function importDay(
   // An empty column app would mark all rows as without an app.
   const hasApp = day.has_app || map?.columns.app !== undefined
   const columns = USAGE_FIELDS.filter((field) => field !== 'app' || hasApp)
-  const rows = `
-    SELECT ${columns.join(', ')} FROM staged WHERE CAST(utc_from_text(ts) AS DATE) = ${literal(day.day)}`
+  const rows = `SELECT ${columns.join(', ')} FROM staged WHERE day = DATE ${literal(day.day)}`
   // Without a map, the same bytes give the same rows.
   const isSame = exists && source === undefined && map === undefined
   const known = isSame || (!dryRun && (await writePart(connection, target, rows)))

@@ -5,7 +5,7 @@ import { UsageError } from '../../program/program.ts'
 import { DataError } from '../../errors.ts'
 import { isSkipped, kindNamed, statFile } from '../drop-folder.ts'
 import type { Format, RawFile } from '../drop-folder.ts'
-import { readHead } from '../formats/bytes.ts'
+import { readHead, textOf } from '../formats/bytes.ts'
 
 /** The values of `--format`. */
 export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
@@ -16,12 +16,28 @@ const ZSTD = /^28b52ffd/
 const ZSTD_BEHIND_LENGTH = /^.{8}28b52ffd/
 const PARQUET = /^50415231/
 const ARROW = /^(?:4152524f5731|ffffffff)/
-const UTF_16 = /^(?:fffe|feff)/
 
-/** The files of the arguments, and all files in their folders, by name. */
+/** One JSON document: a list, or an object that continues in the next line. */
+const WHOLE_JSON = /^\uFEFF?\s*(?:\[|\{[^\n]*\n\s*[^\s{])/
+
+/** Stands for standard input. */
+export const STDIN = '-'
+
+/**
+ * The files of the arguments, and all files in their folders, by name.
+ * @throws UsageError with an argument that is neither.
+ */
 export function filesNamed(paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path]
+    if (path === STDIN) return [path]
+    const facts = statSync(path, { throwIfNoEntry: false })
+    if (facts === undefined) throw new UsageError(`${path} does not exist`)
+    if (facts.isFile()) return [path]
+    if (!facts.isDirectory()) {
+      throw new UsageError(
+        `${path} is not a file: write ${STDIN} for FILE, and lead a pipe to standard input`,
+      )
+    }
     const files = globSync('**', { cwd: path, withFileTypes: true, exclude: ({ name }) => isSkipped(name) })
       .map(({ parentPath, name }) => join(parentPath, name))
       // Follows links, and keeps one that leads nowhere, which is an error.
@@ -53,33 +69,18 @@ export async function inspectInput(
   }
   const compression = GZIP.test(start) ? 'gz' : ZSTD.test(start) ? 'zst' : 'none'
   const head = compression === 'none' ? packed : await readHead({ ...file, compression })
-  if (UTF_16.test(head.toString('hex', 0, 2))) {
-    throw new DataError(`${name} is text in UTF-16: write it in UTF-8`)
-  }
-  return { ...file, format: formatOf(head, format ?? kindNamed(name)?.format), compression }
+  return { ...file, format: formatOf(file, head, format ?? kindNamed(name)?.format), compression }
 }
 
-/** @param known by option or name. */
-function formatOf(head: Buffer, known: Format | undefined): Format {
+/**
+ * @param known by option or name.
+ * @throws DataError for a text file that holds something else.
+ */
+function formatOf(file: Pick<RawFile, 'name'>, head: Buffer, known: Format | undefined): Format {
   const start = head.toString('hex', 0, 8)
-  const text = head.toString('utf8')
-  if (known !== undefined && known !== 'ndjson') return known
-  if (known === 'ndjson' || /^\uFEFF?\s*[[{]/.test(text)) return isWholeJson(text) ? 'json' : 'ndjson'
-  if (PARQUET.test(start)) return 'parquet'
-  return ARROW.test(start) ? 'arrow' : 'csv'
-}
-
-/** Whether a text is one JSON document: a list, or an object that continues in the next line. */
-function isWholeJson(head: string): boolean {
-  const text = head.replace(/^\uFEFF/, '').trimStart()
-  const [line = '', ...others] = text.split('\n').filter((each) => each.trim() !== '')
-  if (text.startsWith('[')) return true
-  if (others.length === 0) return false
-  try {
-    JSON.parse(line)
-    return false
-  } catch {
-    // One broken line among lines does not make a document.
-    return !/^\s*\{/.test(others[0] ?? '')
-  }
+  if (known === 'parquet' || (known === undefined && PARQUET.test(start))) return 'parquet'
+  if (known === 'arrow' || (known === undefined && ARROW.test(start))) return 'arrow'
+  const text = textOf(file, head)
+  if (known === 'csv' || (known === undefined && !/^\uFEFF?\s*[[{]/.test(text))) return 'csv'
+  return WHOLE_JSON.test(text) ? 'json' : 'ndjson'
 }

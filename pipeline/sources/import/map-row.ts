@@ -26,10 +26,8 @@ export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
 /** A request that no provider served counts 0 requests. Tokens count as the file states them, without their parts. */
 function failureOf(usage: UsageRow): UsageRow {
   const { prompt_tokens: prompt, completion_tokens: completion } = usage
-  const tokens =
-    (prompt ?? completion ?? null) === null
-      ? {}
-      : { prompt_tokens: prompt ?? '0', completion_tokens: completion ?? '0' }
+  const hasTokens = (prompt ?? completion ?? null) !== null
+  const tokens = hasTokens ? { prompt_tokens: prompt ?? '0', completion_tokens: completion ?? '0' } : {}
   return { ...usage, requests: '0', reasoning_tokens: null, cached_tokens: null, ...tokens }
 }
 

@@ -64,7 +64,7 @@ const openrouter: UsageMap = {
   },
   rows: rowsAt('data'),
   skipped: [{ path: 'api_type', is: ['embeddings', 'rerank', 'tts', 'stt', 'image', 'video'] }],
-  failed: [{ path: 'finish_reason_normalized', is: ['error'] }],
+  failed: ['finish_reason_normalized', 'finish_reason'].map((path) => ({ path, is: ['error'] })),
 }
 
 /**

@@ -107,6 +107,12 @@ describe('import', () => {
     expect(statSync(join(folder, name)).ino).toBe(ino)
   })
 
+  it('reads a copy among the files of a source once', async () => {
+    const copies = [put('export.csv', CSV), put('export (1).csv', CSV)]
+    const { stdout } = await runCommand(dataDir, 'import', '--source', 'us', ...copies)
+    expect(stdout).toContain(': 3 rows of 2 days imported')
+  })
+
   it('takes the files of a folder, and names each by its path', async () => {
     const path = put('a.csv', CSV)
     put('.hidden.csv', 'x')
@@ -237,14 +243,17 @@ describe('a rejected file', () => {
     [
       'a.ndjson',
       Buffer.from('\uFEFF{"ts":"2026-01-05"}\n', 'utf16le'),
-      'a.ndjson is text in UTF-16: write it in UTF-8',
+      'a.ndjson cannot be read as text. It is text in UTF-16: write it in UTF-8',
     ],
+    ['a.csv', 'PAR1 and more', 'a.csv cannot be read as text. It is Parquet'],
+    ['a.csv.bz2', 'BZh91AY', 'It is packed by bzip2, xz or 7z: unpack it'],
+    ['a.xlsx', 'PK\x03\x04\x14\x00', 'It is a ZIP archive, such as a workbook: save it as CSV in UTF-8'],
     [
       'a.json',
       '[{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}]',
       'the first is row 1: the key prompt_tokens is missing',
     ],
-    ['a.xlsx', 'x', 'a.xlsx has no column ts, app_id, prompt_tokens, completion_tokens'],
+    ['a.txt', 'x', 'a.txt has no column ts, app_id, prompt_tokens, completion_tokens'],
     // pandas and R write the numbers of the rows under an empty name.
     ['a.csv', ',ts,app\n0,2026-01-05,One\n', 'a.csv has no column prompt_tokens, completion_tokens'],
   ]
@@ -256,9 +265,20 @@ describe('a rejected file', () => {
     expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
   })
 
-  it('may be missing, or not given at all', async () => {
-    const missing = await runCommand(dataDir, 'import', join(inbox, 'nothing.csv'))
-    expect(missing.stderr).toBe(`${join(inbox, 'nothing.csv')} does not exist\n`)
-    expect((await runCommand(dataDir, 'import')).stderr).toContain('import takes one or more files')
+  it('may be missing or none, or not given at all: wrong usage, before anything is imported', async () => {
+    const good = put('good.csv', CSV)
+    const nothing = join(inbox, 'nothing.csv')
+    const pipe = join(inbox, 'pipe.csv')
+    spawnSync('mkfifo', [pipe])
+    const wrong = [
+      [[good, nothing], `${nothing} does not exist\n`],
+      [[good, pipe], `${pipe} is not a file: write - for FILE, and lead a pipe to standard input\n`],
+      [[], 'import takes one or more files'],
+    ] as const
+    for (const [files, message] of wrong) {
+      const ended = await runCommand(dataDir, 'import', ...files)
+      expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+    }
+    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
   })
 })

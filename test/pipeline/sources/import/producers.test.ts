@@ -331,6 +331,11 @@ const FORMS: Readonly<Record<string, readonly Form[]>> = {
       { data: GENERATION },
       ['app=https://shop.example/ prompt_tokens=100 completion_tokens=10 cached_tokens=3'],
     ],
+    [
+      'a generation that failed counts no request',
+      { data: { ...GENERATION, finish_reason: 'error' } },
+      ['requests=0 prompt_tokens=100'],
+    ],
     ...['embeddings', 'rerank', 'tts', 'stt', 'image', 'video'].map((api_type): Form => [
       `a generation of the type ${api_type}`,
       { ...GENERATION, api_type },
