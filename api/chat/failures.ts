@@ -193,7 +193,7 @@ const RETRY_SECONDS_AT_MOST = 3600
  * @param retryAfterMs the wait in milliseconds from the headers.
  */
 export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
-  const described = typeof body === 'string' ? body.replaceAll(/<[^>]*>/g, ' ') : body
+  const described = typeof body === 'string' ? body.replaceAll(/<[^<>]*>/g, ' ') : body
   const json = JSON.stringify(described, DESCRIBING).slice(0, DESCRIPTION_CHARACTERS)
   const [, code] = /"\w*(?:code|status)":"?([45]\d\d)\b/i.exec(json) ?? []
   const meant = status < 300 ? Number(code ?? status) : status
@@ -214,7 +214,7 @@ const KEY_CHARACTERS = 6
 const LOGGED_CHARACTERS = 200
 /** Keys of any provider: after a known prefix, partly starred, or a long run of letters and digits. */
 const KEYS =
-  /\b(?:bearer\s+\S+|(?:sk|pk|key|gsk|xai|hf|nvapi|AIza)[-_*]?[\w*.-]{6,}|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{24,})|\S*\*{3,}\S*/gi
+  /\b(?:bearer\s+\S+|(?:sk|pk|key|gsk|xai|hf|nvapi|AIza)[-_*]?[\w*.-]{6,}|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{24,})|\S{0,40}\*{3,}\S*/gi
 
 /** A provider's message for the log: short, without the values of `headers` and without any other likely key. */
 export function redacted(message: string, headers: Readonly<Record<string, string>>): string {

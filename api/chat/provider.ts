@@ -218,17 +218,16 @@ function isChunk(value: unknown): boolean {
   return value === DONE || (isObject(value) && Boolean(value['choices'] ?? value['error']))
 }
 
-/** One value, or one a line; otherwise the text. Some servers send an empty text or null as a keep-alive. */
+/** One value, or one a line; otherwise the text. A keep-alive is an empty text, null, or a comment (Vertex AI). */
 function chunksOfText(text: string): readonly unknown[] {
   const value = parseJson(text)
-  if (value === null || text.trim() === '') return []
+  if (value === null) return []
   if (value !== undefined) return [value]
   // Some servers name the field twice.
   const lines = text
     .replaceAll(/^(?:data:\s*)+/gm, '')
     .split('\n')
-    .filter((line) => line.trim() !== '')
+    .filter((line) => !/^\s*(?::|$)/.test(line))
   const values = lines.map((line) => (line.trim() === DONE ? DONE : parseJson(line)))
-  const areValues = values.length > 0 && values.every((one) => one === DONE || isObject(one))
-  return areValues ? values : [text]
+  return values.every((one) => one === DONE || isObject(one)) ? values : [text]
 }

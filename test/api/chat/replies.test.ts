@@ -482,6 +482,10 @@ const FORMS: Cases = {
     'text/event-stream',
     EVENTS.replaceAll('data: {', 'data: null\n\ndata: {'),
   ),
+  'a reply in events among comments that are called data, as Vertex sends': always(
+    'text/event-stream',
+    EVENTS.replaceAll('data: {', 'data: : keepalive\n\ndata: {'),
+  ),
   'a reply in events among events of other names': always(
     'text/event-stream',
     EVENTS.replaceAll('data: {', `${otherEvents}data: {`),
