@@ -232,7 +232,7 @@ async function readText({ body, headers }: Response, most: number): Promise<stri
     chunks.push(chunk)
   }
   const [, charset = 'utf-8'] =
-    /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers.get('content-type') ?? '') ?? []
+    /;\s*charset\s*=\s*"?([^\s;",]+)/i.exec(headers.get('content-type') ?? '') ?? []
   try {
     return new TextDecoder(charset, { fatal: true }).decode(Buffer.concat(chunks))
   } catch {

@@ -92,7 +92,7 @@ async function follow(walk: Walk, options: ListOptions, patience: Patience) {
     }
     const isLast = walk.add(page)
     await take(page)
-    if (isLast) return walk.isFirstPageShort ? incomplete(walk.rows, walk.total) : undefined
+    if (isLast) return walk.isIgnored ? incomplete(walk.rows, walk.total) : undefined
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
 }
@@ -178,7 +178,6 @@ export class Walk {
   isCut = false
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   #isUnsteady = false
-  readonly #cursors = new Set<string>()
 
   constructor(way: Query) {
     this.way = way
@@ -205,9 +204,9 @@ export class Walk {
     return this.total !== undefined && this.rows >= this.total
   }
 
-  /** Whether there was one page alone, of fewer rows than the total: the directory ignores or dislikes a parameter. */
-  get isFirstPageShort(): boolean {
-    return this.pages === 1 && this.rows < (this.total ?? 0)
+  /** Whether its only page lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */
+  get isIgnored(): boolean {
+    return this.pages === 1 && this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
   }
 
   /** Whether groups may be missing: fewer than the total, or paging that skips rows when others are deleted. */
@@ -227,19 +226,13 @@ export class Walk {
       this.rows += rows
       this.unusable += unusable.length
     }
+    if (nextCursor !== undefined && rows > 0 && !hasNew) throw incomplete(this.rows, 'cursors in a circle')
     const { startIndex, ...rest } = this.query
-    if (nextCursor !== undefined) this.query = { ...rest, cursor: this.#visit(nextCursor) }
+    if (nextCursor !== undefined) this.query = { ...rest, cursor: nextCursor }
     // By index it goes on until a page has nothing new, even past the total, which some directories take from the page.
     // The next page is after the rows received, whatever the directory calls them.
     else if (startIndex !== undefined && hasNew) this.query = { ...rest, startIndex: String(this.rows + 1) }
     else return true
     return false
-  }
-
-  #visit(cursor: string): string {
-    if (this.#cursors.has(cursor))
-      throw new SyncFailure('directory_incomplete', 'the cursors of the list of groups lead in a circle')
-    this.#cursors.add(cursor)
-    return cursor
   }
 }

@@ -37,7 +37,7 @@ const retryAfter = (value: string) => status(429, { 'Retry-After': value })
 /** As GitHub does, which makes a 403 no refusal of the token. */
 const forbidden = (value: string) => status(403, { 'Retry-After': value })
 const soon = Date.now() + 2000
-const noPauses = ['soon 5', '60s', '5, 5', '-1', '+5', 'May 2099', ''].map((text) => [
+const noPauses = ['soon 5', '5, 5', '-1', '+5', 'May 2099', ''].map((text) => [
   `answers 403, and asks for a pause with "${text}"`,
   fails('directory_unauthorized', () => forbidden(text)),
 ])
@@ -56,6 +56,7 @@ describeDirectories(useAccounts(), {
   'asks for a pause in words': reads(first(1, retryAfter('soon'))),
   'is overloaded and asks for fifteen pauses': reads(first(15, status(503, { 'Retry-After': '1' }))),
   'asks for a pause in seconds': reads(first(2, forbidden('1'))),
+  'asks for a pause in seconds with their unit': reads(first(2, forbidden('1s'))),
   'asks for a pause in fractions of seconds': reads(first(2, forbidden('1.5'))),
   'asks for a pause until a time': reads(first(2, forbidden(new Date(soon).toUTCString()))),
   'asks for a pause until a time in seconds since 1970': reads(
@@ -81,6 +82,9 @@ describeDirectories(useAccounts(), {
   }),
   'sends an ETag and a large header': sent((response, body) =>
     response.writeHead(200, { ETag: 'W/"1"', 'X-Large': 'x'.repeat(15_000) }).end(body),
+  ),
+  'sends its type twice, which the client sees as one': sent((response, body) =>
+    response.writeHead(200, { 'Content-Type': 'application/json; charset=utf-8, text/json' }).end(body),
   ),
   'sends hints ahead': sent((response, body) => {
     response.writeEarlyHints({ link: '</style.css>; rel=preload' })
