@@ -227,12 +227,16 @@ export class Walk {
       this.unusable += unusable.length
     }
     if (nextCursor !== undefined && rows > 0 && !hasNew) throw incomplete(this.rows, 'cursors in a circle')
+    return this.#advance(hasNew, nextCursor)
+  }
+
+  /** Goes on to the next page, by index after the rows received, whatever the directory calls them; true without one. */
+  #advance(hasNew: boolean, cursor: string | undefined): boolean {
     const { startIndex, ...rest } = this.query
-    if (nextCursor !== undefined) this.query = { ...rest, cursor: nextCursor }
-    // By index it goes on until a page has nothing new, even past the total, which some directories take from the page.
-    // The next page is after the rows received, whatever the directory calls them.
-    else if (startIndex !== undefined && hasNew) this.query = { ...rest, startIndex: String(this.rows + 1) }
-    else return true
-    return false
+    // Even past the total, which some directories take from the page.
+    const isMore = startIndex !== undefined && hasNew
+    if (cursor !== undefined) this.query = { ...rest, cursor }
+    else if (isMore) this.query = { ...rest, startIndex: String(this.rows + 1) }
+    return cursor === undefined && !isMore
   }
 }
