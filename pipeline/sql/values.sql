@@ -46,10 +46,10 @@ CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
   ) AS TIMESTAMPTZ
 ) AT TIME ZONE 'UTC';
 
--- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset. NULL where it does not
--- decide.
+-- DuckDB's cast to TIMESTAMP is much faster and reads a Z correctly, but ignores any other offset: a plus, or a minus behind a
+-- colon. NULL where it does not decide.
 CREATE OR REPLACE TEMP MACRO utc_by_cast(t) AS CASE
-  WHEN ends_with(t, 'Z') OR strlen(t) BETWEEN 19 AND 26 AND NOT contains(t, '+') AND NOT contains(substr(t, 12), '-')
+  WHEN ends_with(t, 'Z') OR strlen(t) BETWEEN 19 AND 26 AND NOT contains(t, '+') AND t NOT LIKE '%:%-%'
     THEN TRY_CAST(t AS TIMESTAMP)
 END;
 
@@ -59,8 +59,8 @@ CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS coalesce(
   utc_by_cast(t), time_from_parts(time_parts(CASE WHEN utc_by_cast(t) IS NULL THEN t END))
 );
 
--- Words by which programs write null where the column is text.
-CREATE OR REPLACE TEMP MACRO without_null_word(t) AS CASE WHEN t NOT IN ('', '\N', 'NULL', 'null', 'NA') THEN t END;
+-- Words by which programs write null where the column is text. A list of five would be a join.
+CREATE OR REPLACE TEMP MACRO without_null_word(t) AS CASE WHEN t NOT IN ('\N', 'NULL', 'null', 'NA') THEN t END;
 
 -- A model is `author/slug`, with an optional variant after a colon. Variants count for their model; any other text is unknown.
 CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(

@@ -59,7 +59,7 @@ export function unreadable(
 /**
  * Makes a text file readable for DuckDB, at its own path or as an unpacked copy; resolves to that path and the first lines.
  * @param copy the path for the copy of a compressed file.
- * @param look called with every chunk of whole lines.
+ * @param look called with every chunk.
  * @throws DataError with the file if it is truncated, or is of another format than its name says.
  */
 export async function prepareText(
@@ -71,7 +71,7 @@ export async function prepareText(
   const target = isPlain ? undefined : openSync(copy, 'w')
   let head: string | undefined
   try {
-    for await (const chunk of readLines(file)) {
+    for await (const chunk of readBytes(file)) {
       head ??= textOf(file, chunk)
       look?.(chunk)
       // Streams would take a fifth more processor time.

@@ -6,7 +6,7 @@ import { literal } from '../../duckdb/sql-values.ts'
 import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { NO_TEXT, named, pathList, textColumn, type Scan } from '../incoming.ts'
-import { prepareText, readLines } from './bytes.ts'
+import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
 
 /** A JSON object, or a row of a table as an object of its texts. */
 export type Document = {
@@ -25,7 +25,7 @@ const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:
 
 const KEYS = allColumns(USAGE_COLUMNS)
 
-const FORMAT = "format = 'newline_delimited'"
+const FORMAT = `format = 'newline_delimited', maximum_object_size = ${LONGEST_LINE}`
 
 /**
  * How DuckDB reads a file of usage; undefined if the file has to be read by lines, as where keys are missing or in capitals.
