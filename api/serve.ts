@@ -6,8 +6,6 @@ import { createRateLimiter } from './accounts/rate-limiter.ts'
 import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
-import { RANKINGS } from './datasets/rankings.ts'
-import { createBodies, warmRows } from './datasets/reply.ts'
 import { datasetRoutes } from './datasets/routes.ts'
 import { openSnapshots } from './datasets/snapshots/current.ts'
 import { measureDataset } from './datasets/status.ts'
@@ -27,7 +25,7 @@ import { createWeb } from './web/routes.ts'
 /** Milliseconds for syncs to record that they were interrupted. */
 const SYNC_STOP_MS = 10_000
 
-/** The most frequent requests and views, which are prepared before a new snapshot is served. */
+/** The most frequent views, which are prepared before a new snapshot is served: a ready page, and a proof that it answers. */
 const USUAL = [{}, { sort: 'trending' }]
 
 export type Service = Awaited<ReturnType<typeof serve>>
@@ -112,15 +110,11 @@ async function openDataset(
 ) {
   const snapshots = await openSnapshots(dataDir, memory, log)
   opened.defer(() => snapshots.close())
-  const bodies = createBodies()
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
   const origin = publicUrl ?? localUrl(String(PORT))
   const web = createWeb({ snapshots, schedule, clock, origin, publicUrl })
   await snapshots.follow(async (snapshot) => {
-    for (const query of USUAL) {
-      await warmRows(bodies, snapshot, RANKINGS, query)
-      await web.warm(snapshot, query)
-    }
+    for (const query of USUAL) await web.warm(snapshot, query)
   })
-  return { bodies, schedule, web, snapshots }
+  return { schedule, web, snapshots }
 }

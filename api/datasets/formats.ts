@@ -9,7 +9,7 @@ import {
   type Vector,
 } from 'apache-arrow'
 import type { Request } from 'express'
-import { parquetWriteBuffer, type ColumnSource } from 'hyparquet-writer'
+import { parquetWriteBuffer } from 'hyparquet-writer'
 import { SPREADSHEET_FORMULA, type Columns, type ColumnType } from '../../pipeline/contract/dataset.ts'
 import { jsonText } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
@@ -106,59 +106,58 @@ function csvCell(text: string): string {
   return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-const texts = ({ rows }: Table, name: string) => rows.map((row) => String(row[name]))
-const integers = ({ rows }: Table, name: string) => rows.map((row) => BigInt(row[name] ?? 0))
-
 type SchemaElement = NonNullable<Parameters<typeof parquetWriteBuffer>[0]['schema']>[number]
 
-interface ParquetType {
-  readonly element: Omit<SchemaElement, 'name'>
-  readonly data: (table: Table, name: string) => ColumnSource['data']
-}
-
-const PARQUET_DECIMAL = { converted_type: 'DECIMAL', precision: 38, scale: 0 } as const
-const PARQUET_TYPES: Readonly<Record<ColumnType, ParquetType>> = {
-  text: { element: { type: 'BYTE_ARRAY', converted_type: 'UTF8' }, data: texts },
-  integer: { element: { type: 'INT64' }, data: integers },
+const PARQUET_TYPES: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+  integer: { type: 'INT64' },
   decimal: {
-    element: { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16, ...PARQUET_DECIMAL },
-    data: integers,
+    type: 'FIXED_LEN_BYTE_ARRAY',
+    type_length: 16,
+    converted_type: 'DECIMAL',
+    precision: 38,
+    scale: 0,
   },
 }
 
 /** Parquet, compressed with Snappy; decimals are decimal(38, 0), the metadata becomes key-value metadata. */
-function encodeParquet(table: DescribedTable): Buffer {
-  const columns = Object.entries(table.columns)
-  const elements = columns.map(([name, type]) => ({
+function encodeParquet({ columns, rows, metadata }: DescribedTable): Buffer {
+  const types = Object.entries(columns)
+  const elements = types.map(([name, type]) => ({
     name,
     repetition_type: 'REQUIRED' as const,
-    ...PARQUET_TYPES[type].element,
+    ...PARQUET_TYPES[type],
   }))
+  const data = ([name, type]: (typeof types)[number]) =>
+    rows.map((row) => (type === 'text' ? String(row[name]) : BigInt(row[name] ?? 0)))
   const bytes = parquetWriteBuffer({
-    columnData: columns.map(([name, type]) => ({ name, data: PARQUET_TYPES[type].data(table, name) })),
-    schema: [{ name: 'root', num_children: columns.length }, ...elements],
-    kvMetadata: Object.entries(table.metadata).map(([key, value]) => ({ key, value: String(value) })),
+    columnData: types.map((column) => ({ name: column[0], data: data(column) })),
+    schema: [{ name: 'root', num_children: types.length }, ...elements],
+    kvMetadata: Object.entries(metadata).map(([key, value]) => ({ key, value: String(value) })),
     createdBy: 'app-rankings',
   })
   return Buffer.from(bytes)
 }
 
-const ARROW_VECTORS: Readonly<Record<ColumnType, (table: Table, name: string) => Vector>> = {
-  text: (table, name) => vectorFromArray(texts(table, name), new Utf8()),
-  integer: (table, name) => vectorFromArray(integers(table, name), new Int64()),
-  decimal: (table, name) => vectorFromArray(integers(table, name).map(decimalWords), new Decimal(0, 38, 128)),
+type Values = readonly (bigint | string)[]
+const ARROW_VECTORS: Readonly<Record<ColumnType, (values: Values) => Vector>> = {
+  text: (values) => vectorFromArray(values.map(String), new Utf8()),
+  integer: (values) => vectorFromArray(values.map(BigInt), new Int64()),
+  decimal: (values) => vectorFromArray(values.map(decimalWords), new Decimal(0, 38, 128)),
 }
 
 /** An Arrow IPC stream with one batch; decimals are decimal128(38, 0), the schema holds the metadata. */
-function encodeArrow(table: DescribedTable): Buffer {
-  const columns = Object.entries(table.columns)
-  const vectors = columns.map(([name, type]) => [name, ARROW_VECTORS[type](table, name)])
+function encodeArrow({ columns, rows, metadata }: DescribedTable): Buffer {
+  const vectors = Object.entries(columns).map(([name, type]) => [
+    name,
+    ARROW_VECTORS[type](rows.map((row) => row[name] ?? '')),
+  ])
   const made = new ArrowTable(Object.fromEntries(vectors))
-  for (const [key, value] of Object.entries(table.metadata)) made.schema.metadata.set(key, String(value))
+  for (const [key, value] of Object.entries(metadata)) made.schema.metadata.set(key, String(value))
   return Buffer.from(tableToIPC(made, 'stream'))
 }
 
 /** A non-negative whole number as 128 bits, the least significant word first. */
-function decimalWords(value: bigint): Uint32Array {
-  return Uint32Array.from([0n, 32n, 64n, 96n], (shift) => Number(BigInt.asUintN(32, value >> shift)))
+function decimalWords(value: bigint | string): Uint32Array {
+  return Uint32Array.from([0n, 32n, 64n, 96n], (shift) => Number(BigInt.asUintN(32, BigInt(value) >> shift)))
 }

@@ -9,7 +9,6 @@ import {
   encodedTag,
   type Encoding,
   encodingHeader,
-  ENCODINGS,
   preferredEncoding,
 } from '../http/encodings.ts'
 import { ApiError } from '../http/errors.ts'
@@ -61,25 +60,9 @@ const CACHE_BYTES = 64 * 1024 * 1024
 
 /** The cached bodies of this process: each is made once for concurrent requests, while its snapshot is open. */
 export const createBodies = () => createBodyCache<Made>(CACHE_BYTES)
-type Bodies = ReturnType<typeof createBodies>
-
-/** Makes the bodies of a frequent request in advance. */
-export async function warmRows(
-  bodies: Bodies,
-  snapshot: Snapshot,
-  operation: RowsOperation,
-  given: Given,
-): Promise<void> {
-  const rows = operation.resolve(given, snapshot)
-  for (const encoding of ENCODINGS) {
-    const { name, make } = represent({ snapshot, operation, rows, format: 'json', encoding })
-    await bodies(name, encoding, make)
-  }
-}
-
 export interface ReplyDependencies {
   readonly snapshots: Snapshots
-  readonly bodies: Bodies
+  readonly bodies: ReturnType<typeof createBodies>
   readonly applyLimits: ApplyLimits
 }
 

@@ -16,14 +16,14 @@ import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { FORMATS } from './formats.ts'
 import { RANKINGS } from './rankings.ts'
-import { replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
+import { createBodies, replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
 import { MODELS, SERIES } from './series.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import { LIST_PARAMETERS, listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
 import { datasetStatus, statusSchema } from './status.ts'
 
-interface DatasetDependencies extends ReplyDependencies {
+interface DatasetDependencies extends Omit<ReplyDependencies, 'bodies'> {
   readonly clock: Clock
   readonly schedule: CronSchedule
 }
@@ -33,7 +33,7 @@ type Description = Omit<Operation, 'tag'>
 export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDependencies): readonly Route[] {
   const { snapshots } = dependencies
   return [
-    ...rowsRoutes(dependencies),
+    ...rowsRoutes({ ...dependencies, bodies: createBodies() }),
     ...snapshotRoutes(snapshots),
     open(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
       id: 'getStatus',
