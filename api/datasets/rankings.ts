@@ -61,6 +61,7 @@ export const PARAMETERS = {
       .refine((day) => day >= FLOOR_DATE)
       .meta({
         description: `Last day (UTC), inclusive, from ${FLOOR_DATE} on; clamped to ${LATEST_DAY}. Default: ${LATEST_DAY}.`,
+        examples: ['2026-11-19'],
         // From 2025 on.
         override: { pattern: String.raw`^(202[5-9]|20[3-9]\d|2[1-9]\d\d|[3-9]\d{3})-\d\d-\d\d$` },
       }),

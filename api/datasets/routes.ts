@@ -122,28 +122,6 @@ const fileName = (...examples: string[]) => z.string().meta({ description: 'Name
 const TEXTS = ['text/csv', 'application/ld+json', 'text/markdown', 'text/plain']
 
 const META = rankingMetaSchema.meta({ id: 'RankingMeta' })
-/** A value of every column and of `meta`, for examples. */
-const EXAMPLES: Readonly<Record<string, string | number>> = {
-  as_of: '2026-11-20T02:00:00Z',
-  start_date: '2026-10-21',
-  end_date: '2026-11-19',
-  version: 'v1',
-  app_id: 123,
-  app_name: 'Example',
-  rank: 1,
-  total_requests: 4,
-  total_tokens: '56',
-  day: '2026-11-19',
-  requests: 4,
-  prompt_tokens: '50',
-  completion_tokens: '6',
-  coverage: 'complete',
-  date: '2026-11-19',
-  model_permaslug: 'acme/large',
-}
-const exampleOf = ({ shape }: z.ZodObject) =>
-  Object.fromEntries(Object.keys(shape).map((name) => [name, EXAMPLES[name]]))
-
 const STATUS = statusSchema.meta({ id: 'Status' })
 const SNAPSHOT = snapshotEntrySchema.meta({ id: 'Snapshot' })
 const ONE_SNAPSHOT = z.strictObject({ data: SNAPSHOT }).meta({ id: 'SnapshotReply' })
@@ -197,7 +175,6 @@ function rowsReplies(name: string, row: z.ZodObject): Operation['replies'] {
       [FORMATS.parquet.mediaType]: BINARY,
       [FORMATS.arrow.mediaType]: BINARY,
     },
-    example: { data: [exampleOf(row)], meta: exampleOf(META) },
   }
   const kept = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', 'Content-Disposition'] as const
   return repliesWith(content, kept, ['400', '406', '410', '503'])

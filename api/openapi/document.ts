@@ -105,15 +105,12 @@ function generalReplies({ access, limited, path }: Route): Operation['replies'] 
 
 function describeReply(
   { limited }: Route,
-  { description, headers = [], content, example }: ReplyDescription,
+  { description, headers = [], content }: ReplyDescription,
 ): ZodOpenApiResponseObject {
   // A limited route states its limits in every reply (CONTRACT 4.5).
   const limits = limited === true ? (['RateLimit', 'RateLimit-Policy'] as const) : []
   const names = [...headers, ...limits, 'X-Request-Id']
-  const bodies = Object.entries(content ?? {}).map(([mediaType, schema]) => [
-    mediaType,
-    { schema, ...(mediaType === 'application/json' && example !== undefined && { example }) },
-  ])
+  const bodies = Object.entries(content ?? {}).map(([mediaType, schema]) => [mediaType, { schema }])
   return {
     description,
     headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),

@@ -46,8 +46,6 @@ export interface ReplyDescription {
   readonly description: string
   readonly headers?: readonly HeaderName[]
   readonly content?: Content
-  /** A short body in JSON. */
-  readonly example?: unknown
 }
 
 /** The description of a route, beyond the route table. */

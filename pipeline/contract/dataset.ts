@@ -49,7 +49,11 @@ export type ColumnType = 'text' | 'integer' | 'decimal'
 /** Columns by name, in the order of every format. */
 export type Columns = Readonly<Record<string, ColumnType>>
 
-const decimal = z.string().regex(/^\d+$/)
+const integer = z.bigint().meta({ examples: [123] })
+const decimal = z
+  .string()
+  .regex(/^\d+$/)
+  .meta({ examples: ['5600000000'] })
 
 /** The columns of a row, for every format. */
 function columnsOf({ shape }: z.ZodObject): Columns {
@@ -63,10 +67,10 @@ function typeOf(schema: unknown): ColumnType {
 
 /** One row of the rankings in the API (CONTRACT 4.3); strict clients reject further keys. */
 export const rankingRowSchema = z.strictObject({
-  app_id: z.bigint(),
-  app_name: z.string(),
-  rank: z.bigint(),
-  total_requests: z.bigint(),
+  app_id: integer,
+  app_name: z.string().meta({ examples: ['Example'] }),
+  rank: integer,
+  total_requests: integer,
   total_tokens: decimal,
 })
 export type RankingRow = z.infer<typeof rankingRowSchema>
@@ -75,9 +79,9 @@ export const RANKING_COLUMNS = columnsOf(rankingRowSchema)
 /** One row of an app's daily series (CONTRACT 4.6), also for days without usage. */
 export const seriesRowSchema = z.strictObject({
   day: daySchema,
-  app_id: z.bigint(),
-  app_name: z.string(),
-  requests: z.bigint(),
+  app_id: integer,
+  app_name: z.string().meta({ examples: ['Example'] }),
+  requests: integer,
   prompt_tokens: decimal,
   completion_tokens: decimal,
   total_tokens: decimal,
@@ -94,14 +98,14 @@ export const OTHER_MODELS = 'other'
 export const modelRowSchema = z.strictObject({
   date: daySchema,
   /** `author/slug`, or OTHER_MODELS. */
-  model_permaslug: z.string(),
+  model_permaslug: z.string().meta({ examples: ['acme/large'] }),
   total_tokens: decimal,
 })
 export const MODEL_COLUMNS = columnsOf(modelRowSchema)
 
 /** The `meta` of a reply with rows (CONTRACT 4.3). */
 export const rankingMetaSchema = z.strictObject({
-  as_of: timeSchema,
+  as_of: timeSchema.meta({ examples: ['2026-11-20T02:00:00Z'] }),
   start_date: daySchema,
   end_date: daySchema,
   version: z.literal(DATASET_VERSION),

@@ -24,6 +24,10 @@ const documentSchema = z.looseObject({
   components: z.looseObject({ schemas: object }),
 })
 
+const rowSchema = z.looseObject({
+  properties: z.record(z.string(), z.looseObject({ type: z.string() })),
+})
+
 const COMPLETIONS_PATH = '/api/v1/chat/completions'
 const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'
 
@@ -122,7 +126,7 @@ describe('the document', () => {
 
   it('names its schemas and the width of integers, so that typed clients lose no digits', () => {
     for (const name of ['app_id', 'rank', 'total_requests'])
-      expect(text).toContain(`"${name}":{"type":"integer","format":"int64"`)
+      expect(text).toMatch(new RegExp(`"${name}":{[^{}]*"type":"integer","format":"int64"`))
     // Generated clients would read a number as a decimal.
     const ofScim = Object.entries(document.paths).filter(([path]) => path.includes('/scim/'))
     expect(ofScim).toHaveLength(6)
@@ -132,22 +136,29 @@ describe('the document', () => {
       expect(text).toContain(`"$ref":"#/components/schemas/${name}"`)
   })
 
-  it.each(['/datasets/app-rankings', '/datasets/app-rankings/daily', '/datasets/rankings-daily'])(
-    'has an example of %s with the keys of a real reply',
-    async (path) => {
+  it.each([
+    ['AppRanking', '/datasets/app-rankings'],
+    ['AppDay', '/datasets/app-rankings/daily'],
+    ['ModelDay', '/datasets/rankings-daily'],
+  ])(
+    'has the columns of %s in the order and with the types of a real reply, with examples',
+    async (name, path) => {
       const rows = z.object({ data: z.array(object).min(1), meta: object })
-      const typesOf = (body: unknown) => {
-        const { data, meta } = rows.parse(body)
-        return [data[0] ?? {}, meta].map((row) =>
-          Object.entries(row).map(([key, value]) => [key, typeof value]),
-        )
-      }
-      const { content } = responses(`/api/v1${path}`)['200'] ?? {}
-      const { example } = z.object({ example: z.unknown() }).parse(content?.['application/json'])
       const { data } = rows.parse(await (await api.getAsNewAccount('/datasets/app-rankings')).json())
       const query = path.endsWith('/app-rankings/daily') ? `?app_id=${String(data[0]?.['app_id'])}` : ''
-      const reply = await api.getAsNewAccount(`${path}${query}`)
-      expect(typesOf(example)).toEqual(typesOf(await reply.json()))
+      const reply = rows.parse(await (await api.getAsNewAccount(`${path}${query}`)).json())
+      for (const [schema, row] of [
+        [name, reply.data[0] ?? {}],
+        ['RankingMeta', reply.meta],
+      ] as const) {
+        const columns = Object.entries(rowSchema.parse(document.components.schemas[schema]).properties)
+        const typeOf = (value: unknown) => (typeof value === 'number' ? 'integer' : typeof value)
+        expect(columns.map(([column, { type }]) => [column, type])).toEqual(
+          Object.entries(row).map(([column, value]) => [column, typeOf(value)]),
+        )
+        for (const [, { examples, format, enum: words, const: word }] of columns)
+          expect(examples ?? format ?? words ?? word).toBeDefined()
+      }
     },
   )
 
