@@ -15,7 +15,6 @@ export const STATUS_PATH = `${BASE_PATH}/status`
 export const SYNC_JOBS_PATH = `${BASE_PATH}/scim/sync-jobs`
 
 export const APPS_PATH = '/apps'
-export const COMPARE_PATH = '/compare'
 export const METHOD_PATH = '/method'
 export const MODELS_PAGE_PATH = '/models'
 export const FEED_PATH = '/feed.xml'

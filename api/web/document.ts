@@ -16,6 +16,8 @@ import { address, DOCUMENT_HEADERS, form, HTML, markup, raw, type Given, type Ht
 /** The inputs of a view beside its parameters. */
 export interface ViewContext {
   readonly snapshot: Snapshot
+  /** The path of its files. */
+  readonly folder: string
   readonly isCurrent: boolean
   /** Whether due days are missing at the end of the data. */
   readonly isStale: boolean
@@ -101,14 +103,12 @@ function head({ title, description, source, context }: PageDocument): Html {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${title} · App rankings</title>
     <meta name="description" content="${description}" />
-    <meta property="og:title" content="${title}" />
-    <meta property="og:description" content="${description}" />
     <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
     ${source !== undefined && chart}
     <script defer src="${assetAddress('/assets/page.js')}"></script>
-    ${context && structuredData(context)}
+    ${context && structuredData(context, description)}
   </head>`
 }
 
@@ -138,23 +138,17 @@ function firstLine(
 }
 
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
-function structuredData({ snapshot, entries, origin }: ViewContext): Html {
-  const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
-  const url = `${origin}${SNAPSHOTS_PATH}/${snapshot.id}`
+function structuredData({ snapshot, folder, origin }: ViewContext, description: string): Html {
+  const url = `${origin}${folder}`
   const dataset = {
     '@context': 'https://schema.org',
     '@type': 'Dataset',
     name: 'App Rankings',
-    description:
-      'How many tokens and requests each public app uses on large language models, by day, and the rankings of apps ' +
-      'by tokens and by growth. Published each night as an immutable snapshot.',
+    description,
     url: `${origin}/`,
     identifier: url,
     license: LICENCE.url,
-    creator: { '@type': 'Organization', name: publisher, url: origin },
     creditText: snapshot.attribution,
-    isAccessibleForFree: true,
-    datePublished: snapshot.asOf,
     temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
     distribution: [SNAPSHOT_FILE, 'rankings.csv'].map((name) => {
       return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}` }

@@ -43,10 +43,7 @@ const dataSchema = z.object({
   /** Number of ranks. */
   ranks: z.bigint(),
   /** The rows, and what is drawn beside them, by rank. */
-  items: z
-    .array(itemSchema)
-    .nullable()
-    .transform((items) => items ?? []),
+  items: z.array(itemSchema),
   /** The days of the window, or the 30 days up to its end if that is more, with the usage of the whole list. */
   days: z.array(z.object({ day: z.string(), coverage: z.enum(COVERAGE_STATUSES), total: z.bigint() })),
 })
@@ -155,9 +152,9 @@ daily AS (
 SELECT
   (SELECT count(*) FROM found) AS ranks,
   (
-    SELECT list({id: s.id, name: s.name, tags: s.tags, in_list: s.in_list, in_page: s.in_page, rank: s.rank,
+    SELECT coalesce(list({id: s.id, name: s.name, tags: s.tags, in_list: s.in_list, in_page: s.in_page, rank: s.rank,
       requests: s.requests, tokens: s.tokens, excess: s.excess, earlier: e.rank, values: v.values
-    } ORDER BY s.rank, s.id)
+    } ORDER BY s.rank, s.id), [])
     FROM shown AS s JOIN daily AS v ON v.id = s.id LEFT JOIN earlier AS e ON e.id = s.id
   ) AS items,
   (

@@ -1,7 +1,7 @@
 /** GET / and /models (CONTRACT 4.6): a list with its chart, by the same rules as the API. */
 import { describeRange } from '../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
-import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
+import { SNAPSHOT_FILE } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
 import { baselineOf, daysOf, DEFAULT_WINDOW_DAYS, windowBefore } from '../datasets/window.ts'
@@ -140,25 +140,22 @@ function caption({ list, data, context }: Page): Html {
     const number = data.window.filter(({ coverage }) => coverage === status).length
     return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
   })
-  const file = `${SNAPSHOTS_PATH}/${context.snapshot.id}/coverage.csv`
   const { q, order, measure, subject } = list
   const isTrending = order === 'trending'
-  // The total is that of the whole list, growing or not.
-  const isWhole = q === '' && !isTrending
-  const total = isWhole && markup`${figure(data.total, measure)} LLM ${measure} by `
+  // The total is that of all apps, growing or not.
+  const total = q === '' && !isTrending && markup`${figure(data.total, measure)} LLM ${measure} by `
   return markup`${rangeOf(list)}: ${total}
     ${pluralize(grouped(data.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
     ${q !== '' && markup`with <q>${q}</q> in the name`}
-    ${others.length > 0 && markup`· <a href="${file}">${others.join(', ')}</a>`}`
+    ${others.length > 0 && markup`· <a href="${context.folder}/coverage.csv">${others.join(', ')}</a>`}`
 }
 
 /** How to get what is shown, and its licence. */
 function dataLinks({ context, list, parameters }: Page): Html {
   const { csv, json } = FILES[list.subject]
   const file = (path: string) => address(path, { ...parameters, chart: null, [list.subject]: null })
-  const database = `${SNAPSHOTS_PATH}/${context.snapshot.id}/${SNAPSHOT_FILE}`
   return markup`<a href="${file(csv)}">CSV</a> · <a href="${file(json)}">JSON</a> ·
-    <a href="${database}">DuckDB</a> · <a href="${REFERENCE_PATH}">API</a> ·
+    <a href="${context.folder}/${SNAPSHOT_FILE}">DuckDB</a> · <a href="${REFERENCE_PATH}">API</a> ·
     <a rel="license" href="${LICENCE.url}">CC&nbsp;BY&nbsp;4.0</a>`
 }
 
@@ -196,7 +193,11 @@ function ranking({ list, data, parameters: { as_of } }: Page): Html {
     { head: '#', kind: 'n soft', show: ({ rank }) => rank ?? '–' },
     data.isCompared && { head: markup`<abbr title="Change of rank">±</abbr>`, kind: 'wide', show: changeOf },
     { head: isApps ? 'App' : 'Model', show: nameOf, isName: true },
-    isApps && { head: 'Subcategory', kind: 'tags wide soft', show: tagsOf },
+    isApps && {
+      head: 'Subcategory',
+      kind: 'tags wide soft',
+      show: ({ tags }) => markup`<span title="${tags.join(', ')}">${tags.join(', ')}</span>`,
+    },
     // The growth has its room on a phone.
     { ...FIGURES[measure], kind: isTrending ? 'n wide' : 'n' },
     isTrending
@@ -219,11 +220,6 @@ const FIGURES = {
   tokens: { head: 'Tokens', show: ({ tokens }: Item) => figure(tokens, 'tokens') },
   requests: { head: 'Requests', show: ({ requests }: Item) => figure(requests, 'requests') },
 } as const
-
-function tagsOf({ tags }: Item): Html {
-  const text = tags.join(', ')
-  return markup`<span title="${text}">${text}</span>`
-}
 
 function changeOf({ rank, earlier }: Item): Html | null {
   if (rank === null) return null
@@ -269,8 +265,7 @@ function sparkline(values: Item['values']): Html {
 }
 
 function foot({ context, parameters }: Page): Html {
-  const { snapshot, isCurrent, entries } = context
-  const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
+  const { snapshot, folder, isCurrent, entries } = context
   const option = ({ id, as_of }: { readonly id: string; readonly as_of: string }, index: number) => {
     const value = index === 0 ? '' : as_of
     return markup`<option value="${value}" ${id === snapshot.id && raw('selected')}>${as_of}</option>`

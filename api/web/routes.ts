@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
+import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { sendEncoded } from '../datasets/snapshots/files.ts'
@@ -12,13 +13,13 @@ import { clientDisconnected, queryString, type Clock, type Handler } from '../ht
 import { createBodyCache, ENCODINGS, preferredEncoding, type Encoding } from '../http/encodings.ts'
 import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
-import { APPS_PATH, COMPARE_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
+import { APPS_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { appView, historyFile } from './app-page.ts'
 import { assetRoutes } from './assets.ts'
 import { methodView, type View, type ViewContext } from './document.ts'
 import { feed } from './feed.ts'
-import { address, DOCUMENT_HEADERS, HTML } from './html.ts'
+import { DOCUMENT_HEADERS, HTML } from './html.ts'
 import { FILES, listFile } from './list-data.ts'
 import { listView, PAGES } from './list-page.ts'
 
@@ -47,11 +48,8 @@ const VIEWS: Readonly<Record<string, View>> = {
 }
 
 /** What is shown of a view. */
-interface Chosen extends Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> {
-  readonly path: string
-  readonly given: Given
-  readonly encoding: Encoding
-}
+type Chosen = Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> &
+  Readonly<{ path: string; given: Given; encoding: Encoding }>
 
 /** Bytes of all cached views together. */
 const CACHE_BYTES = 32 * 1024 * 1024
@@ -63,7 +61,8 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
   async function get(view: View, { path, given, encoding, ...shown }: Chosen, signal?: AbortSignal) {
     const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
     const { id, dataThrough } = shown.snapshot
-    const context = { ...shown, isStale: isStale(dataThrough, schedule, clock()), entries, origin }
+    const isOld = isStale(dataThrough, schedule, clock())
+    const context = { ...shown, folder: `${SNAPSHOTS_PATH}/${id}`, isStale: isOld, entries, origin }
     // The newest snapshot and their number stand for the list of snapshots.
     const key = [path, id, given, context.isCurrent, context.isStale, entries[0]?.id, entries.length]
     const make = async () => {
@@ -103,7 +102,6 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
       return { ...open, path, handle: serve(view), cors: view.contentType !== HTML }
     }),
     { ...open, path: FEED_PATH, handle: feed(snapshots, origin, addressed), cors: true },
-    { ...open, path: COMPARE_PATH, handle: redirectToRankings },
     ...assetRoutes(),
   ]
   return { routes, warm }
@@ -113,10 +111,4 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
 function readFilled(table: ParameterTable, query: string): Given {
   const filled = [...new URLSearchParams(query)].filter(([, value]) => value !== '')
   return readParameters(table, new URLSearchParams(filled).toString())
-}
-
-/** Comparing is ticking in the rankings; addresses of the former page lead there. */
-const redirectToRankings: Handler = (request, reply) => {
-  const { apps, as_of } = Object.fromEntries(new URLSearchParams(queryString(request)))
-  reply.redirect(301, address('/', { apps, as_of, chart: 'lines' }))
 }

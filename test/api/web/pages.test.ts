@@ -464,19 +464,10 @@ describe('the page of an app', () => {
       '2026-01-05,1,120,0,120,restated',
     ])
   })
-
-  it('is compared by ticking: the former page of comparisons leads to the rankings', async () => {
-    const response = await fetch(`${api.origin}/compare?apps=1,2`, { redirect: 'manual' })
-    expect(response.status).toBe(301)
-    expect(response.headers.get('Location')).toBe('/?apps=1%2C2&chart=lines')
-    expect((await fetch(`${api.origin}/compare?apps=1`)).status).toBe(200)
-  })
 })
 
 it('/robots.txt keeps crawlers to pages with one address', async () => {
   const text = await (await fetch(`${api.origin}/robots.txt`)).text()
-  const patterns = '/api/ /compare /*q= /*as_of= /*start_date= /*end_date= /*apps= /*models= /*chart='.split(
-    ' ',
-  )
+  const patterns = '/api/ /*q= /*as_of= /*start_date= /*end_date= /*apps= /*models= /*chart='.split(' ')
   for (const pattern of patterns) expect(text).toContain(`Disallow: ${pattern}\n`)
 })
