@@ -9,7 +9,7 @@ import {
   type CommandLine,
 } from '../../pipeline/program/program.ts'
 import { readSettings } from '../config.ts'
-import { openStore, type StoreSettings } from '../store/open-store.ts'
+import { openStore } from '../store/open-store.ts'
 import { insertRows, type Queries } from '../store/store.ts'
 
 const HELP = `Usage: npm run -s copy-store
@@ -32,11 +32,8 @@ export function copyStore({ args, environment, print, note }: CommandLine): Prom
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
       throw new UsageError('DATABASE_URL is not set: set it to an empty database')
-    await using opened = new AsyncDisposableStack()
-    const open = async (settings: StoreSettings, mustExist: boolean) =>
-      opened.adopt(await openStore(settings, new Date(), { mustExist }), (store) => store.close())
-    const source = await open({ DATA_DIR }, true)
-    const target = await open({ DATA_DIR, DATABASE_URL }, false)
+    await using source = await openStore({ DATA_DIR }, new Date(), { mustExist: true })
+    await using target = await openStore({ DATA_DIR, DATABASE_URL }, new Date())
     const copied = await target.transaction(async (to) => {
       const lines: string[] = []
       for (const table of TABLES.split(' ')) lines.push(`${table}\t${await copyTable(source, to, table)}`)

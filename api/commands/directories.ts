@@ -155,14 +155,10 @@ Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 export function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const settings = readSettings(line.environment)
-    const store = await openStore(settings, new Date(), { mustExist: true })
+    await using store = await openStore(settings, new Date(), { mustExist: true })
     const stopping = new AbortController()
     onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
-    try {
-      await work({ ...line, store, settings, signal: stopping.signal })
-    } finally {
-      await store.close()
-    }
+    await work({ ...line, store, settings, signal: stopping.signal })
   })
 }
 

@@ -151,12 +151,8 @@ Exit codes: 0 done, 2 wrong usage or a crash`,
 export function keys(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const mustExist = line.args[0] !== 'create'
-    const store = await openStore(readSettings(line.environment), new Date(), { mustExist })
-    try {
-      await work({ ...line, store })
-    } finally {
-      await store.close()
-    }
+    await using store = await openStore(readSettings(line.environment), new Date(), { mustExist })
+    await work({ ...line, store })
   })
 }
 

@@ -64,19 +64,8 @@ function beginCall(recordReply: (reply: Reply, ms: number) => void) {
     reply.locals.requestId = requestId
     reply.set({ ...DEFAULT_HEADERS, 'X-Request-Id': requestId })
     reply.on('close', () => recordReply(reply, performance.now() - began))
-    ignoreLongFields(request)
     refuseInvalid(request)
     next()
-  }
-}
-
-/** Characters of a negotiation header: real clients send a few hundred, and its parsers are slower than linear. */
-const FIELD_CHARACTERS = 2000
-
-/** An overlong header is ignored, as the standard allows for each of these. */
-function ignoreLongFields({ headers }: Request): void {
-  for (const name of ['accept', 'accept-encoding', 'range'] as const) {
-    if ((headers[name]?.length ?? 0) > FIELD_CHARACTERS) delete headers[name]
   }
 }
 

@@ -106,8 +106,8 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
   function answer(request: http.IncomingMessage, response: http.ServerResponse): void {
     const earlier = replies.get(request.socket)
     replies.set(request.socket, response)
-    const target = request.url ?? '/'
-    if (!target.startsWith('/')) request.url = originForm(target)
+    // A target with an origin (RFC 9112, 3.2.2): Express would answer an invalid one itself.
+    request.url = request.url?.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*\/?/i, '/')
     // Node drops what follows such a request in its packet: the next packet may begin in the middle of a request.
     if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
     if (earlier === undefined || earlier.writableFinished) app(request, response)
@@ -153,15 +153,6 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     refuse(socket, REFUSALS[error.code ?? ''] ?? MALFORMED, error.code),
   )
-}
-
-/**
- * The request target without its origin (RFC 9112, 3.2.2). Express supports that too, but answers an invalid one
- * itself, without the application.
- */
-function originForm(target: string): string {
-  const path = target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
-  return path.startsWith('/') || path === '*' ? path : `/${path}`
 }
 
 const reportSchema = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.int() }) }) })

@@ -68,13 +68,11 @@ export async function openStore(
 /** Why the store cannot be opened, a sentence each; empty if it can. Changes nothing. */
 export async function storeFaults(settings: StoreSettings): Promise<string[]> {
   if (settings.DATABASE_URL === undefined) return fileFaults(settings)
-  const store = await connect(settings)
-  const faults = await store.query('SELECT 1 AS one').then(
+  await using store = await connect(settings)
+  return await store.query('SELECT 1 AS one').then(
     () => [],
     (error: unknown) => [unusable(settings, messageOf(error))],
   )
-  await store.close()
-  return faults
 }
 
 async function connect({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<Store> {

@@ -53,16 +53,17 @@ export function openPostgres(url: string): Store {
   // Transactions exclude one another anyway, so waiting ones need no connection.
   const enqueue = createSerialQueue()
 
+  async function close() {
+    const ended = enqueue(() => pool.end()).catch(ignore)
+    await Promise.race([ended, sleep(CLOSE_MS, undefined, { ref: false })])
+    for (const socket of sockets) socket.destroySoon()
+  }
+
   return {
     ...queriesOver(pool),
     transaction: (work) => enqueue(() => runTransaction(pool, work)),
-    async close() {
-      await Promise.race([
-        enqueue(() => pool.end()).catch(ignore),
-        sleep(CLOSE_MS, undefined, { ref: false }),
-      ])
-      for (const socket of sockets) socket.destroySoon()
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }
 

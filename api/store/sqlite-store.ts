@@ -31,6 +31,11 @@ function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Stor
   const [read, write] = [createRunStatement(reader), createRunStatement(writer)]
   // A transaction awaits its work, and the connection must not run anything else meanwhile.
   const enqueue = createSerialQueue()
+  const close = () =>
+    enqueue(async () => {
+      reader.close()
+      writer.close()
+    })
   const inTransaction: Queries = { query: async (sql, values = []) => write(sql, values) }
   return {
     async query(sql, values = []) {
@@ -41,8 +46,8 @@ function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Stor
     },
     transaction: (work) =>
       enqueue(async () => {
-        await whenFree(writer, TRANSACTION_WAIT_MS, () => writer.exec('BEGIN IMMEDIATE'))
         try {
+          await whenFree(writer, TRANSACTION_WAIT_MS, () => writer.exec('BEGIN IMMEDIATE'))
           const result = await work(inTransaction)
           writer.exec('COMMIT')
           await syncLog(path)
@@ -50,14 +55,12 @@ function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Stor
           return result
         } catch (error) {
           if (writer.isTransaction) writer.exec('ROLLBACK')
+          nameFile(path, error)
           throw error
         }
       }),
-    close: () =>
-      enqueue(async () => {
-        reader.close()
-        writer.close()
-      }),
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }
 
@@ -123,6 +126,14 @@ function restartLog(database: DatabaseSync): boolean {
     // The WAL stays valid.
     return true
   }
+}
+
+/** Adds the file and the remedy to an error of SQLite, which has neither. */
+function nameFile(path: string, error: unknown): void {
+  const kind = kindOf(error)
+  if (kind === undefined || !(error instanceof Error)) return
+  const remedy = kind === SQLITE_BUSY ? ': try again once no other process writes into it' : ''
+  error.message = `${error.message} (${path})${remedy}`
 }
 
 /** The kind of an error of SQLite: the low byte of its code. The rest is a detail, such as "busy: being recovered". */

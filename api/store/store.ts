@@ -20,7 +20,7 @@ export interface Queries {
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>
 }
 
-export interface Store extends Queries {
+export interface Store extends Queries, AsyncDisposable {
   /**
    * Runs `work` as one transaction, serialized with all others on the same database, in any process; rolls back if
    * `work` throws. Keep it short: other writes wait meanwhile. In PostgreSQL, queries outside of transactions may run

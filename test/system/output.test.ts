@@ -1,6 +1,6 @@
 /** CONTRACT 9: programs with output that cannot be written, or that nobody reads. */
 import { describe, expect, it } from 'vitest'
-import { until } from '../support/api.ts'
+import { makeKey, until } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/pipeline/two-nights.ts'
 import { freePort } from '../support/ports.ts'
@@ -64,7 +64,9 @@ describe.each(Object.entries(WAYS))('%s', (_where, { start, end }) => {
     ['api/commands/keys.ts', 'list'],
     ['pipeline/nightly.ts', 'status'],
   ])('lost data of %s %s end it as its reader can tell', async (program, command) => {
-    const { ended } = start('stdout', program, [command], { DATA_DIR: await publishedFirst() })
+    const environment = { DATA_DIR: await publishedFirst() }
+    await makeKey(environment)
+    const { ended } = start('stdout', program, [command], environment)
     expect(await ended).toMatchObject({ ...end, signal: null })
   })
 })

@@ -133,6 +133,7 @@ stores.describeOnce('A store in an SQLite file', () => {
     const results = await Promise.all(asked.map((each) => each.then(() => 'done', String)))
     await end()
     for (const each of results) expect(each).toContain('database is locked')
+    expect(results[1]).toMatch(/\(.*service\.sqlite\): try again once no other process writes into it$/)
     expect(await counter.value()).toBe(5)
   })
 })

@@ -48,6 +48,7 @@ describe.skipIf(bin === undefined)('a command on a database that cannot be used'
 
   it('takes the password from PGPASSWORD if the address has none', async () => {
     const { url } = await database((address) => (address.password = ''))
+    await makeKey({ DATABASE_URL: url, PGPASSWORD: PASSWORD })
     expect(await listKeys(url, { PGPASSWORD: PASSWORD })).toMatchObject({ code: 0 })
     expect(await listKeys(url, { PGPASSWORD: 'wrong' })).toMatchObject({ code: 2, stdout: '' })
   })
@@ -56,7 +57,7 @@ describe.skipIf(bin === undefined)('a command on a database that cannot be used'
     'waits for a lock of others no longer than its limit, or than that in the address "%s"',
     async (search) => {
       const { url } = await database((address) => (address.search = search))
-      expect(await listKeys(url)).toMatchObject({ code: 0 })
+      await makeKey({ DATABASE_URL: url })
       const other = new Client(url)
       await other.connect()
       await other.query('BEGIN; LOCK TABLE accounts, api_keys IN ACCESS EXCLUSIVE MODE')
