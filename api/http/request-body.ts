@@ -64,11 +64,7 @@ const DECODERS = new Map<string, () => Transform | undefined>([
 ])
 
 async function readBody(request: Request, reply: Reply, limit: number): Promise<Buffer> {
-  const {
-    'content-length': length = '0',
-    'content-encoding': coding = 'identity',
-    expect = '',
-  } = request.headers
+  const { 'content-length': length = '0', 'content-encoding': coding = 'identity' } = request.headers
   const createDecoder = DECODERS.get(coding.toLowerCase())
   if (createDecoder === undefined)
     throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
@@ -77,21 +73,11 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
   const hold = holdBytes(reply)
   hold(Number(length))
-  // HTTP/1.0 knows no 100 (RFC 9110, 10.1.1).
-  if (/100-continue/i.test(expect) && request.httpVersion !== '1.0') reply.writeContinue()
+  if (waitsForContinue(request)) reply.writeContinue()
   const decoder = createDecoder()
   if (decoder !== undefined) reply.once('close', () => decoder.destroy())
-  const body: Readable = decoder === undefined ? request : request.pipe(decoder)
-  const parts: Buffer[] = []
-  let bytes = 0
   try {
-    for await (const part of body.iterator({ destroyOnReturn: false })) {
-      bytes += part.length
-      if (bytes > limit) throw tooLarge(limit)
-      hold(bytes)
-      parts.push(part)
-    }
-    return Buffer.concat(parts, bytes)
+    return await collect(decoder === undefined ? request : request.pipe(decoder), limit, hold)
   } catch (error) {
     // The rest is discarded: many clients read a reply only once they have sent everything.
     request.unpipe().resume()
@@ -99,6 +85,23 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
     const message = 'The body is incomplete, or not in the coding that its headers name'
     throw new ApiError(400, `${message}: ${messageOf(error)}`)
   }
+}
+
+async function collect(body: Readable, limit: number, hold: (bytes: number) => void): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body.iterator({ destroyOnReturn: false })) {
+    bytes += part.length
+    if (bytes > limit) throw tooLarge(limit)
+    hold(bytes)
+    parts.push(part)
+  }
+  return Buffer.concat(parts, bytes)
+}
+
+/** HTTP/1.0 knows no 100 (RFC 9110, 10.1.1). */
+function waitsForContinue({ headers: { expect = '' }, httpVersion }: Request): boolean {
+  return /100-continue/i.test(expect) && httpVersion !== '1.0'
 }
 
 const MIB = 1024 * 1024
