@@ -15,40 +15,40 @@ import { RAW_FOLDER } from '../contract/files.ts'
 import { listSnapshots } from '../snapshot/list.ts'
 import { isSkipped } from './drop-folder.ts'
 
-const CREDIT = 'ATTRIBUTION'
-const PARTS = [CREDIT, 'apps', 'usage']
-const SAMPLE_FOLDER = fileURLToPath(new URL('../../data/sample/', import.meta.url))
+const SAMPLE = fileURLToPath(new URL('../../data/sample/', import.meta.url))
 
 /**
  * Copies the sample into DATA_DIR/raw if DATA_DIR has no snapshot and no raw usage (CONTRACT 9), beside a registry that is
- * there. The copy is made aside and removed once every file is in place, so an interrupted copy is completed by repeating.
+ * there. Its usage is copied aside, and that copy is removed last, so an interrupted copy is completed by repeating.
  * @returns whether it copied the sample.
  */
 export function placeSample(dataDir: string): boolean {
   const raw = join(dataDir, RAW_FOLDER)
-  const aside = join(raw, '.sample')
-  if (listSnapshots(dataDir).length > 0) return false
-  const present = filesIn(raw)
-  const usage = present.filter((name) => name.startsWith('usage/'))
-  if (!existsSync(aside) && usage.length > 0) return false
+  const [usage, aside] = [join(raw, 'usage'), join(raw, '.sample')]
+  const present = filesIn(usage)
+  if (listSnapshots(dataDir).length > 0 || (!existsSync(aside) && present.length > 0)) return false
   rmSync(aside, { recursive: true, force: true })
-  for (const part of PARTS) cpSync(join(SAMPLE_FOLDER, part), join(aside, part), { recursive: true })
+  cpSync(join(SAMPLE, 'usage'), aside, { recursive: true })
   const sample = filesIn(aside)
   // Usage that arrived while the copy was interrupted stays alone.
-  const isSample = usage.every((name) => sample.includes(name))
-  for (const name of sample.filter((each) => isSample && !present.includes(each))) {
-    mkdirSync(dirname(join(raw, name)), { recursive: true })
-    renameSync(join(aside, name), join(raw, name))
+  const isSample = present.every((name) => sample.includes(name))
+  if (isSample) {
+    cpSync(join(SAMPLE, 'apps'), join(raw, 'apps'), { recursive: true })
+    addCredit(join(raw, 'ATTRIBUTION'))
+    for (const name of sample) {
+      mkdirSync(dirname(join(usage, name)), { recursive: true })
+      renameSync(join(aside, name), join(usage, name))
+    }
   }
-  if (isSample) addCredit(join(raw, CREDIT))
   rmSync(aside, { recursive: true })
   return isSample
 }
 
 /** The licence of the sample requires its credit line, also below those of the operator. */
 function addCredit(path: string): void {
-  const credit = readFileSync(join(SAMPLE_FOLDER, CREDIT), 'utf8')
-  if (!readFileSync(path, 'utf8').includes(credit)) appendFileSync(path, `\n${credit}`)
+  const credit = readFileSync(join(SAMPLE, 'ATTRIBUTION'), 'utf8')
+  const present = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  if (!present.includes(credit)) appendFileSync(path, present === '' ? credit : `\n${credit}`)
 }
 
 /** Relative paths of the raw files below a folder, without those that the loader skips. */
