@@ -212,7 +212,7 @@ async function start() {
   addEventListener('popstate', showAddress)
 }
 
-if (figure) start().catch((error) => say(`The chart cannot be drawn: ${error.message}`))
+if (figure) start().catch((error) => say(`The chart cannot be drawn (${error.message}): reload the page`))
 
 document.addEventListener('keydown', (event) => {
   const isTyping = event.target.closest('[type=search], [type=date], select')

@@ -284,6 +284,22 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(faults).toEqual([])
   })
 
+  it.each(['rankings.json', 'chart.js'])(
+    'without %s the page says that there is no chart, and what to do',
+    async (file) => {
+      const context = await browser.newContext()
+      await context.route(
+        (url) => url.pathname.endsWith(file),
+        (route) => route.abort(),
+      )
+      const page = await context.newPage()
+      await page.goto(api.origin)
+      await page.getByText(/The chart cannot be drawn .*: reload the page/).waitFor()
+      expect(await page.locator('tbody tr').count()).toBe(50)
+      await context.close()
+    },
+  )
+
   it('the first view takes less than 100 KB', async () => {
     await using opened = await open('/')
     const bytes = z
