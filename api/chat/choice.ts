@@ -65,13 +65,14 @@ export class Choice {
     return finishMeant(this.#native) === 'content_filter'
   }
 
-  /** Reads the next part; returns what is sent of it, if anything. */
+  /** Reads the next part; returns what is sent of it, if anything. Older TGI sends a call instead of a list. */
   read(sent: JsonObject): JsonObject | undefined {
     const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(sent)
     const { delta: sentDelta, message, ...rest } = members
     this.#native = nativeFinish(sent) ?? this.#native
-    const { tool_calls: calls, role: _role, ...delta } = plainMessage(this.#own(sentDelta, message))
-    const hasContent = !isEmptyDelta(delta) || objectsIn(calls).length > 0
+    const { tool_calls: sentCalls, role: _role, ...delta } = plainMessage(this.#own(sentDelta, message))
+    const calls = objectsIn([sentCalls].flat())
+    const hasContent = !isEmptyDelta(delta) || calls.length > 0
     this.hasContent ||= hasContent
     this.endedWithContent = hasContent && this.isOver
     const parts = this.tools.read(calls)
@@ -152,10 +153,8 @@ function plainMessage(message: JsonObject): Record<string, unknown> {
 }
 
 /** Parts of Mistral and Anthropic, and of Databricks. */
-const THOUGHTS: readonly unknown[] = ['thinking', 'redacted_thinking', 'reasoning']
-
 function isThought(part: unknown): boolean {
-  return isObject(part) && THOUGHTS.includes(part['type'])
+  return isObject(part) && ['thinking', 'redacted_thinking', 'reasoning'].includes(String(part['type']))
 }
 
 /** The text of a part of content; undefined for an image and the like. Thoughts are a text or a list of texts. */

@@ -82,6 +82,8 @@ export class ProviderClient {
     const isSecure = url.protocol === 'https:'
     const agent = isSecure ? this.#secure : this.#plain
     const request = (isSecure ? https : http).request(url, { method: 'POST', agent, headers, signal })
+    // Node.js would close the connection without a word.
+    request.on('upgrade', (_head, socket) => request.emit('error', socket.destroy() && new Error('Upgraded')))
     // An error after the response is one of its body.
     return request.on('error', () => undefined).once('socket', limitConnecting)
   }

@@ -1,6 +1,6 @@
 /** Repairs tool calls, so that clients can assemble the calls of any provider. */
 import { randomUUID } from 'node:crypto'
-import { isObject, objectsIn, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
+import { isObject, parseJson, withoutNulls, type JsonObject } from '../untrusted/json.ts'
 
 /** A part of a call as the provider sent it; texts are empty where it says nothing. */
 type Part = ReturnType<typeof readPart>
@@ -49,8 +49,8 @@ export class ToolCalls {
   }
 
   /** The parts for the client that the calls of one delta make. */
-  read(parts: unknown): JsonObject[] {
-    return objectsIn(parts).flatMap((part, position) => this.#readPart(readPart(part), position > 0))
+  read(parts: readonly JsonObject[]): JsonObject[] {
+    return parts.flatMap((part, position) => this.#readPart(readPart(part), position > 0))
   }
 
   /** The rest once the choice is over: no more arguments follow. */

@@ -267,6 +267,13 @@ const BROKEN: Cases = {
   'a connection that is closed': does(hangUp, MEANINGS.connection),
   'no HTTP': does((response) => void response.socket?.end('no HTTP at all\r\n\r\n'), MEANINGS.connection),
   'a head without carriage returns': does(withoutReturns, MEANINGS.connection),
+  'a change of protocols': does(
+    (response) =>
+      void response.socket?.write(
+        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
+      ),
+    MEANINGS.connection,
+  ),
   'a reply that breaks off': does(halfway(200), MEANINGS.cut),
   'a redirect': does(status(307, '', { location: '/secret' }), MEANINGS.invalidReply),
   'a refusal that breaks off': does(halfway(400), MEANINGS.malformed),

@@ -160,6 +160,24 @@ const odd = (one: unknown) =>
 const ODD_CALLS: Cases = {
   'parsed arguments': odd(call({}, { arguments: { a: 1 } })),
   'name and arguments without a function around them': odd({ name: 'read_file', arguments: { a: 1 } }),
+  'a call instead of a list of calls, as older versions of TGI stream': inStream(
+    [
+      part({
+        tool_calls: {
+          index: 0,
+          id: '',
+          type: 'function',
+          function: { name: 'read_file', arguments: '{"a"' },
+        },
+      }),
+      part({
+        tool_calls: { index: 0, id: '', type: 'function', function: { name: null, arguments: ':1}' } },
+      }),
+      part({}, 'stop'),
+      counted,
+    ],
+    { calls: [READ], finish: 'tool_calls', native: 'stop' },
+  ),
   'an id that is a number': odd(call({ id: 7 })),
   'a null type': odd(call({ type: null })),
   'calls of Gemini, without index, one without id': sends(
