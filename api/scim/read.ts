@@ -1,7 +1,7 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { shorten } from '../untrusted/json.ts'
-import { BRIEF, type DirectoryClient, type Patience, type SyncLimits } from './client.ts'
+import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
@@ -35,7 +35,7 @@ export interface ReadOptions {
   readonly stage: MemberStage
 }
 
-/** Groups without members that are requested by their id, to see whether only the list lacks members. */
+/** Groups that are requested by their id if the list has no members, to see whether only the list lacks them. */
 const SAMPLES = 5
 /** Concurrent requests for single groups. */
 const PARALLEL = 4
@@ -119,7 +119,7 @@ export class Directory {
     const { scim_id: scimId, members, lacksMembers } = received
     this.#empty.delete(scimId)
     if (lacksMembers) this.#warn('member_without_id', [scimId])
-    else if (members === null) this.#warn('members_unreadable', [scimId])
+    else if (members === null) this.#setUnreadable(scimId)
     const group = this.groups.get(scimId)
     if (members === null || group === undefined) return
     if (members.length === 0) return void this.#empty.set(scimId, received)
@@ -144,21 +144,31 @@ export class Directory {
     this.#empty.clear()
   }
 
-  /** Whether the list leaves members out: it was requested without, or a group that is requested by its id has some. */
+  /**
+   * Whether the list leaves members out: it was requested without, or has none, but some groups have. Groups that had
+   * members and are listed without lose them only if their own answer has none either, or is a refusal.
+   */
   async #isListLacking({ query }: Walk): Promise<boolean> {
     if ('excludedAttributes' in query) return true
-    if (this.#memberships > 0) return false
     const { client, stage } = this.#options
-    const { had = [], not = [] } = Object.groupBy(this.#empty.values(), (group) =>
-      stage.hadMembers(group) ? 'had' : 'not',
-    )
-    for (const group of [...had, ...not].slice(0, SAMPLES)) {
-      const found = await readById(client, group.scim_id, BRIEF)
-      const members = found instanceof SyncFailure ? null : found.members
-      // Without an answer, the members of such a group are unknown, not none.
-      if (members === null ? stage.hadMembers(group) : members.length > 0) return true
-    }
-    return false
+    const listed = this.#memberships
+    const empty = [...this.#empty.values()]
+    const former = empty.filter((group) => stage.hadMembers(group))
+    const asked = new Set([...former, ...(listed === 0 ? empty.slice(0, SAMPLES) : [])])
+    await inParallel([...asked], async ({ scim_id: scimId }) => {
+      const found = await readById(client, scimId)
+      if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
+      const { failure } = found
+      const isRefusal = listed > 0 && failure === 'directory_unauthorized'
+      if (failure !== 'directory_invalid_response' && !isRefusal) this.#setUnreadable(scimId)
+    })
+    await stage.flush()
+    return listed === 0 && this.#memberships > 0
+  }
+
+  #setUnreadable(scimId: string): void {
+    this.#empty.delete(scimId)
+    this.#warn('members_unreadable', [scimId])
   }
 
   /**
@@ -170,10 +180,9 @@ export class Directory {
     const unread = [...this.groups.values()].filter(({ members }) => members === null)
     let missing = 0
     await inParallel(unread, async ({ scim_id: scimId }) => {
-      this.#empty.delete(scimId)
       const found = await readById(client, scimId)
       if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
-      this.#warn('members_unreadable', [scimId])
+      this.#setUnreadable(scimId)
       missing += 1
       const all = this.groups.size
       if (missing === all || exceedsGate(missing, all, connection.gate_groups, connection)) throw found
@@ -210,15 +219,11 @@ function pathOf(scimId: string): string {
  * failure to read it: any status, another group, or something that is none.
  * @throws {SyncFailure} if the whole sync cannot go on.
  */
-async function readById(
-  client: DirectoryClient,
-  scimId: string,
-  patience?: Patience,
-): Promise<ReceivedGroup | SyncFailure> {
+async function readById(client: DirectoryClient, scimId: string): Promise<ReceivedGroup | SyncFailure> {
   const path = pathOf(scimId)
-  let answer = await orFailure(client.get(path, ON_REQUEST, patience))
+  let answer = await orFailure(client.get(path, ON_REQUEST))
   if ('status' in answer && (answer.status === 400 || answer.status === 501))
-    answer = await orFailure(client.get(path, {}, patience))
+    answer = await orFailure(client.get(path))
   // A group that is too large ends the sync: otherwise its stored members would never change again.
   if (answer instanceof SyncFailure && answer.failure === 'directory_too_large') throw answer
   if (answer instanceof SyncFailure) return answer

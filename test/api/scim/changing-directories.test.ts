@@ -290,6 +290,13 @@ const withoutMembers = (reply: Reply, most: number): Quirk => {
 it.each<[string, 'inline' | 'per_group', Quirk]>([
   ['a group that is refused', 'per_group', ({ path }) => (path === '/Groups/9' ? status(403) : undefined)],
   ['a list that leaves members out', 'inline', ofList((asked) => usualReply(bare(ten), asked))],
+  [
+    'a list that leaves out those of a few groups',
+    'inline',
+    ofList((asked) =>
+      usualReply([...bare(ten.slice(0, 6)), ...ten.slice(6, 7), ...bare(ten.slice(7))], asked),
+    ),
+  ],
   ['such a list, of groups that fail once', 'inline', withoutMembers(status(500), 1)],
   [
     'such a list, of groups whose members are a word',
@@ -320,6 +327,21 @@ it.each<[string, 'inline' | 'per_group', Quirk]>([
   expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 10, deleted_groups: 0 })
   expect(await account.all()).toEqual(before)
 })
+
+it.each([404, 403, 501])(
+  'the last member of a group leaves with the list, if single groups are answered with %i',
+  async (code) => {
+    let listed = ten
+    await using directory = await startDirectory(ten, {
+      quirk: (asked) => (asked.path.startsWith('/Groups/') ? status(code) : usualReply(listed, asked)),
+    })
+    const account = await connect(directory.url)
+    await account.sync()
+    listed = [...ten.slice(0, 9), ...bare(ten.slice(9))]
+    expect(await account.sync()).toMatchObject({ status: 'succeeded' })
+    expect(await account.all()).toMatchObject({ 'Group 9': ['user-of-9'], 'Group 10': [] })
+  },
+)
 
 it('groups keep their names if a request for members by name leaves all other attributes out', async () => {
   const unfilled = bare(ten.slice(0, 2))
