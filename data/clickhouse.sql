@@ -30,7 +30,8 @@ SETTINGS non_replicated_deduplication_window = 1000;
 CREATE TABLE usage AS usage_rows
 ENGINE = Distributed(production, currentDatabase(), usage_rows, if(request_id = '', rand64(), cityHash64(request_id)));
 
--- What the user of USAGE_SOURCE needs. A profile with readonly = 1 is enough, if its limits throw (the default).
+-- What the user of USAGE_SOURCE needs. A profile with readonly = 1 is enough, if its limits throw (the default); with
+-- cancel_http_readonly_queries_on_client_close = 1 it ends the query of a run that was stopped.
 -- GRANT SELECT ON usage TO pipeline;
 -- GRANT SELECT ON usage_rows TO pipeline;
 -- GRANT SELECT ON system.tables TO pipeline;

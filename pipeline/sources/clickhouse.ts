@@ -1,5 +1,4 @@
 /** USAGE_SOURCE, and the ClickHouse server it names: queries over HTTP with pinned settings. Messages contain no password. */
-import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -53,8 +52,13 @@ const REQUIRED = {
   ...Object.fromEntries(LIMITS.map((limit) => [`${limit}_overflow_mode`, 'throw'])),
 }
 
-/** Sent for users who may change settings; the others can send what their profile has. */
+/**
+ * Sent for users who may change settings; the others can send what their profile has. The server ends a query whose client
+ * is gone, however the run ended, if it only reads.
+ */
 const PREFERRED = {
+  readonly: '2',
+  cancel_http_readonly_queries_on_client_close: '1',
   fallback_to_stale_replicas_for_distributed_queries: '0',
   log_comment: `app-rankings ${VERSION}`,
 }
@@ -67,22 +71,15 @@ export async function connectClickHouse(address: ClusterAddress) {
   const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
   let settings: Readonly<Record<string, string>> = { ...REQUIRED, ...PREFERRED }
 
-  function post(sql: string, parameters: Readonly<Record<string, string>>) {
-    const url = `${address.url}/?${new URLSearchParams(parameters).toString()}`
-    return request(url, { method: 'POST', body: sql, headers, ...timeouts })
-  }
-
   async function send<T>(sql: string, receive: (body: Readable) => Promise<T>): Promise<T> {
-    const query_id = randomUUID()
+    // The status comes with the end of the query, so that an error is never taken for the end of a result.
+    const options = { ...settings, database: address.database, wait_end_of_query: '1' }
+    const url = `${address.url}/?${new URLSearchParams(options).toString()}`
     try {
-      // The status comes with the end of the query, so that an error is never taken for the end of a result.
-      const options = { ...settings, database: address.database, query_id, wait_end_of_query: '1' }
-      const { statusCode, body } = await post(sql, options)
+      const { statusCode, body } = await request(url, { method: 'POST', body: sql, headers, ...timeouts })
       if (statusCode !== 200) throw new Error(await text(body))
       return await receive(body)
     } catch (error) {
-      const kill = post(`KILL QUERY WHERE query_id = '${query_id}' ASYNC`, {})
-      await kill.then(({ body }) => body.dump()).catch(() => undefined)
       throw describeFault(address, error)
     }
   }

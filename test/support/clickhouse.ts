@@ -25,6 +25,7 @@ type Server = { readonly http: number; readonly tcp: number; readonly folder: st
 const USERS = {
   pipeline: '',
   puller: '<readonly>1</readonly>',
+  slow: '<max_block_size>1</max_block_size>',
   cut: '<max_rows_to_read>1000</max_rows_to_read><read_overflow_mode>break</read_overflow_mode>',
 } as const
 

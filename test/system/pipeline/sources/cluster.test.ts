@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { nightly } from '../../../../pipeline/nightly.ts'
+import { until } from '../../../support/api.ts'
 import { PASSWORD, hasClickHouse, startCluster } from '../../../support/clickhouse.ts'
 import type { ClickHouseCluster } from '../../../support/clickhouse.ts'
 import { makeFolder } from '../../../support/folders.ts'
@@ -238,6 +239,25 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     const program = startProcess(process.execPath, command, { environment })
     expect(await program.ended).toMatchObject({ code: 0 })
     expect(await requestsOf(dataDir)).toBe('300')
+  })
+
+  it('a run that is stopped ends its query', async () => {
+    // A tenth of a second for each row: ten minutes in all.
+    await cluster.run(`CREATE TABLE slow (
+      ts DateTime('UTC'), app String ALIAS toString(sleepEachRow(0.1)), prompt_tokens Int64, completion_tokens Int64
+    ) ENGINE = MergeTree PARTITION BY toYYYYMMDD(ts) ORDER BY ts SETTINGS index_granularity = 1`)
+    await cluster.run(`INSERT INTO slow SELECT toDateTime('${DAY} 00:00:00', 'UTC'), 1, 1 FROM numbers(6000)`)
+    const isRunning = async () =>
+      (await cluster.run(
+        "SELECT 1 FROM system.processes WHERE user = 'slow' AND query LIKE '%is_plain%'",
+      )) !== ''
+    const environment = { DATA_DIR: newFolder(), USAGE_SOURCE: cluster.source('slow', 'slow') }
+    const command = [join(REPOSITORY, 'pipeline/nightly.ts'), 'run', '--as-of', NIGHT]
+    const program = startProcess(process.execPath, command, { environment })
+    await until(isRunning)
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toMatchObject({ signal: 'SIGTERM' })
+    await until(async () => !(await isRunning()))
   })
 
   it('a replica that lags behind fails the run, and the one with all rows is published', async () => {
