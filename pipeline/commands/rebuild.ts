@@ -3,7 +3,7 @@ import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { snapshotId } from '../contract/calendar.ts'
-import { DataError, isShortage } from '../errors.ts'
+import { DataError } from '../errors.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { underLock } from '../duckdb/warehouse.ts'
@@ -48,15 +48,9 @@ function freeName(dataDir: string, time: Date): string {
   return isTaken ? freeName(dataDir, new Date(time.getTime() + 1000)) : path
 }
 
-/** Says nothing about the contents of the file. */
-const NO_RIGHT = /permission denied/i
-
 /** Fails if the warehouse is in use, and so not damaged, or if it cannot be opened for another reason. */
 async function refuseHeld(config: Config): Promise<void> {
-  try {
-    await underLock(config, () => undefined)
-  } catch (error) {
-    const isUnopened = error instanceof DataError && !isShortage(error.cause) && !NO_RIGHT.test(error.message)
-    if (!isUnopened) throw error
-  }
+  await underLock(config, () => undefined).catch((error: unknown) => {
+    if (!(error instanceof DataError)) throw error
+  })
 }

@@ -7,7 +7,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, globSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import { DataError, LockedOutError, firstLineOf, lockHolder } from '../errors.ts'
+import { DataError, LockedOutError, firstLineOf, isShortage, lockHolder, messageOf } from '../errors.ts'
 import { clearLeft } from '../snapshot/own-files.ts'
 import { SPILL_PREFIX, openDatabase, type Database } from './database.ts'
 import { literal, pathPattern } from './sql-values.ts'
@@ -17,7 +17,7 @@ import { execute, setVariables, transaction } from './statements.ts'
  * Opens the warehouse and creates missing tables.
  * @param memory DuckDB's memory limit, such as `2GB`; the rest is spilled beside the file.
  * @param spill most bytes to spill; undefined for DuckDB's default.
- * @throws LockedOutError when another process has the file open; DataError if it is not a DuckDB file.
+ * @throws LockedOutError when another process has the file open; DataError if it is not a DuckDB file, or damaged.
  */
 export async function openWarehouse(dataDir: string, memory: string, spill?: string): Promise<Database> {
   const path = join(dataDir, WAREHOUSE_FILE)
@@ -34,7 +34,7 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
     return warehouse
   } catch (error) {
     warehouse.close()
-    throw openingError(path, error)
+    explainFailure(path, error)
   }
 }
 
@@ -93,23 +93,28 @@ function list(paths: readonly string[]): string {
 }
 
 async function openFile(...[path, ...others]: Parameters<typeof openDatabase>): Promise<Database> {
+  const isNew = !existsSync(path)
   try {
     return await openDatabase(path, ...others)
   } catch (error) {
-    throw openingError(path, error)
+    // On a full disk DuckDB leaves a file that no run can open.
+    if (isNew && isShortage(error)) rmSync(path, { force: true })
+    explainFailure(path, error)
   }
 }
 
-function openingError(path: string, error: unknown): Error {
+function explainFailure(path: string, error: unknown): never {
   const holder = lockHolder(error)
   if (holder !== undefined) {
-    return new LockedOutError(
+    throw new LockedOutError(
       `${holder} has ${path} open: another run is under way, or another program reads the warehouse. ` +
         'Nothing was changed; run again when it has finished',
       { cause: error },
     )
   }
-  return new DataError(
+  // Says nothing about the contents of the file.
+  if (isShortage(error) || /permission denied/i.test(messageOf(error))) throw error
+  throw new DataError(
     `Cannot open the warehouse ${path}: ${firstLineOf(error)}. If it is damaged, npm run nightly -- rebuild sets it ` +
       'aside and rebuilds it from raw/',
     { cause: error },
