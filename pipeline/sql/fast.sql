@@ -63,8 +63,8 @@ INSERT INTO leaders
 WITH volumes AS (
   SELECT
     d.app_id,
-    CAST(sum(d.prompt_tokens) + sum(d.completion_tokens) AS DOUBLE) AS total,
-    max(CAST(d.prompt_tokens AS DOUBLE) + CAST(d.completion_tokens AS DOUBLE)) AS peak
+    CAST(sum(CAST(d.prompt_tokens AS TOKEN_TOTAL) + d.completion_tokens) AS DOUBLE) AS total,
+    CAST(max(CAST(d.prompt_tokens AS TOKEN_TOTAL) + d.completion_tokens) AS DOUBLE) AS peak
   FROM snapshot.app_daily AS d
   WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
   GROUP BY d.app_id
