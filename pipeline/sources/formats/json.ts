@@ -25,6 +25,9 @@ const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:
 
 const KEYS = allColumns(USAGE_COLUMNS)
 
+/** Whether a line has a key, in DuckDB. */
+const has = (key: string) => `contains(json, ${literal(JSON.stringify(key))})`
+
 const FORMAT = `format = 'newline_delimited', maximum_object_size = ${LONGEST_LINE}`
 
 /**
@@ -55,12 +58,6 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   const isNested = ['app', 'request_id']
     .map((column) => `starts_with(${column}, '{') OR starts_with(${column}, '[')`)
     .join(' OR ')
-  const [hasPrompt, hasCompletion, hasId, hasApp] = [
-    'prompt_tokens',
-    'completion_tokens',
-    'app_id',
-    'app',
-  ].map((column) => `contains(json, ${literal(JSON.stringify(column))})`)
   return {
     path,
     types,
@@ -68,7 +65,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
       `read_json(${pathList(paths)}, ${FORMAT}, columns = {${declared}}, hive_partitioning = false)`,
     fault: `CASE WHEN ${isNested} THEN 'nested' ELSE id_violation(request_id) END`,
     lacksKeys: `SELECT 1 FROM read_json_objects(${pathList([path])}, ${FORMAT})
-      WHERE NOT (${hasPrompt} AND ${hasCompletion} AND (${hasId} OR ${hasApp})) LIMIT 1`,
+      WHERE NOT (${has('prompt_tokens')} AND ${has('completion_tokens')} AND (${has('app_id')} OR ${has('app')})) LIMIT 1`,
   }
 }
 
@@ -124,8 +121,16 @@ export async function* readWholeJson(file: RawFile): AsyncGenerator<Document> {
 /** The source text that JSON.parse passes to its reviver; TypeScript's types lack it. */
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown
 
-const keepDigits: Reviver = (_key, value, context) =>
-  typeof value !== 'number' ? value : Number.isSafeInteger(value) ? String(value) : context?.source
+const keepDigits: Reviver = (_key, value, context) => {
+  if (typeof value !== 'number') return value
+  const isExact = Number.isSafeInteger(Math.trunc(value)) && !/^-?\d+$/.test(context?.source ?? '')
+  return isExact ? floatText(value) : context?.source
+}
+
+/** A floating-point number as DuckDB writes it, so that an id is the same in every format. */
+export function floatText(value: number): string {
+  return Number.isInteger(value) ? `${value}.0` : String(value)
+}
 
 /** Parses JSON with numbers as text, so that they keep their digits. */
 export function parseExactly(json: string): unknown {

@@ -89,10 +89,11 @@ export async function withoutDescriptive(
 }
 
 /**
- * Bytes without a type are text, as which Hive, Impala and older Spark write it. Bytes that are no UTF-8 become a text that
- * no validated column may hold.
+ * JSON is the value that it says, without quotes. Bytes without a type are text, as which Hive, Impala and older Spark write
+ * it. Bytes that are no UTF-8 become a text that no validated column may hold.
  */
 function asText({ name, type }: TypedColumn): TypedColumn {
+  if (type === 'JSON') return { name: `(${name} ->> '$')`, type: 'VARCHAR' }
   if (type !== 'BLOB') return { name, type }
   const text = `CASE WHEN ${name} IS NOT NULL THEN coalesce(TRY(decode(${name})), ${literal(NO_TEXT)}) END`
   return { name: text, type: 'VARCHAR' }

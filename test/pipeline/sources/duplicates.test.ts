@@ -8,6 +8,7 @@ import { BlockedError } from '../../../pipeline/errors.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
 import { queryCurrent, runCommand, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
+import { FORMATS, rawFile } from '../../support/pipeline/raw-files.ts'
 
 const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
 
@@ -51,6 +52,24 @@ it('an unknown count ranks below 0, and a duplicate without tokens reduces their
   expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '3' }])
   expect(fact(report, 'load', 'rows_duplicate')).toBe(2)
   expect(fact(report, 'load', 'rows_without_tokens')).toBe(1)
+})
+
+it('a floating-point request_id is the same in every format, and in NDJSON that is read by lines', async () => {
+  const dataDir = makeFolder()
+  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const columns = (ts: string) =>
+    [
+      [ts, [DAY, DAY]],
+      ['app_id', [1n, 1n]],
+      ['request_id', [1, 2]],
+      ['prompt_tokens', [5n, 5n]],
+      ['completion_tokens', [1n, 1n]],
+    ] as const
+  for (const format of FORMATS)
+    writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, columns('ts')))
+  writeRaw(dataDir, `usage/date=${DAY}/capitals.ndjson`, rawFile('ndjson', columns('TS')))
+  await runAt(dataDir, '2026-01-06T02:00:00Z')
+  expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '2' }])
 })
 
 /** A day of 2000 requests in one file, and repeated rows in another. */

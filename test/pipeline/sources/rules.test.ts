@@ -307,6 +307,11 @@ describe('two rows of 12 tokens are read', () => {
     ],
     ['columns of Parquet that have the type of no value', 'parquet', withoutValues],
     [
+      'values of Parquet in JSON, with quotes and without',
+      'parquet',
+      withCountsAs({ type: 'BYTE_ARRAY', converted_type: 'JSON' }, [5, '5']),
+    ],
+    [
       'text that Parquet holds as bytes without a type',
       'parquet',
       (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
