@@ -1,7 +1,7 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
 import './program/runtime.js'
-import { planCommand } from './commands/plan.ts'
 import { importCommand } from './commands/import.ts'
+import { planCommand } from './commands/plan.ts'
 import { prune } from './commands/prune.ts'
 import { quarantine } from './commands/quarantine.ts'
 import { rebuild } from './commands/rebuild.ts'

@@ -3,11 +3,11 @@ import './program/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import { printRows } from './commands/command.ts'
 import { readConfig } from './config.ts'
+import { withMemoryDatabase } from './duckdb/database.ts'
 import { messageOf } from './errors.ts'
 import { exitCodeOf, runAsProcess, UsageError, wantsHelp, type CommandLine } from './program/program.ts'
-import { findCurrent } from './snapshot/list.ts'
 import { withPublished } from './snapshot/attach.ts'
-import { withMemoryDatabase } from './duckdb/database.ts'
+import { findCurrent } from './snapshot/list.ts'
 
 const HELP = `Usage: npm run sql -- "FROM latest_popular LIMIT 10"
 

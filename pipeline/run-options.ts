@@ -1,7 +1,7 @@
 /** Options of a run: let a gate through once, count a range of days again, or run as of another time. */
 import { z } from 'zod'
-import { textOption, UsageError } from './program/program.ts'
 import { FLOOR_DATE, daySchema, type DayRange } from './contract/calendar.ts'
+import { textOption, UsageError } from './program/program.ts'
 
 /** The gates before publishing, in the order of their findings; see gate.ts. */
 export const GATES = ['volume', 'rows', 'apps', 'conflicts'] as const

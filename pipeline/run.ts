@@ -1,18 +1,14 @@
 /** One nightly run: the stages in order, timed and reported. */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ProgramError, UsageError } from './program/program.ts'
-import { bundle } from './stages/bundle.ts'
-import { check } from './stages/check.ts'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import { VERSION } from './contract/version.ts'
+import { dateValue, timeValue } from './duckdb/sql-values.ts'
+import { setVariables } from './duckdb/statements.ts'
+import { openWarehouse } from './duckdb/warehouse.ts'
 import { BlockedError, DataError, LockedOutError, firstLineOf, messageOf } from './errors.ts'
-import { gate } from './stages/gate.ts'
-import { load } from './stages/load.ts'
-import { publish } from './stages/publish.ts'
-import { rank } from './stages/rank.ts'
-import { resolve } from './stages/resolve.ts'
+import { ProgramError, UsageError } from './program/program.ts'
 import { announceEnd, recordEnd, type Report } from './run-end.ts'
 import { USUAL_RUN, type RunOptions } from './run-options.ts'
 import {
@@ -23,11 +19,15 @@ import {
   repairPointer,
 } from './snapshot/list.ts'
 import { migrateRetractions, recordPublished, recordedIds, unreadableRecords } from './snapshot/records.ts'
-import type { Progress } from './terminal/progress.ts'
-import { dateValue, timeValue } from './duckdb/sql-values.ts'
+import { bundle } from './stages/bundle.ts'
+import { check } from './stages/check.ts'
+import { gate } from './stages/gate.ts'
+import { load } from './stages/load.ts'
+import { publish } from './stages/publish.ts'
+import { rank } from './stages/rank.ts'
+import { resolve } from './stages/resolve.ts'
 import type { Dependencies, Run, StageResult } from './stages/stage.ts'
-import { setVariables } from './duckdb/statements.ts'
-import { openWarehouse } from './duckdb/warehouse.ts'
+import type { Progress } from './terminal/progress.ts'
 
 /** The stages by name, in their order. */
 const STAGES: Readonly<Record<string, (run: Run) => Promise<StageResult>>> = {

@@ -11,8 +11,8 @@ import {
 } from '../../pipeline/program/program.ts'
 import { pluralize } from '../../pipeline/program/terminal.ts'
 import { readSettings, type Settings } from '../config.ts'
-import { onStopSignal } from '../process/signals.ts'
 import { createLog } from '../process/log.ts'
+import { onStopSignal } from '../process/signals.ts'
 import {
   eraseDirectory,
   findConnectionByName,

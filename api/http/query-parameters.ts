@@ -1,7 +1,7 @@
 /** Reads the query parameters of an operation by a table, strictly; reports all faults at once. */
 import { z } from 'zod'
-import { ApiError } from './errors.ts'
 import { shorten } from '../untrusted/json.ts'
+import { ApiError } from './errors.ts'
 
 /** One parameter of an operation; its schema has the description for the reference. */
 interface Parameter {

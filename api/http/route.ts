@@ -1,6 +1,6 @@
+import type { Request } from 'express'
 import type { KeyKind } from '../accounts/keys.ts'
 import type { Operation } from '../openapi/operation.ts'
-import type { Request } from 'express'
 import type { Handler, Reply } from './call.ts'
 
 /** The keys that a route accepts: none needed, any valid one, or one kind. */

@@ -9,8 +9,8 @@ import { z } from 'zod'
 import { UsageError } from '../../pipeline/program/program.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf, messageOf } from '../process/system-errors.ts'
-import { ApiError, errorEnvelope } from './errors.ts'
 import { CORS_HEADERS, DEFAULT_HEADERS } from './call.ts'
+import { ApiError, errorEnvelope } from './errors.ts'
 
 /** Limits for one client; all but the first in milliseconds. */
 export const HTTP_LIMITS = {

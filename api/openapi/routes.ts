@@ -1,7 +1,7 @@
 /** GET /openapi.json and the reference page at /docs (CONTRACT 4.6). */
 import { readFileSync } from 'node:fs'
-import { fixedBody } from '../http/encodings.ts'
 import { jsonText } from '../http/call.ts'
+import { fixedBody } from '../http/encodings.ts'
 import type { Route } from '../http/route.ts'
 import { DOCUMENT_PATH, REFERENCE_PATH } from '../paths.ts'
 import { DOCUMENT_HEADERS, HTML } from '../web/html.ts'

@@ -2,11 +2,13 @@
 import { createWriteStream } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { textOption, UsageError } from '../program/program.ts'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
+import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/database.ts'
+import { execute } from '../duckdb/statements.ts'
+import { textOption, UsageError } from '../program/program.ts'
 import { pluralize } from '../program/terminal.ts'
-import { FORMATS, STDIN, filesNamed, inspectInput } from '../sources/import/input.ts'
+import { ownPath } from '../snapshot/own-files.ts'
 import type { Format, RawFile } from '../sources/drop-folder.ts'
 import {
   importFiles,
@@ -14,11 +16,9 @@ import {
   type Imported,
   type ImportedPart,
 } from '../sources/import/import.ts'
+import { FORMATS, STDIN, filesNamed, inspectInput } from '../sources/import/input.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
 import { mergeMaps, readMap, type UsageMap } from '../sources/import/usage-map.ts'
-import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/database.ts'
-import { ownPath } from '../snapshot/own-files.ts'
-import { execute } from '../duckdb/statements.ts'
 import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 /** Totals of one file, or of all files of a source. */

@@ -1,15 +1,15 @@
 /** `plan`, also `run --dry-run`: reports what a run would read and publish; writes nothing. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from '../program/program.ts'
 import { lastCompletedDay, type DayRange } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
+import { readWarehouse } from '../duckdb/warehouse.ts'
+import { UsageError } from '../program/program.ts'
 import { pluralize } from '../program/terminal.ts'
-import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { listUsageDays } from '../sources/drop-folder.ts'
-import { readWarehouse } from '../duckdb/warehouse.ts'
+import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
 import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const planCommand = command({

@@ -1,10 +1,10 @@
 /** `prune`: removes old snapshots, except those that are likely to be cited. */
-import { textOption, UsageError } from '../program/program.ts'
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
+import { underLock } from '../duckdb/warehouse.ts'
+import { textOption, UsageError } from '../program/program.ts'
 import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { recordPruned, recordPublished } from '../snapshot/records.ts'
-import { underLock } from '../duckdb/warehouse.ts'
 import { DRY_RUN_OPTION, JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 const DEFAULT_KEEP_DAYS = '90'

@@ -1,11 +1,11 @@
 /** `quarantine`: lists rejected rows with file, row and reason, so that their producer can correct them (CONTRACT 7). */
 import { z } from 'zod'
-import { UsageError } from '../program/program.ts'
 import { daySchema } from '../contract/calendar.ts'
-import { pluralize } from '../program/terminal.ts'
 import { countSchema, readRows } from '../duckdb/statements.ts'
-import { formatTable } from '../terminal/table-text.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
+import { UsageError } from '../program/program.ts'
+import { pluralize } from '../program/terminal.ts'
+import { formatTable } from '../terminal/table-text.ts'
 import { JSON_OPTION, command, printResult } from './command.ts'
 
 const rejectedRow = z.object({

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { recordPath, retractionIn, type SnapshotRecord } from '../contract/snapshot-record.ts'
+import { underLock } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
 import { textOption, UsageError } from '../program/program.ts'
 import {
@@ -14,7 +15,6 @@ import {
 } from '../snapshot/list.ts'
 import { recordOf, writeRecord } from '../snapshot/records.ts'
 import { isWhole } from '../snapshot/verify.ts'
-import { underLock } from '../duckdb/warehouse.ts'
 import { DRY_RUN_OPTION, JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const retract = command({

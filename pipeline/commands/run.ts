@@ -1,8 +1,8 @@
 /** `run`: one pipeline run. */
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
-import { makeFolders, runNightly } from '../run.ts'
 import { AS_OF_OPTION, RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
+import { makeFolders, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
 import type { Progress } from '../terminal/progress.ts'
 import { DRY_RUN_OPTION, JSON_OPTION, command, type Dependencies } from './command.ts'

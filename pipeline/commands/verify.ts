@@ -1,7 +1,7 @@
 /** `verify`: compares published files with their checksums. */
+import { DataError } from '../errors.ts'
 import { UsageError } from '../program/program.ts'
 import { pluralize } from '../program/terminal.ts'
-import { DataError } from '../errors.ts'
 import { sendNotice } from '../run-end.ts'
 import { currentSnapshot, listSnapshots, noSuchSnapshot } from '../snapshot/list.ts'
 import { brokenFiles, measureOnce } from '../snapshot/verify.ts'

@@ -2,11 +2,11 @@
  * The private warehouse, DATA_DIR/warehouse.duckdb. DuckDB's lock on the file is the lock of the run: a second run gets a
  * LockedOutError.
  */
-import { WAREHOUSE_FILE } from '../contract/files.ts'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, globSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { DataError, LockedOutError, firstLineOf, isShortage, lockHolder, messageOf } from '../errors.ts'
 import { clearLeft } from '../snapshot/own-files.ts'
 import { SPILL_PREFIX, openDatabase, type Database } from './database.ts'

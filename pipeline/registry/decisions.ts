@@ -1,6 +1,6 @@
 /** The commands for decisions: rename, hide, show, tag, alias. */
-import { textOption, UsageError, type Work } from '../program/program.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
+import { textOption, UsageError, type Work } from '../program/program.ts'
 import { decide, type AppState } from './decide.ts'
 import { command, readId, type RegistryDependencies } from './show-registry.ts'
 

@@ -1,12 +1,12 @@
 /** Attaches published snapshots as databases, and explains why one cannot be opened. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ProgramError } from '../program/program.ts'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
-import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
-import { isWhole } from './verify.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
+import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
+import { ProgramError } from '../program/program.ts'
 import type { Run } from '../stages/stage.ts'
+import { isWhole } from './verify.ts'
 
 /**
  * Attaches the published snapshot `id` of a DATA_DIR, read-only, as the database `name` while `work` runs.

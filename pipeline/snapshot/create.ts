@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { addDays, type DayRange } from '../contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
-import type { Run } from '../stages/stage.ts'
 import { execute, sqlFile } from '../duckdb/statements.ts'
+import type { Run } from '../stages/stage.ts'
 
 // An interrupted build is thrown away, so a WAL synced to disk would be useless.
 const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'

@@ -1,9 +1,9 @@
 /** The snapshots on disk and the pointer to the newest (CONTRACT 8). */
 import { existsSync, globSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { UsageError } from '../program/program.ts'
 import { asOfFromId } from '../contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOTS_FOLDER } from '../contract/files.ts'
+import { UsageError } from '../program/program.ts'
 import { syncToDisk } from './durable-file.ts'
 import { recordOf } from './records.ts'
 import { isWhole } from './verify.ts'

@@ -1,8 +1,8 @@
 /** The stage check: tests the snapshot before it is published, a query of checks.sql per check. */
+import { sqlSections } from '../duckdb/statements.ts'
 import { DataError } from '../errors.ts'
 import { firstFew } from '../program/terminal.ts'
 import type { Run, StageResult } from './stage.ts'
-import { sqlSections } from '../duckdb/statements.ts'
 
 /** Offending rows shown for each check. */
 const SHOWN = 5

@@ -3,13 +3,13 @@
  * lost folder or registry file. Such a snapshot is blocked until the input is corrected or an operator accepts the finding.
  */
 import { z } from 'zod'
-import { firstFew } from '../program/terminal.ts'
+import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import { BlockedError } from '../errors.ts'
-import { withPublished } from '../snapshot/attach.ts'
+import { firstFew } from '../program/terminal.ts'
 import { GATES, type GateName } from '../run-options.ts'
+import { withPublished } from '../snapshot/attach.ts'
 import { listSnapshots } from '../snapshot/list.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 
 /** Findings of a gate that are named, so that the message fits on one screen. */
 const NAMED = 6

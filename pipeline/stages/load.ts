@@ -1,17 +1,17 @@
 /** The stage load: counts the raw usage of each new or changed day into the warehouse. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { ProgramError } from '../program/program.ts'
 import { FLOOR_DATE } from '../contract/calendar.ts'
 import type { DayRange } from '../contract/calendar.ts'
-import { pluralize, printable } from '../program/terminal.ts'
-import { DataError, isShortage, messageOf } from '../errors.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
+import { execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
+import { DataError, isShortage, messageOf } from '../errors.ts'
+import { ProgramError } from '../program/program.ts'
+import { pluralize, printable } from '../program/terminal.ts'
 import { countDays as countFiles } from '../sources/count.ts'
 import { listUsageDays } from '../sources/drop-folder.ts'
 import type { UsageDay } from '../sources/drop-folder.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
 const COUNTING_VERSION = 8

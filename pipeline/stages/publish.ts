@@ -6,11 +6,11 @@ import { readdirSync, statSync, statfsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { snapshotId } from '../contract/calendar.ts'
 import { makePublic } from '../contract/files.ts'
-import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
 import { transaction } from '../duckdb/statements.ts'
+import { pluralize } from '../program/terminal.ts'
+import { putInPlace, syncToDisk } from '../snapshot/durable-file.ts'
 import { listSnapshots, pointAt } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
-import { pluralize } from '../program/terminal.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** With room for fewer further snapshots the run warns. */

@@ -2,8 +2,9 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { UNATTRIBUTED_APP_ID } from '../contract/dataset.ts'
-import { firstFew, pluralize } from '../program/terminal.ts'
+import { execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
 import { DataError } from '../errors.ts'
+import { firstFew, pluralize } from '../program/terminal.ts'
 import { NAMES_FILE, registerNames } from '../registry/register-names.ts'
 import {
   decodeRegistry,
@@ -13,7 +14,6 @@ import {
   stageRegistry,
 } from '../registry/registry.ts'
 import type { Run, StageResult } from './stage.ts'
-import { execute, readRow, readRows, returnMemory, transaction } from '../duckdb/statements.ts'
 
 /** Violations in the message; a broken file may have thousands. */
 const VIOLATIONS_SHOWN = 20
