@@ -20,7 +20,7 @@ interface RequestedWindow {
 
 /**
  * Resolves the requested window: the end is clamped back to `dataThrough`, the last completed day, and the start forward
- * to the floor. The macros of a snapshot do the same (pipeline/sql/window.sql), but a 304 and a HEAD must not cost a
+ * to the floor. The macros of a snapshot do the same (pipeline/sql/macros.sql), but a 304 and a HEAD must not cost a
  * query.
  * @throws {ApiError} 400 if the window would start after its end.
  */
