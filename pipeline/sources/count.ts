@@ -44,7 +44,7 @@ const partsRow = z.object({ day: z.string(), part: z.string(), rows: z.string() 
  * @returns what an operator should know about rows that count all the same.
  * @throws DataError with what cannot be read.
  */
-export async function countDays(connection: DuckDBConnection, days: readonly UsageDay[]): Promise<string[]> {
+export async function countUsage(connection: DuckDBConnection, days: readonly UsageDay[]): Promise<string[]> {
   for (const { files } of days) await refuseCopies(files)
   const files = days.flatMap(({ day, files: some }) => some.map((file) => ({ day, file })))
   const folder = await scratchPath(connection)

@@ -314,6 +314,10 @@ GROUP BY c.day
 HAVING greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) > 9223372036854775807
 ORDER BY c.day;
 
+-- name: forget-rejected
+-- Removes the rejected rows of the days in the list `days`.
+DELETE FROM quarantine WHERE list_contains(getvariable('days'), day);
+
 -- name: quarantine
 -- Stores the rejected rows of the days being counted.
 INSERT INTO quarantine BY NAME

@@ -1,16 +1,14 @@
 /** The stage load: counts the raw usage of each new or changed day into the warehouse. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { FLOOR_DATE } from '../contract/calendar.ts'
-import type { DayRange } from '../contract/calendar.ts'
+import { FLOOR_DATE, type DayRange } from '../contract/calendar.ts'
 import { dateListValue, listValue, timeValue } from '../duckdb/sql-values.ts'
 import { execute, readRow, readRows, setVariables, transaction } from '../duckdb/statements.ts'
 import { DataError, isShortage, messageOf } from '../errors.ts'
 import { ProgramError } from '../program/program.ts'
 import { pluralize, printable } from '../program/terminal.ts'
-import { countDays as countFiles } from '../sources/count.ts'
-import { listUsageDays } from '../sources/drop-folder.ts'
-import type { UsageDay } from '../sources/drop-folder.ts'
+import { countUsage } from '../sources/count.ts'
+import { listUsageDays, type UsageDay } from '../sources/drop-folder.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** Raised when the rules of counting change, so that every day is counted again. */
@@ -53,7 +51,7 @@ export type DayPlan = {
   readonly read: readonly UsageDay[]
   /** Counted earlier, but their files are gone. */
   readonly gone: readonly string[]
-  /** Numbers of the other days; those `left` have changed or are gone, but outside the range: the next full run takes them. */
+  /** Numbers of the other days; those `left` have changed or are gone outside the range, for the next full run. */
   readonly counts: Readonly<Record<'unchanged' | 'left' | 'before_floor' | 'not_completed', number>>
 }
 
@@ -68,19 +66,19 @@ export function planDays(
   lastDay: string,
   range?: DayRange,
 ): DayPlan {
-  const isLookedAt = (day: string) => range === undefined || (day >= range.from && day <= range.to)
+  const isInRange = (day: string) => range === undefined || (day >= range.from && day <= range.to)
   const days = found.filter(({ day }) => day >= FLOOR_DATE && day <= lastDay)
   const changed = days.filter((day) => ledger.get(day.day) !== dayFingerprint(day))
-  const read = range === undefined ? changed : days.filter(({ day }) => isLookedAt(day))
+  const read = range === undefined ? changed : days.filter(({ day }) => isInRange(day))
   const onDisk = new Set(found.map(({ day }) => day))
   const gone = [...ledger.keys()].filter((day) => !onDisk.has(day))
-  const leftChanged = changed.filter(({ day }) => !isLookedAt(day)).length
+  const leftChanged = changed.filter(({ day }) => !isInRange(day)).length
   return {
     read,
-    gone: gone.filter(isLookedAt),
+    gone: gone.filter(isInRange),
     counts: {
       unchanged: days.length - read.length - leftChanged,
-      left: leftChanged + gone.filter((day) => !isLookedAt(day)).length,
+      left: leftChanged + gone.filter((day) => !isInRange(day)).length,
       before_floor: found.filter(({ day }) => day < FLOOR_DATE).length,
       not_completed: found.filter(({ day }) => day > lastDay).length,
     },
@@ -220,8 +218,11 @@ function dayFingerprint({ fingerprint }: UsageDay): string {
  */
 async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string[]> {
   const { connection } = run
-  await setDays(run, batch.map(dayOf))
-  const notes = await countFiles(connection, batch)
+  await setDays(
+    run,
+    batch.map(({ day }) => day),
+  )
+  const notes = await countUsage(connection, batch)
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   const tooLarge = counts.some(({ wide }) => wide)
     ? await readRows(connection, 'load.sql#too-large', tooLargeRow)
@@ -231,7 +232,7 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
   )
   const accepted = batch.filter(({ day }) => ![...rejected, ...tooLarge].some((other) => other.day === day))
   await transaction(connection, async () => {
-    await connection.run(FORGET_REJECTED)
+    await execute(connection, 'load.sql#forget-rejected')
     await execute(connection, 'load.sql#quarantine')
     if (accepted.length > 0) await storeDays(run, accepted)
   })
@@ -242,7 +243,10 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
 }
 
 async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
-  await setDays(run, days.map(dayOf))
+  await setDays(
+    run,
+    days.map(({ day }) => day),
+  )
   await setVariables(run.connection, {
     fingerprints: listValue(days.map(dayFingerprint)),
     counted_at: timeValue(run.now()),
@@ -266,15 +270,10 @@ async function describeRejected(
 async function removeDays(run: Run, days: readonly string[]): Promise<void> {
   await setDays(run, days)
   await transaction(run.connection, async () => {
-    await run.connection.run(FORGET_REJECTED)
+    await execute(run.connection, 'load.sql#forget-rejected')
     await execute(run.connection, 'load.sql#remove-days')
   })
 }
-
-const dayOf = ({ day }: UsageDay) => day
-
-/** Removes the rejected rows of the days in the list `days`. */
-const FORGET_REJECTED = "DELETE FROM quarantine WHERE list_contains(getvariable('days'), day)"
 
 async function setDays({ connection }: Run, days: readonly string[]): Promise<void> {
   await setVariables(connection, { days: dateListValue(days) })
