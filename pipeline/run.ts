@@ -71,7 +71,7 @@ export async function runNightly(
   return report
 }
 
-/** The report of a run that begins: until its last stage is over, it would publish. */
+/** The report of a run that begins; a stage that ends it early, or a failure, changes the outcome. */
 function newReport(asOf: Date): Report {
   const now = wholeSeconds(new Date())
   return {
@@ -91,7 +91,7 @@ function newReport(asOf: Date): Report {
 async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'options'>): Promise<void> {
   const { config, progress, now } = given
   const { dataDir } = config
-  makeFolders(dataDir)
+  makeSnapshotsFolder(dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(dataDir)
   using warehouse = await openWarehouse(dataDir, config.memory, config.spill)
@@ -115,7 +115,7 @@ async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'opt
 }
 
 /** @throws UsageError when DATA_DIR cannot hold snapshots. */
-export function makeFolders(dataDir: string): void {
+export function makeSnapshotsFolder(dataDir: string): void {
   try {
     makeDataFolder(join(dataDir, SNAPSHOTS_FOLDER))
   } catch (error) {

@@ -2,7 +2,7 @@
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
 import { AS_OF_OPTION, RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
-import { makeFolders, runNightly } from '../run.ts'
+import { makeSnapshotsFolder, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
 import type { Progress } from '../terminal/progress.ts'
 import { DRY_RUN_OPTION, JSON_OPTION, command, type Dependencies } from './command.ts'
@@ -92,7 +92,7 @@ function warnOfFuture({ progress }: Dependencies, asOf: Date): void {
 function offerSample({ config, progress }: Dependencies): void {
   // The usage of a cluster is no empty start, even if nothing was pulled yet.
   if (config.usageSource !== undefined) return
-  makeFolders(config.dataDir)
+  makeSnapshotsFolder(config.dataDir)
   if (placeSample(config.dataDir)) {
     progress.note(`DATA_DIR had no usage: the bundled sample is now in ${config.dataDir}/raw`)
   }

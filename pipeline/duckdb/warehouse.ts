@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { DataError, LockedOutError, firstLineOf, isShortage, lockHolder, messageOf } from '../errors.ts'
-import { clearLeft } from '../snapshot/own-files.ts'
+import { removeLeftovers } from '../snapshot/own-files.ts'
 import { SPILL_PREFIX, openDatabase, type Database } from './database.ts'
 import { literal, pathPattern } from './sql-values.ts'
 import { execute, setVariables, transaction } from './statements.ts'
@@ -26,7 +26,7 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
     const { connection } = warehouse
     // Leftovers of a killed process; DuckDB clears them only when it spills again.
     rmSync(`${path}.tmp`, { recursive: true, force: true })
-    clearLeft(dataDir, SPILL_PREFIX)
+    removeLeftovers(dataDir, SPILL_PREFIX)
     await allowOnly(connection, dataDir)
     await setVariables(connection, { memory_limit: memory })
     await transaction(connection, () => execute(connection, 'warehouse.sql'))
@@ -82,13 +82,13 @@ async function allowOnly(connection: DuckDBConnection, dataDir: string): Promise
     targets.filter((path) => statSync(path).isDirectory() === isFolder),
   )
   await connection.run(`
-    SET allowed_directories = ${list([dataDir, realpathSync(dataDir), ...folders].map((path) => `${path}/`))};
-    SET allowed_paths = ${list(files)};
+    SET allowed_directories = ${pathLiterals([dataDir, realpathSync(dataDir), ...folders].map((path) => `${path}/`))};
+    SET allowed_paths = ${pathLiterals(files)};
     SET enable_external_access = false`)
 }
 
 /** DuckDB compares a path as its reader received it: as a pattern. */
-function list(paths: readonly string[]): string {
+function pathLiterals(paths: readonly string[]): string {
   return `[${paths.flatMap((path) => [path, pathPattern(path)].map(literal)).join(', ')}]`
 }
 

@@ -21,7 +21,7 @@ const RULES = {
   appShare: 1 / 8,
   /** Largest share of all apps that may be candidates of any block. */
   candidateShare: 1 / 2,
-  /** Most prefix sums per app-day of the snapshot, and the number that is allowed up to three in ten app-days. */
+  /** Most prefix sums per app-day of the snapshot; a small one may have `rows`, up to FEW_ROWS_SHARE per app-day. */
   rowShare: 1 / 8,
   rows: 1_250_000,
 }

@@ -36,7 +36,7 @@ export async function createFastMacros(
   totals: TotalType,
 ): Promise<void> {
   // With a checkpoint on each day the macros are simpler: half of the time of a query is their planning.
-  const eve = "DATE '2024-12-31'"
+  const eve = `DATE ${literal(addDays(FLOOR_DATE, -1))}`
   const last = stride === 1 ? 'day' : `${eve} + CAST(${stride} * ((day - ${eve}) // ${stride}) AS INTEGER)`
   const until = sqlWithTotals('fast.sql#macros', totals)
   const daysAfter = stride === 1 ? '' : sqlWithTotals('fast.sql#days-after', totals)

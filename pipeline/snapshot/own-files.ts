@@ -14,7 +14,7 @@ export function ownPath(folder: string, prefix: string): Disposable & { readonly
  * Removes what killed processes left in a folder under such names: everything that has not changed for a day, since the
  * owner of a younger one may live, also in another container.
  */
-export function clearLeft(folder: string, prefix: string): void {
+export function removeLeftovers(folder: string, prefix: string): void {
   for (const name of globSync(`${prefix}*`, { cwd: folder })) {
     const path = join(folder, name)
     const changedAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity

@@ -13,9 +13,10 @@ import { listSnapshots, pointAt } from '../snapshot/list.ts'
 import { recordPublished } from '../snapshot/records.ts'
 import type { Run, StageResult } from './stage.ts'
 
-/** With room for fewer further snapshots the run warns. */
+/** The run warns if fewer further snapshots fit on the disk. */
 const NIGHTS_THAT_FIT = 14
 
+/** Makes the snapshot in the build folder public, durable and current. */
 export async function publish(run: Run): Promise<StageResult> {
   const id = snapshotId(run.asOf)
   const paths = readdirSync(run.buildFolder, { recursive: true, encoding: 'utf8' }).map((name) =>

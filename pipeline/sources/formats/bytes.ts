@@ -11,7 +11,7 @@ import type { RawFile } from '../drop-folder.ts'
 const CHUNK_BYTES = 1_048_576
 const [LINE_FEED, CARRIAGE_RETURN] = [10, 13]
 
-/** A longer line fails the file. */
+/** Most bytes of a line; a longer one fails the file. */
 export const LONGEST_LINE = 10_000_000
 
 /** The first bytes of files whose name says otherwise, in hex. */
@@ -105,7 +105,7 @@ export function hasGrown({ path, bytes }: RawFile): boolean {
 /**
  * The bytes of a text file, whole lines at a time. Of a file that has grown since it was listed, a last line without an end
  * is left for the next run.
- * @throws DataError with the file if it is not whole, or has a line of more than 10 MB.
+ * @throws DataError with the file if it is not whole, or has a line of more than LONGEST_LINE.
  */
 export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
   const isGrowing = file.compression === 'none' && hasGrown(file)
@@ -116,7 +116,7 @@ export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
     rest = bytes.subarray(end)
     if (rest.length > LONGEST_LINE) {
       throw new DataError(
-        `${file.name} cannot be read: it has a line of more than 10 MB. Shorten or remove it, or end lines in \\n`,
+        `${file.name} cannot be read: it has a line of more than ${LONGEST_LINE / 1e6} MB. Shorten or remove it, or end lines in \\n`,
       )
     }
     if (end > 0) yield bytes.subarray(0, end)
@@ -129,7 +129,7 @@ export async function readHead(file: RawFile): Promise<Buffer> {
   try {
     for await (const chunk of readBytes(file)) return chunk
   } catch {
-    // See above.
+    // Its reader meets the same fault, and reports it.
   }
   return Buffer.alloc(0)
 }

@@ -13,7 +13,7 @@ import { DataError, messageOf } from '../../errors.ts'
 import { pluralize } from '../../program/terminal.ts'
 import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
 import { putInPlace } from '../../snapshot/durable-file.ts'
-import { clearLeft, ownPath } from '../../snapshot/own-files.ts'
+import { removeLeftovers, ownPath } from '../../snapshot/own-files.ts'
 import { measureFile } from '../../snapshot/verify.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
 import { isSkipped } from '../drop-folder.ts'
@@ -211,7 +211,7 @@ async function importDay(
 async function writePart(connection: DuckDBConnection, target: string, rows: string): Promise<boolean> {
   const [folder, prefix] = [dirname(target), `.${basename(target)}-`]
   mkdirSync(folder, { recursive: true })
-  clearLeft(folder, prefix)
+  removeLeftovers(folder, prefix)
   using aside = ownPath(folder, prefix)
   await connection.run(
     `COPY (${rows}) TO ${literal(aside.path)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
