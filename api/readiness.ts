@@ -8,7 +8,7 @@ import type { Route } from './http/route.ts'
 import { HEALTH_PATH } from './paths.ts'
 import type { Queries } from './store/store.ts'
 
-interface ReadinessDependencies {
+type ReadinessDependencies = {
   readonly store: Queries
   readonly snapshots: Pick<Snapshots, 'current' | 'fault'>
   readonly chat: Pick<Chat, 'recordsWaiting'>

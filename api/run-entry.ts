@@ -24,7 +24,7 @@ import { storeFaults } from './store/open-store.ts'
 
 type Environment = NodeJS.ProcessEnv
 
-interface Steps {
+type Steps = {
   /** Resolves to further faults of the configuration, a sentence each. */
   readonly check?: (environment: Environment) => Promise<readonly string[]>
   readonly before?: (log: Log, signal: AbortSignal) => Promise<void>

@@ -30,7 +30,7 @@ const USUAL = [{}, { sort: 'trending' }]
 
 export type Service = Awaited<ReturnType<typeof serve>>
 
-export interface ServeDependencies {
+export type ServeDependencies = {
   readonly log: Log
   readonly clock?: Clock
   readonly limits?: HttpLimits
@@ -44,7 +44,7 @@ export interface ServeDependencies {
 
 /**
  * Opens all parts of the API and listens.
- * @throws {UsageError} if the data folder, the database, the routing configuration or the address is unusable.
+ * @throws UsageError if the data folder, the database, the routing configuration or the address is unusable.
  */
 export async function serve(settings: Settings, given: ServeDependencies) {
   const { log, clock = () => new Date(), limits = HTTP_LIMITS, environment } = given

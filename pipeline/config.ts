@@ -113,7 +113,7 @@ export type Config = Readonly<ReturnType<typeof readConfig>>
 
 /**
  * The checked settings; an empty variable counts as not set.
- * @throws {UsageError} that lists every fault.
+ * @throws UsageError that lists every fault.
  */
 export function readConfig(environment: NodeJS.ProcessEnv) {
   const data = readSettings(PIPELINE_SETTINGS, environment)

@@ -61,7 +61,7 @@ const REVOKE = 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE 
 
 const KEY_END_CHARACTERS = 4
 
-interface NewKey {
+type NewKey = {
   readonly account: string
   readonly kind: KeyKind
   readonly now: Date

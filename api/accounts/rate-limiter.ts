@@ -9,7 +9,7 @@ import type { Log } from '../process/log.ts'
 import { collectTurn, places, type Queries } from '../store/store.ts'
 
 /** A limit of something in each window of the clock: a minute, or a UTC day. */
-interface Policy {
+type Policy = {
   readonly name: string
   readonly limit: number
   readonly windowSeconds: number
@@ -27,7 +27,7 @@ export const POLICIES = [
 ] as const
 
 /** What a request counts against: a policy, and the key or account that it is counted for. */
-interface Claim extends Policy {
+type Claim = Policy & {
   readonly subject: string
 }
 
@@ -51,7 +51,7 @@ function keyClaims({ keyId: subject, limits }: Caller) {
 }
 
 /** A policy, and what of it is used in the present window. */
-interface Quota extends Policy {
+type Quota = Policy & {
   readonly used: number
 }
 
@@ -137,7 +137,7 @@ export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
     /**
      * Counts a request to the dataset unless it is free, and sets the headers. A free request passes even if a limit is
      * used up (CONTRACT 4.5).
-     * @throws {ApiError} 429 if a limit is used up.
+     * @throws ApiError 429 if a limit is used up.
      */
     async applyLimits(reply: Reply, cost: 'counted' | 'free'): Promise<void> {
       const { caller } = reply.locals
@@ -148,7 +148,7 @@ export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
     },
     /**
      * Counts a chat request that begins.
-     * @throws {ApiError} 429 if a limit of its key is used up.
+     * @throws ApiError 429 if a limit of its key is used up.
      */
     async begin(caller: Caller): Promise<void> {
       const { requests, tokens } = keyClaims(caller)

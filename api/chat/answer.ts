@@ -10,7 +10,7 @@ import { noteBegin, noteFailure, noteSuccess, notServed, type Routing } from './
 import { asCut, asFailure, type ProviderClient } from './provider.ts'
 import { providerBody, type ChatRequest } from './request.ts'
 
-interface Dependencies {
+type Dependencies = {
   readonly client: ProviderClient
   readonly log: Log
   /** Milliseconds of silence after which a waiting client gets a chunk without content. */
@@ -18,7 +18,7 @@ interface Dependencies {
 }
 
 /** A call with its request, the candidates for it, and its reply. */
-interface RoutedCall extends Routing {
+type RoutedCall = Routing & {
   readonly call: ChatCall
   readonly request: ChatRequest
   readonly reply: Reply
@@ -29,7 +29,7 @@ export type Answered = Ending & { readonly sendLast: () => void }
 
 /**
  * Answers a call from its candidates.
- * @throws {ApiError} if none serves it, as long as nothing was sent; later the reply ends with the error.
+ * @throws ApiError if none serves it, as long as nothing was sent; later the reply ends with the error.
  */
 export function answerCall(routed: RoutedCall, dependencies: Dependencies): Promise<Answered> {
   return routed.request.stream ? answerStream(routed, dependencies) : answerWhole(routed, dependencies)
@@ -85,7 +85,7 @@ async function answerStream(routed: RoutedCall, dependencies: Dependencies): Pro
 
 /**
  * Tries one provider after another until one serves the request; the caller ends that attempt.
- * @throws {ApiError} if none does.
+ * @throws ApiError if none does.
  */
 async function firstServing(
   { call, request, candidates, totalMs }: RoutedCall,

@@ -15,7 +15,7 @@ export type UsageRecord = ReturnType<ChatCall['record']>
 export type AttemptRecord = ReturnType<Attempt['end']>
 
 /** How a call ends, unless its client disconnects. */
-export interface Ending {
+export type Ending = {
   /** Whole, cut by the provider after the first token, or never served. */
   readonly outcome: 'completed' | 'cut' | 'failed'
   /** HTTP status of the reply. */
@@ -158,7 +158,7 @@ export class Attempt {
 
   /**
    * Posts `body`, and reads the reply: to its end, or a stream up to its first token.
-   * @throws {AttemptFailure} if it is no answer.
+   * @throws AttemptFailure if it is no answer.
    */
   async serve(client: ProviderClient, body: string, isStream: boolean): Promise<void> {
     const { completion, provider } = this

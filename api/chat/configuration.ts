@@ -104,7 +104,7 @@ const fileSchema = z.strictObject({
 export type Provider = Readonly<ReturnType<typeof readProvider>>
 
 /** The circuit breaker of a provider, with its rules in fallback.ts. */
-interface Health {
+type Health = {
   /** Whether the last attempts failed, the newest last. */
   failures: readonly boolean[]
   /** In ms of performance.now(); undefined while closed. From then on one request at a time probes whether it may close. */
@@ -118,7 +118,7 @@ export type Models = Awaited<ReturnType<typeof openModels>>
 
 /**
  * Opens the configuration at `path`.
- * @throws {UsageError} if it is invalid.
+ * @throws UsageError if it is invalid.
  */
 export async function openModels(path: string | undefined, environment: NodeJS.ProcessEnv, log: Log) {
   async function read(): Promise<Configuration | undefined> {
@@ -147,7 +147,7 @@ export async function openModels(path: string | undefined, environment: NodeJS.P
 
 /**
  * Reads the configuration; keys and secret headers come from `environment`.
- * @throws {UsageError} that lists every fault of the file.
+ * @throws UsageError that lists every fault of the file.
  */
 export async function readConfiguration(path: string, environment: NodeJS.ProcessEnv) {
   const { json, writtenAt } = await readJsonFile(path)

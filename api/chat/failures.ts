@@ -3,7 +3,7 @@
  * errors as a table.
  */
 
-interface FailureRule {
+type FailureRule = {
   /** A stable name, for clients and records; the SDKs know these words. */
   readonly errorType: string
   /** Follows the name of the provider. */
@@ -49,7 +49,7 @@ const RULES = {
 type FailureKind = keyof typeof RULES
 export type ErrorType = (typeof RULES)[FailureKind]['errorType']
 
-interface FailureFacts {
+type FailureFacts = {
   /** HTTP status of the provider, if there is one. */
   readonly status?: number | undefined
   /** The provider's Retry-After in seconds. */

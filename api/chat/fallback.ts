@@ -20,7 +20,7 @@ export type Routing = ReturnType<typeof candidatesFor>
 
 /**
  * The providers of the requested models, model after model. Models that are not configured are skipped.
- * @throws {ApiError} 400 if no model is configured or the preferences exclude every provider, 503 without an available
+ * @throws ApiError 400 if no model is configured or the preferences exclude every provider, 503 without an available
  *   provider.
  */
 export function candidatesFor(

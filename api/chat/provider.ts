@@ -36,7 +36,7 @@ export class ProviderClient {
   /**
    * Posts `body`, the text of a JSON object. If the provider was just closing the kept-alive connection, it is posted
    * again. The body of the reply is decoded.
-   * @throws {AttemptFailure} without a successful reply.
+   * @throws AttemptFailure without a successful reply.
    */
   async post(provider: Provider, body: string, signal: AbortSignal) {
     const reply = await this.#send(provider, body, signal)
@@ -162,7 +162,7 @@ const JSON_BEGINS = /^\s*[[{]/
  * was sent, DONE at the end, or the failure that its event is marked as. A whole reply is a stream with one chunk. The
  * body stays open when reading stops.
  * @param isStream whether events are passed on as they come: then their sum has no limit.
- * @throws {AttemptFailure} if a limit is exceeded.
+ * @throws AttemptFailure if a limit is exceeded.
  */
 export async function* readChunks(body: Readable, isStream: boolean): AsyncGenerator<readonly unknown[]> {
   const events = createEventReader()

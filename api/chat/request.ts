@@ -114,7 +114,7 @@ export const chatRequestSchema = z.looseObject({
 /**
  * Reads the body of a request: its models in the order of fallback, each once, and the body for the providers.
  * @param passedOn the same body, as providers receive it.
- * @throws {ApiError} 400 that names each fault with its place.
+ * @throws ApiError 400 that names each fault with its place.
  */
 export function readChatRequest(body: unknown, passedOn: unknown) {
   const parsed = chatRequestSchema.safeParse(body)

@@ -32,7 +32,7 @@ export type ChatLimits = Readonly<typeof CHAT_LIMITS>
 /** The chat service. */
 export type Chat = Awaited<ReturnType<typeof openChat>>
 
-interface ChatOptions {
+type ChatOptions = {
   readonly settings: Settings
   readonly keyLimits: KeyLimits
   readonly clock: Clock
@@ -45,7 +45,7 @@ interface ChatOptions {
 
 /**
  * Opens the chat service.
- * @throws {UsageError} if the routing configuration is invalid.
+ * @throws UsageError if the routing configuration is invalid.
  */
 export async function openChat(options: ChatOptions) {
   const { settings, keyLimits, clock, log, environment, limits } = options

@@ -31,7 +31,7 @@ import type { Store } from '../store/store.ts'
 import { combineSettings, readOptions, SET_OPTIONS } from './directory-options.ts'
 
 /** What a command needs: the open store, the output, and the stop signal. */
-interface Dependencies extends Pick<CommandLine, 'print' | 'note' | 'environment'> {
+type Dependencies = Pick<CommandLine, 'print' | 'note' | 'environment'> & {
   readonly store: Store
   readonly settings: Settings
   readonly signal: AbortSignal

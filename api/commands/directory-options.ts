@@ -32,7 +32,7 @@ type Given = Readonly<Record<string, string | boolean | undefined>>
 
 /**
  * The settings in the options of `set`.
- * @throws {UsageError} that names the option and its allowed values.
+ * @throws UsageError that names the option and its allowed values.
  */
 export function readOptions(given: Given): Settings {
   const settings = readToken(given)
@@ -87,7 +87,7 @@ function readToken(given: Given): Settings {
 
 /**
  * The connection with these settings; what is not given stays as it is.
- * @throws {UsageError} if something is missing.
+ * @throws UsageError if something is missing.
  */
 export function combineSettings(given: Settings, former: ConnectionSettings | undefined): ConnectionSettings {
   const { url, token_kind, token_source, ...rest } = { ...NEW_CONNECTION, ...former, ...given }

@@ -15,13 +15,13 @@ import { jsonText } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 
 /** Rows for the encoders: a value per column, a bigint for an integer, otherwise a text. */
-export interface Table {
+export type Table = {
   readonly columns: Columns
   readonly rows: readonly Readonly<Record<string, bigint | string>>[]
 }
 
 /** Rows with what describes them: `meta` in JSON, `metadata` inside Parquet and Arrow. */
-interface DescribedTable extends Table {
+type DescribedTable = Table & {
   readonly meta: object
   readonly metadata: Readonly<Record<string, string | number>>
 }
@@ -30,7 +30,7 @@ interface DescribedTable extends Table {
 export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMAT_NAMES)[number]
 
-interface FormatProperties {
+type FormatProperties = {
   readonly mediaType: string
   readonly contentType: string
   /** Whether the format itself compresses. */
@@ -68,7 +68,7 @@ const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)
 
 /**
  * The format of a reply: by `format=`, otherwise by `Accept`, with JSON as the default.
- * @throws {ApiError} 406 that lists the formats.
+ * @throws ApiError 406 that lists the formats.
  */
 export function chooseFormat(request: Request, named: Format | undefined): Format {
   if (named !== undefined) return named

@@ -7,7 +7,7 @@ export function linkField(targets: Readonly<Record<string, string>>): string {
 }
 
 /** Parameters of a page of a list. */
-interface PageParameters {
+type PageParameters = {
   readonly limit?: number
   readonly offset?: number
   readonly [name: string]: string | number | undefined

@@ -95,7 +95,7 @@ export type RankingsQuery = DateWindow & {
 /**
  * Applies the rules of CONTRACT 4.1 to valid parameters.
  * @param parameters may give the window in days, as the page does.
- * @throws {ApiError} 400 if the window would start after its end, or the subcategory is not in the category.
+ * @throws ApiError 400 if the window would start after its end, or the subcategory is not in the category.
  */
 export function resolveQuery(
   parameters: Values<typeof PARAMETERS> & { readonly days?: number | undefined },

@@ -22,16 +22,16 @@ import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
 import { LATEST_PATH } from './snapshots/files.ts'
 
 /** An operation that returns rows. */
-export interface RowsOperation {
+export type RowsOperation = {
   readonly path: string
   readonly parameters: ParameterTable
   readonly columns: Columns
-  /** @throws {ApiError} 400 for parameters that are valid alone, but not together or not with this snapshot. */
+  /** @throws ApiError 400 for parameters that are valid alone, but not together or not with this snapshot. */
   readonly resolve: (given: Given, snapshot: SnapshotFacts) => Rows
 }
 
 /** Requested rows, with defaults and clamps applied. */
-interface Rows {
+type Rows = {
   /** Every parameter written out, except snapshot and format: equal requests have equal ones. */
   readonly parameters: {
     readonly start_date: string
@@ -44,13 +44,13 @@ interface Rows {
   readonly maxOffset?: number
   /**
    * Reads them, and their total over all pages in the unit of limit and offset, if there are pages.
-   * @throws {ApiError} 400 if the snapshot lacks the requested apps.
+   * @throws ApiError 400 if the snapshot lacks the requested apps.
    */
   readonly read: (snapshot: Snapshot) => Promise<{ readonly rows: Table['rows']; readonly total?: number }>
 }
 
 /** The bytes of a reply, and the headers that depend on its rows. */
-interface Made {
+type Made = {
   readonly body: Buffer
   readonly headers: Headers
 }
@@ -60,7 +60,7 @@ const CACHE_BYTES = 64 * 1024 * 1024
 
 /** The cached bodies of this process: each is made once for concurrent requests, while its snapshot is open. */
 export const createBodies = () => createBodyCache<Made>(CACHE_BYTES)
-export interface ReplyDependencies {
+export type ReplyDependencies = {
   readonly snapshots: Snapshots
   readonly bodies: ReturnType<typeof createBodies>
   readonly applyLimits: ApplyLimits
@@ -108,7 +108,7 @@ export function replyRows(
 const LONGEST_VALUES = 80
 const HASH_CHARACTERS = 22
 
-interface Chosen {
+type Chosen = {
   readonly snapshot: Snapshot
   readonly operation: RowsOperation
   readonly rows: Rows

@@ -23,7 +23,7 @@ import type { Snapshots } from './snapshots/current.ts'
 import { LIST_PARAMETERS, listSnapshots, showSnapshot, snapshotFile } from './snapshots/files.ts'
 import { datasetStatus, statusSchema } from './status.ts'
 
-interface DatasetDependencies extends Omit<ReplyDependencies, 'bodies'> {
+type DatasetDependencies = Omit<ReplyDependencies, 'bodies'> & {
   readonly clock: Clock
   readonly schedule: CronSchedule
 }

@@ -6,13 +6,13 @@ import { invalidParameter } from '../http/query-parameters.ts'
 export const DEFAULT_WINDOW_DAYS = 30
 
 /** A date window, both days included, `YYYY-MM-DD` in UTC. */
-export interface DateWindow {
+export type DateWindow = {
   readonly start: string
   readonly end: string
 }
 
 /** The requested window: its days, or their number up to the end. */
-interface RequestedWindow {
+type RequestedWindow = {
   readonly start_date?: string | undefined
   readonly end_date?: string | undefined
   readonly days?: number | undefined
@@ -22,7 +22,7 @@ interface RequestedWindow {
  * Resolves the requested window: the end is clamped back to `dataThrough`, the last completed day, and the start forward
  * to the floor. The macros of a snapshot do the same (pipeline/sql/macros.sql), but a 304 and a HEAD must not cost a
  * query.
- * @throws {ApiError} 400 if the window would start after its end.
+ * @throws ApiError 400 if the window would start after its end.
  */
 export function resolveWindow(
   { start_date, end_date, days = DEFAULT_WINDOW_DAYS }: RequestedWindow,

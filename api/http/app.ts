@@ -25,7 +25,7 @@ import {
 import { ApiError } from './errors.ts'
 import type { Access, Route } from './route.ts'
 
-interface AppDependencies {
+type AppDependencies = {
   readonly routes: readonly Route[]
   readonly store: Queries
   readonly clock: Clock

@@ -7,7 +7,7 @@ import { ApiError, errorEnvelope, typedMetadata } from './errors.ts'
 export type Clock = () => Date
 
 /** The sender of a request, once its key was accepted. */
-export interface Caller {
+export type Caller = {
   readonly accountId: string
   readonly keyId: string
   readonly kind: KeyKind
@@ -16,7 +16,7 @@ export interface Caller {
 }
 
 /** The app that a request names; anybody may claim anything. */
-export interface NamedApp {
+export type NamedApp = {
   /** UNATTRIBUTED_APP_ID (pipeline/contract/dataset.ts) if nothing names it. */
   readonly id: number
   readonly foundBy: 'address' | 'title' | 'nothing'
@@ -24,7 +24,7 @@ export interface NamedApp {
 }
 
 /** Columns of raw usage (CONTRACT 7); the nightly run, which alone registers apps, derives the id from them. */
-interface AppColumns {
+type AppColumns = {
   /** UNATTRIBUTED_APP_ID if the request names no app; otherwise absent. */
   readonly app_id?: number
   /** The address or name of the app, its title, and its categories with commas, as sent; absent without an app. */

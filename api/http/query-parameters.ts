@@ -4,7 +4,7 @@ import { shorten } from '../untrusted/json.ts'
 import { ApiError } from './errors.ts'
 
 /** One parameter of an operation; its schema has the description for the reference. */
-interface Parameter {
+type Parameter = {
   readonly schema: z.ZodType
   /** The allowed values, for a message after "allowed: ". */
   readonly allowed: string
@@ -29,7 +29,7 @@ export type Values<Table extends ParameterTable> = {
 export type Given = Readonly<Record<string, unknown>>
 
 /** One fault of one parameter, for the metadata of the 400. */
-interface Fault {
+type Fault = {
   readonly parameter: string
   readonly problem: 'unknown' | 'repeated' | 'empty' | 'invalid' | 'missing'
   /** The value as sent, shortened; all values of a repeated parameter. */
@@ -70,7 +70,7 @@ export function oneOf<const Words extends readonly string[]>(words: Words, descr
 
 /**
  * Reads the query string (the part after `?`, still encoded).
- * @throws {ApiError} 400 that lists every fault.
+ * @throws ApiError 400 that lists every fault.
  */
 export function readParameters(table: ParameterTable, query: string): Given {
   // URLSearchParams drops one leading question mark: this one.

@@ -8,7 +8,7 @@ import type { Reply } from './call.ts'
 import { ApiError } from './errors.ts'
 
 /** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized unchanged. */
-interface JsonBody {
+type JsonBody = {
   readonly body: unknown
   readonly unrounded: unknown
 }
@@ -116,7 +116,7 @@ const RETRY_AFTER_SECONDS = 5
 
 /**
  * Returns a function that holds at least so many bytes for a request until its reply is closed.
- * @throws {ApiError} 503 if the bodies in flight would exceed a bound.
+ * @throws ApiError 503 if the bodies in flight would exceed a bound.
  */
 function holdBytes(reply: Reply): (bytes: number) => void {
   const key = reply.locals.caller?.keyId ?? ''

@@ -7,7 +7,7 @@ import type { Handler, Reply } from './call.ts'
 export type Access = 'open' | 'any' | KeyKind
 
 /** One operation. A GET also answers HEAD. */
-export interface Route {
+export type Route = {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly access: Access

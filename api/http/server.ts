@@ -50,7 +50,7 @@ const LINGER_MS = 1000
  * Serves `app`; resolves to the address for clients, `http://host:port`, and to a function that stops accepting, lets
  * requests in flight finish and closes idle connections.
  * @param address.beforeCut called when a stopping service waits no longer; open replies have a second to send an error.
- * @throws {UsageError} if the address is not available.
+ * @throws UsageError if the address is not available.
  */
 export async function listen(
   app: Express,

@@ -42,14 +42,14 @@ type HeaderName = keyof typeof HEADERS
 type Content = Readonly<Record<string, z.ZodType>>
 
 /** A reply: its body by media type. */
-export interface ReplyDescription {
+export type ReplyDescription = {
   readonly description: string
   readonly headers?: readonly HeaderName[]
   readonly content?: Content
 }
 
 /** The description of a route, beyond the route table. */
-export interface Operation {
+export type Operation = {
   readonly id: string
   readonly tag: Tag
   readonly summary: string

@@ -2,7 +2,7 @@
 import { Cron } from 'croner'
 
 /** The times of a cron expression. */
-export interface CronSchedule {
+export type CronSchedule = {
   /** The first time after `time`; undefined if there is none. */
   next(time: Date): Date | undefined
   /** The last time at or before `time`; undefined if there was none. */

@@ -10,7 +10,7 @@ import { SyncFailure } from './failures.ts'
 const CONNECT_MS = 10_000
 
 /** What the operator allowed beyond the public internet, as 0 or 1. `allow_private` includes this machine. */
-export interface Reach {
+export type Reach = {
   readonly allow_loopback: number
   readonly allow_private: number
 }

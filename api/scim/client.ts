@@ -41,7 +41,7 @@ export type Patience = Pick<SyncLimits, 'tries' | 'slowDowns' | 'slowDownMs'>
 export const BRIEF: Patience = { tries: 1, slowDowns: 2, slowDownMs: 10_000 }
 
 /** What a client needs from outside. */
-export interface ClientDependencies {
+export type ClientDependencies = {
   readonly environment: Environment
   readonly limits: SyncLimits
   readonly log: Pick<Log, 'warn'>
@@ -52,13 +52,13 @@ export interface ClientDependencies {
 export type Query = Readonly<Record<string, string>>
 
 /** A reply for the caller to assess: a success with its JSON, or a status such as 400, 404 or 501. */
-interface Answer {
+type Answer = {
   readonly status: number
   readonly body: unknown
 }
 
 /** A fault of the directory that may pass; `detail` is for the log, `waitMs` how long the directory demands to wait. */
-interface Fault {
+type Fault = {
   readonly failure: Failure
   readonly detail: string
   readonly waitMs?: number | undefined
@@ -82,7 +82,7 @@ export class DirectoryClient {
 
   /**
    * @param signal aborts everything, with its reason.
-   * @throws {SyncFailure} if the token is not available.
+   * @throws SyncFailure if the token is not available.
    */
   constructor(connection: Connection, signal: AbortSignal, dependencies: ClientDependencies) {
     this.#connection = connection
@@ -99,7 +99,7 @@ export class DirectoryClient {
 
   /**
    * GET of a path below the directory's address.
-   * @throws {SyncFailure} without an answer to assess: rejected token, redirect, invalid JSON, no connection.
+   * @throws SyncFailure without an answer to assess: rejected token, redirect, invalid JSON, no connection.
    */
   async get(path: string, query: Query = {}, patience: Patience = this.#dependencies.limits) {
     const parameters = new URLSearchParams(query).toString()
@@ -243,7 +243,7 @@ async function readText({ body, headers }: Response, most: number): Promise<stri
 /**
  * The JSON of a reply, whatever its Content-Type: directories send `application/scim+json`, `text/json` or none. The
  * event loop gets its turn between the passes over a large one.
- * @throws {SyncFailure} if it is not JSON, repeats the token, or exceeds the limits.
+ * @throws SyncFailure if it is not JSON, repeats the token, or exceeds the limits.
  */
 async function parse(text: string, secret: string, limits: SyncLimits): Promise<unknown> {
   await endOfTurn()

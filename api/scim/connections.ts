@@ -116,7 +116,7 @@ export async function removeConnection(queries: Queries, account: string): Promi
 /**
  * Removes the connection of an account and all its groups, deleted ones included.
  * @returns the number of erased groups and memberships.
- * @throws {UsageError} if there is no such account, or a sync of it is in progress.
+ * @throws UsageError if there is no such account, or a sync of it is in progress.
  */
 export async function eraseDirectory(store: Store, account: string) {
   const found = await store.query('SELECT id FROM accounts WHERE name = $1', [account])

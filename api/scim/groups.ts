@@ -9,7 +9,7 @@ import { insertRows, type Queries, type Row, type Store, type Value } from '../s
 import type { Member, ReceivedGroup } from './messages.ts'
 import { addTo, storedGroupSchema, type FindFormer, type Report, type StoredGroup } from './plan.ts'
 
-export interface PageWanted {
+export type PageWanted = {
   readonly limit: number
   readonly offset: number
 }
@@ -116,7 +116,7 @@ const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type
 const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
 /** What a stage works on; without a job (a dry run) nothing is written. */
-interface StageOptions {
+type StageOptions = {
   readonly store: Store
   readonly findFormer: FindFormer
   readonly job?: { readonly id: string; readonly account_id: string } | undefined

@@ -32,7 +32,7 @@ const LEASE_MS = 20_000
 const RENEWALS_PER_LEASE = 5
 const POLLS_PER_LEASE = 10
 
-export interface JobDependencies extends SyncDependencies {
+export type JobDependencies = SyncDependencies & {
   readonly leaseMs: number
   /** Maximum milliseconds of a sync. */
   readonly syncMs: number
@@ -109,7 +109,7 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
 
 /**
  * Runs a sync of the account in this process; resolves to its finished job.
- * @throws {UsageError} if another process is syncing the account.
+ * @throws UsageError if another process is syncing the account.
  */
 export async function syncNow(accountId: string, options: SyncOptions, dependencies: JobDependencies) {
   const { store, clock, leaseMs } = dependencies

@@ -7,14 +7,14 @@ import { isObject } from '../untrusted/json.ts'
 import { SyncFailure } from './failures.ts'
 
 /** One member: a user or a nested group, with the directory's id and type (usually `User` or `Group`). */
-export interface Member {
+export type Member = {
   readonly id: string
   readonly type: string | null
   readonly displayName: string | null
 }
 
 /** A group in a reply, with the names of its columns in the store. */
-export interface ReceivedGroup {
+export type ReceivedGroup = {
   /** The directory's `id`. */
   readonly scim_id: string
   readonly external_id: string | null
@@ -26,7 +26,7 @@ export interface ReceivedGroup {
 }
 
 /** One page of a list of groups. */
-export interface Page {
+export type Page = {
   readonly groups: readonly ReceivedGroup[]
   /** Rows of the page, and the names of those without a usable id. */
   readonly rows: number
@@ -38,7 +38,7 @@ export interface Page {
 
 /**
  * Reads one page of `GET /Groups`.
- * @throws {SyncFailure} if it is not a list of groups.
+ * @throws SyncFailure if it is not a list of groups.
  */
 export function readPage(body: unknown): Page {
   const total = readCount(attribute(body, 'totalResults'))

@@ -67,19 +67,19 @@ export type StoredGroup = Readonly<z.infer<typeof storedGroupSchema>>
 const NO_MEMBERS = { member_digest: null, member_count: null, member_list: null }
 
 /** A group of the directory. Its members are the columns of their list, or null if they are unknown. */
-export interface RemoteGroup extends Pick<ReceivedGroup, 'scim_id' | 'external_id' | 'display_name'> {
+export type RemoteGroup = Pick<ReceivedGroup, 'scim_id' | 'external_id' | 'display_name'> & {
   readonly members: Pick<StoredGroup, keyof typeof NO_MEMBERS> | null
 }
 
 /** This many groups and members may be removed in one sync, and beyond them this percentage. */
-interface Gate {
+type Gate = {
   readonly gate_groups: number
   readonly gate_members: number
   readonly gate_percent: number
 }
 
 /** What a sync compares. */
-interface Sides {
+type Sides = {
   readonly stored: readonly StoredGroup[]
   readonly findFormer: FindFormer
   readonly remote: ReadonlyMap<string, RemoteGroup>

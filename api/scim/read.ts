@@ -28,7 +28,7 @@ const WARNINGS = {
   kept: 'not in the list, but not provably deleted: these stay',
 } as const
 
-export interface ReadOptions {
+export type ReadOptions = {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
   readonly connection: Connection
@@ -55,7 +55,7 @@ export class Directory {
 
   /**
    * Reads all groups; resolves to the walk over their list.
-   * @throws {SyncFailure} if they are unreadable or provably incomplete.
+   * @throws SyncFailure if they are unreadable or provably incomplete.
    */
   async read(): Promise<Walk> {
     const { members } = this.#options.connection
@@ -173,7 +173,7 @@ export class Directory {
 
   /**
    * Reads members by a request per group. Groups with unreadable members keep the stored ones.
-   * @throws {SyncFailure} if more are unreadable than the gate lets a sync remove.
+   * @throws SyncFailure if more are unreadable than the gate lets a sync remove.
    */
   async #readMembers(): Promise<void> {
     const { client, connection, stage } = this.#options
@@ -217,7 +217,7 @@ function pathOf(scimId: string): string {
 /**
  * The group with this id and its members, requested by name since some directories send them on request only, or the
  * failure to read it: any status, another group, or something that is none.
- * @throws {SyncFailure} if the whole sync cannot go on.
+ * @throws SyncFailure if the whole sync cannot go on.
  */
 async function readById(client: DirectoryClient, scimId: string): Promise<ReceivedGroup | SyncFailure> {
   const path = pathOf(scimId)

@@ -101,7 +101,7 @@ export function scimRoutes(store: Queries, jobs: SyncJobs): Route[] {
 }
 
 /** What a request names. */
-interface Wanted {
+type Wanted = {
   readonly account: string
   readonly id: string
   readonly page: PageWanted

@@ -10,13 +10,13 @@ import { endJob, type Job } from './job-store.ts'
 import { deletionFault, emptyReport, indexStored, isLiving, planSync } from './plan.ts'
 import { Directory } from './read.ts'
 
-export interface SyncDependencies extends ClientDependencies {
+export type SyncDependencies = ClientDependencies & {
   readonly store: Store
   readonly clock: Clock
   readonly log: Log
 }
 
-export interface SyncOptions {
+export type SyncOptions = {
   /** Ends the sync; its reason is a SyncFailure. */
   readonly signal: AbortSignal
   /** Lifts the deletion gate for this run. */
@@ -26,7 +26,7 @@ export interface SyncOptions {
 /**
  * Reads the directory and computes the changes. Members are staged for `job`; without one nothing is written. Resolves to
  * the rows to write with their report, and the `fault` that blocks them without `--allow-deletions`.
- * @throws {SyncFailure} if the directory cannot be read completely.
+ * @throws SyncFailure if the directory cannot be read completely.
  */
 export async function prepareSync(
   accountId: string,
@@ -62,7 +62,7 @@ export async function prepareSync(
 
 /**
  * Runs a sync, and marks its job as succeeded in one transaction with its last writes. Resolves to the job.
- * @throws {SyncFailure} if nothing was changed.
+ * @throws SyncFailure if nothing was changed.
  */
 export async function runSync(job: Job, options: SyncOptions, dependencies: SyncDependencies): Promise<Job> {
   const { id: job_id, account_id } = job

@@ -11,7 +11,7 @@ export const ONE_WORD = /^[\x21-\x7e]+$/
 
 /**
  * The token, or the secret of the OAuth client, that a connection names.
- * @throws {SyncFailure} `token_unavailable`; the message has the remedy and never the secret.
+ * @throws SyncFailure `token_unavailable`; the message has the remedy and never the secret.
  */
 export function readSecret(
   { token_kind, token_source }: Pick<Connection, 'token_kind' | 'token_source'>,

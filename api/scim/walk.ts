@@ -6,7 +6,7 @@ import { BRIEF, type DirectoryClient, type Patience, type Query, type SyncLimits
 import { orFailure, SyncFailure, type Failure } from './failures.ts'
 import { offersCursors, readPage, type Page } from './messages.ts'
 
-export interface ListOptions {
+export type ListOptions = {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
   /** Whether to request members with the groups. */
@@ -30,7 +30,7 @@ const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
 
 /**
  * Reads the list, twice if the first reading is doubtful, since pages without a stable order miss groups.
- * @throws {SyncFailure} if the list is unreadable, endless or provably incomplete.
+ * @throws SyncFailure if the list is unreadable, endless or provably incomplete.
  */
 export async function readList(options: ListOptions): Promise<Walk> {
   const { byCursor, others } = waysToList(options)

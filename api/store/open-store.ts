@@ -10,7 +10,7 @@ import { openSqlite } from './sqlite-store.ts'
 import type { Queries, Store } from './store.ts'
 
 /** The settings that locate the store. */
-export interface StoreSettings {
+export type StoreSettings = {
   readonly DATA_DIR: string
   readonly DATABASE_URL?: string | undefined
 }
@@ -39,7 +39,7 @@ function describeDatabase(url: string): string {
 /**
  * Opens the store, creates the file and its tables if they are missing, and applies pending migrations.
  * @param mustExist refuses to create them, since they would hide a mistyped DATA_DIR or DATABASE_URL.
- * @throws {UsageError} if the database is unusable or the folder is not writable.
+ * @throws UsageError if the database is unusable or the folder is not writable.
  */
 export async function openStore(
   settings: StoreSettings,

@@ -15,22 +15,23 @@ export type Row = Readonly<Record<string, unknown>>
  * Runs SQL; the caller parses the rows. Both databases return texts, numbers (also for counts, sums and booleans) and
  * null; a whole number that JavaScript cannot represent is an error.
  */
-export interface Queries {
+export type Queries = {
   /** Runs one statement with `values` bound to `$1`, `$2` … */
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>
 }
 
-export interface Store extends Queries, AsyncDisposable {
-  /**
-   * Runs `work` as one transaction, serialized with all others on the same database, in any process; rolls back if
-   * `work` throws. Keep it short: other writes wait meanwhile. In PostgreSQL, queries outside of transactions may run
-   * meanwhile: what must be exact without a transaction has to be one statement. `work` may use only the given
-   * `queries`, since the store itself may wait for its end.
-   */
-  transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
-  /** Waits for pending queries, but not for a silent database, and closes the connections. */
-  close(): Promise<void>
-}
+export type Store = Queries &
+  AsyncDisposable & {
+    /**
+     * Runs `work` as one transaction, serialized with all others on the same database, in any process; rolls back if
+     * `work` throws. Keep it short: other writes wait meanwhile. In PostgreSQL, queries outside of transactions may run
+     * meanwhile: what must be exact without a transaction has to be one statement. `work` may use only the given
+     * `queries`, since the store itself may wait for its end.
+     */
+    transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result>
+    /** Waits for pending queries, but not for a silent database, and closes the connections. */
+    close(): Promise<void>
+  }
 
 /** How long a request waits for the store, in ms, and then its client. */
 export const REQUEST_WAIT_MS = 2000

@@ -34,7 +34,7 @@ export function objectsIn(value: unknown): readonly JsonObject[] {
 }
 
 /** Limits of a JSON text beside its length. */
-export interface JsonBounds {
+export type JsonBounds = {
   /** Values in lists and objects. */
   readonly elements: number
   /** Lists and objects inside one another. */

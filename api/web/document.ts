@@ -14,7 +14,7 @@ import { assetAddress } from './assets.ts'
 import { address, DOCUMENT_HEADERS, form, HTML, markup, raw, type Given, type Html } from './html.ts'
 
 /** The inputs of a view beside its parameters. */
-export interface ViewContext {
+export type ViewContext = {
   readonly snapshot: Snapshot
   /** The path of its files. */
   readonly folder: string
@@ -30,11 +30,11 @@ export interface ViewContext {
 }
 
 /** A page or a file. */
-export interface View {
+export type View = {
   readonly contentType: string
   /** Its parameters; `as_of` chooses the snapshot. */
   readonly parameters: ParameterTable
-  /** @throws {ApiError} for an invalid request, or if the snapshot lacks the requested thing. */
+  /** @throws ApiError for an invalid request, or if the snapshot lacks the requested thing. */
   readonly make: (context: ViewContext, given: Sent) => Promise<string> | string
 }
 
@@ -47,7 +47,7 @@ export function figure(value: bigint, unit: string): Html {
   return markup`<span title="${grouped(value)} ${unit}">${short}</span>`
 }
 
-interface PageDocument {
+type PageDocument = {
   /** Title of the window; the name of the service follows. */
   readonly title: string
   /** The heading; the title by default. */

@@ -17,7 +17,7 @@ export const DOCUMENT_HEADERS = {
 const FORBIDDEN = /(?![\t\n])\p{Cc}/gu
 
 /** A piece of HTML; only `markup` and `raw` create it. */
-export interface Html {
+export type Html = {
   readonly html: string
 }
 
@@ -69,7 +69,7 @@ export function form(attributes: Html | null, parameters: Given, own: readonly s
 }
 
 /** A column of a table. */
-export interface Column<Row> {
+export type Column<Row> = {
   readonly head: Piece
   readonly show: (row: Row) => Piece
   /**

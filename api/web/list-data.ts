@@ -49,7 +49,7 @@ const dataSchema = z.object({
 })
 
 export type Item = z.infer<typeof itemSchema>
-export interface ListData extends z.infer<typeof dataSchema> {
+export type ListData = z.infer<typeof dataSchema> & {
   /** The days of the window alone, and the usage of the whole list on them. */
   readonly window: ListData['days']
   readonly total: bigint
@@ -68,7 +68,7 @@ const BETWEEN = (first: string, last: string) =>
   `d.day BETWEEN CAST($${first} AS DATE) AND CAST($${last} AS DATE)`
 
 /** The parts of the statement that depend on the subject: each is a SELECT over the snapshot. */
-interface Parts {
+type Parts = {
   /** All ranks of a window: rank, id, name, requests, tokens, excess. */
   readonly ranking: (first: string, last: string) => string
   /** All that may be drawn: id, name, tags, in_list. */
@@ -164,7 +164,7 @@ SELECT
 
 /**
  * Reads the rows of a list, what is drawn, and their usage by day.
- * @throws {ApiError} 400 if something drawn is not public.
+ * @throws ApiError 400 if something drawn is not public.
  */
 export async function readList(snapshot: Snapshot, list: List): Promise<ListData> {
   const { subject, category, subcategory, order: _order, drawn = [], ...rest } = list

@@ -16,7 +16,7 @@ import type { View, ViewContext } from './document.ts'
 export const PAGES: Readonly<Record<Subject, string>> = { apps: '/', models: MODELS_PAGE_PATH }
 
 /** The inputs of the parts of a page. */
-interface Page {
+type Page = {
   readonly context: ViewContext
   readonly list: List
   readonly data: ListData

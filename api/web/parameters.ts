@@ -52,7 +52,7 @@ export type ListParameters = Omit<Values<typeof LISTS.models>, 'sort'> &
   Values<typeof LISTS.apps & typeof OF_THE_PAGE & typeof OF_THE_JSON>
 
 /** A list with every default applied. */
-export interface List extends Omit<RankingsQuery, 'sort'> {
+export type List = Omit<RankingsQuery, 'sort'> & {
   readonly subject: Subject
   readonly order: 'popular' | 'trending' | 'requests'
   readonly measure: 'tokens' | 'requests'
@@ -64,7 +64,7 @@ export interface List extends Omit<RankingsQuery, 'sort'> {
 
 /**
  * Applies the defaults.
- * @throws {ApiError} 400 for parameters that are valid alone, but not together.
+ * @throws ApiError 400 for parameters that are valid alone, but not together.
  */
 export function resolveList(subject: Subject, given: ListParameters, { dataThrough }: SnapshotFacts): List {
   const { category: either, sort: order = 'popular', q: name = '', ...rest } = given

@@ -23,7 +23,7 @@ import { DOCUMENT_HEADERS, HTML } from './html.ts'
 import { FILES, listFile } from './list-data.ts'
 import { listView, PAGES } from './list-page.ts'
 
-interface WebDependencies {
+type WebDependencies = {
   readonly snapshots: Snapshots
   readonly schedule: CronSchedule
   readonly clock: Clock

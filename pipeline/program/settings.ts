@@ -67,7 +67,7 @@ export function settingFaults(table: z.core.$ZodLooseShape, environment: Environ
 
 /**
  * The checked settings of a table.
- * @throws {UsageError} that lists every fault.
+ * @throws UsageError that lists every fault.
  */
 export function readSettings<Table extends z.core.$ZodShape>(table: Table, environment: Environment) {
   const faults = settingFaults(table, environment)

@@ -24,7 +24,7 @@ function dayFile(dataDir: string, day: string, name = 'rows.parquet'): string {
 const MODEL = "'acme/model-' || ((hash(app_id) + CAST(floor(4 * pow(random(), 3)) AS BIGINT)) % 40) AS model"
 
 /** Rows and apps of a day, and whether each row has a request_id. */
-export interface DaySize {
+export type DaySize = {
   readonly rows: number
   readonly apps: number
   readonly identified?: boolean
@@ -109,7 +109,7 @@ export async function makeRegistry(dataDir: string, apps: number, allPublic = fa
 }
 
 /** Numbers of apps and of days up to the last day. */
-export interface WarehouseSize {
+export type WarehouseSize = {
   readonly apps: number
   readonly days: number
 }

@@ -78,7 +78,7 @@ export function megabytesOf(pid: number | undefined, mark: 'VmRSS' | 'VmHWM'): n
 export const residentMegabytes = (pid: number | undefined) => megabytesOf(pid, 'VmRSS')
 
 /** Medians of the figures of several runs, with the highest peak. */
-interface Medians extends Measured {
+type Medians = Measured & {
   /** The figures of each run. */
   readonly runs: readonly Measured['figures'][]
 }

@@ -8,7 +8,7 @@ import { freePort } from '../support/ports.ts'
 import { startProcess, startProgram, type Started } from '../support/processes.ts'
 
 /** A server's process, which `await using` ends. */
-export interface Server extends AsyncDisposable {
+export type Server = AsyncDisposable & {
   readonly pid: number | undefined
   readonly origin: string
 }

@@ -50,7 +50,7 @@ const TABLES = {
     'FROM restatements ORDER BY day',
 } as const
 
-interface State {
+type State = {
   readonly asOf: string
   readonly folder: string
   snapshot: string

@@ -30,7 +30,7 @@ const lists = [
   { category: 'coding', subcategory: 'programming-app' },
 ] as const
 
-interface List {
+type List = {
   readonly week: string
   readonly category: string
   readonly subcategory: string

@@ -57,7 +57,7 @@ export function memoryLog() {
   return { log, lines, messages: () => lines.map((line) => logLineSchema.parse(JSON.parse(line))) }
 }
 
-interface ApiOptions {
+type ApiOptions = {
   readonly clock?: () => Date
   readonly limits?: Partial<HttpLimits>
   readonly environment?: Readonly<Record<string, string>>
@@ -159,7 +159,7 @@ export async function sendRaw(origin: string, text: string): Promise<string> {
 
 /**
  * The output of a program, once `pattern` is in it.
- * @throws {Error} with the output if the program ends without it.
+ * @throws Error with the output if the program ends without it.
  */
 export async function said(
   { output, ended }: Started,

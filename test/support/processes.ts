@@ -9,7 +9,7 @@ export const REPOSITORY = join(import.meta.dirname, '..', '..')
 type Environment = Readonly<Record<string, string>>
 
 /** How a process ended, and its output. */
-export interface Ended {
+export type Ended = {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string

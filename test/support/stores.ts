@@ -6,7 +6,7 @@ import { makeFolder } from './folders.ts'
 import { findPostgres, startPostgres, type Postgres } from './postgres.ts'
 
 /** One kind of store; `describe.each(stores.kinds)('… on $name', ({ fresh }) => …)`. */
-export interface StoreKind {
+export type StoreKind = {
   readonly name: 'SQLite' | 'PostgreSQL'
   /** The settings of a new, empty store: for openStore, or with asEnvironment for a program. */
   readonly fresh: () => Promise<StoreSettings>

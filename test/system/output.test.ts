@@ -11,7 +11,7 @@ const APPS = 3
 type Program = readonly [path: string, args: readonly string[], environment: Readonly<Record<string, string>>]
 
 /** Starts a program without one of its outputs; `end` is how it ends if that was its data. */
-interface Way {
+type Way = {
   readonly start: (lost: 'stdout' | 'stderr', ...program: Program) => Started
   readonly end: object
 }

@@ -26,7 +26,7 @@ import { unlessAbsent } from '../../process/system-errors.ts'
 export const UNREADABLE = 'cannot be read and is left out'
 
 /** A fault of a published file or a record, for an operator to fix. */
-export interface Fault {
+export type Fault = {
   /** The file or folder, as a path in DATA_DIR. */
   readonly thing: string
   /** The fault, as words after the name; public. */
@@ -56,7 +56,7 @@ export type SnapshotEntry = Omit<z.infer<typeof snapshotEntrySchema>, 'current'>
 export type SnapshotFile = SnapshotEntry['files'][number]
 
 /** What the folders hold at one time; lists are newest first. */
-interface Contents {
+type Contents = {
   /** Identifiers of the snapshots on disk that are not retracted; also of one without a record. */
   readonly ids: readonly string[]
   /** All recorded snapshots ever published, without their monthly files, which would be most of the list. */
@@ -97,7 +97,7 @@ export class Catalogue {
 
   /**
    * The identifier of the retained snapshot computed at `asOf`, a time (ISO 8601) or an identifier.
-   * @throws {ApiError} 400 for an unknown one, 410 for a retracted or pruned one.
+   * @throws ApiError 400 for an unknown one, 410 for a retracted or pruned one.
    */
   retainedAt(asOf: string): string {
     const time = asOfFromId(asOf) ?? new Date(asOf)
@@ -109,7 +109,7 @@ export class Catalogue {
 
   /**
    * The retained snapshot with this identifier and all its files; undefined for any other text.
-   * @throws {ApiError} 410 for a retracted or pruned one.
+   * @throws ApiError 410 for a retracted or pruned one.
    */
   describe(id: string): SnapshotEntry | undefined {
     const record = this.#isRetained(id) ? readRecord(this.#folder, id) : undefined
@@ -125,7 +125,7 @@ export class Catalogue {
 
   /**
    * Whether a retained snapshot has this identifier.
-   * @throws {ApiError} 410 for a retracted or pruned one, with the reason and the nearest retained one.
+   * @throws ApiError 410 for a retracted or pruned one, with the reason and the nearest retained one.
    */
   #isRetained(id: string): boolean {
     const { ids, entries } = this.read()

@@ -12,7 +12,7 @@ import { openDatabase, type Database, type PoolName } from './database.ts'
 import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 
 /** An attached snapshot; `users` counts what goes on with it. */
-interface Attached {
+type Attached = {
   readonly opened: ReturnType<typeof attach>
   users: number
   /** Whether a request named it: its next page should be fast. */
@@ -74,7 +74,7 @@ export class Snapshots {
 
   /**
    * The identifier of the served snapshot.
-   * @throws {ApiError} 503 without one.
+   * @throws ApiError 503 without one.
    */
   currentId(): string {
     if (this.#current !== undefined) return this.#current.id
@@ -88,7 +88,7 @@ export class Snapshots {
   /**
    * The snapshot of `asOf` (ISO 8601, or an identifier), or the current one; it stays open until it is disposed of, once.
    * An aborted `signal` ends its queries.
-   * @throws {ApiError} 503 without a current one, 400 for an unknown time, 410 for a retracted or pruned one.
+   * @throws ApiError 503 without a current one, 400 for an unknown time, 410 for a retracted or pruned one.
    */
   async take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
     const id = asOf === undefined ? this.currentId() : this.catalogue.retainedAt(asOf)

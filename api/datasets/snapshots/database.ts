@@ -17,7 +17,7 @@ type SqlRows = readonly Readonly<Record<string, unknown>>[]
 /**
  * Runs one statement on a snapshot with `values` bound by name to `$name`. A caller awaits its statements, also failed
  * ones: its snapshot stays attached meanwhile.
- * @throws {ApiError} 503 if too many statements wait, this one took too long, or it needs too much memory.
+ * @throws ApiError 503 if too many statements wait, this one took too long, or it needs too much memory.
  */
 export type Query = (sql: string, values: SqlValues) => Promise<SqlRows>
 
@@ -147,7 +147,7 @@ function createPool({ running, waiting, queryMs }: (typeof POOLS)[PoolName]) {
 }
 
 /** A connection to one attached file, and the statements prepared on it. */
-interface Connection {
+type Connection = {
   readonly connection: DuckDBConnection
   readonly prepared: Map<string, DuckDBPreparedStatement>
 }

@@ -35,7 +35,7 @@ const factsSchema = z.object({
 export type SnapshotFacts = Readonly<z.infer<typeof factsSchema>>
 
 /** A snapshot for queries. */
-export interface Snapshot extends SnapshotFacts {
+export type Snapshot = SnapshotFacts & {
   readonly query: Query
 }
 

@@ -208,7 +208,7 @@ export async function sendOpen(request: Request, reply: Reply, type: string, tex
   await sendEncoded(request, reply, { type, checksum, encoding }, () => encode(Buffer.from(text), encoding))
 }
 
-interface OpenBody {
+type OpenBody = {
   readonly type: string
   /** Checksum of the body before it is encoded. */
   readonly checksum: string

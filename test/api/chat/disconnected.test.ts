@@ -67,7 +67,7 @@ const cancel = { on_leave: 'cancel' }
 const known = { prompt_tokens: 11, completion_tokens: 2, usage_missing: null }
 const ended = { prompt_tokens: USAGE.prompt_tokens, completion_tokens: USAGE.completion_tokens }
 
-interface DisconnectCase {
+type DisconnectCase = {
   readonly provided?: Members
   readonly chat?: Options['chat']
   /** What the provider does first, if anything: a stream is left after its first part. */

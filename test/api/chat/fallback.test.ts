@@ -22,7 +22,7 @@ import {
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
-interface Options {
+type Options = {
   readonly second?: Behaviour
   readonly other?: Behaviour
   /** The time of a request in milliseconds. */

@@ -44,7 +44,7 @@ const counted = { id: 'chatcmpl-1', choices: [], usage: USAGE }
 const STOP = [part({}, 'stop'), counted]
 const HELLO = { content: 'Hello' }
 
-interface WholeReply extends Members {
+type WholeReply = Members & {
   readonly choices: readonly (Members & { readonly message: unknown })[]
 }
 /** A case of a whole reply, and of a stream that says the same: each message in one part, then the ends of choices. */

@@ -21,7 +21,7 @@ import { startFile, startService, untilAnswering, type Server } from '../servers
 import { hasWrk, loadWithWrk } from '../wrk.ts'
 
 /** Sizes of the cases. */
-export interface ChatSizes {
+export type ChatSizes = {
   readonly runs: number
   readonly concurrencies: readonly number[]
   /** Warm-up in seconds per target, whole and streaming: gateways run for weeks, with all hot code compiled. */
@@ -36,7 +36,7 @@ const WARM_CONCURRENCY = 10
 const LITELLM_KEY = 'sk-bench'
 
 /** A target of chat requests. */
-interface Target {
+type Target = {
   readonly name: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -44,7 +44,7 @@ interface Target {
   readonly keysFile: string
 }
 
-interface Load {
+type Load = {
   readonly stream: boolean
   readonly connections: number
   readonly seconds: number

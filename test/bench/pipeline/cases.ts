@@ -23,17 +23,17 @@ import { CLOCKS, timed } from '../measure.ts'
 type Figures = Promise<Record<string, number>>
 
 /** A data folder, and the time of a run over it. */
-interface Night {
+type Night = {
   readonly dataDir: string
   readonly asOf: string
 }
 
-interface Clocked {
+type Clocked = {
   readonly clock: keyof typeof CLOCKS
 }
 
 /** What a baseline reads, in SQL. */
-interface Baseline extends Clocked {
+type Baseline = Clocked & {
   readonly rows: string
   readonly by: 'app' | 'app_id'
 }

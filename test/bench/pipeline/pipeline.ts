@@ -36,7 +36,7 @@ import type { Measured, Print } from '../measure.ts'
 import type * as cases from './cases.ts'
 
 /** The raw rows of one day, with or without `request_id`s. */
-interface NewDay {
+type NewDay = {
   readonly rows: number
   readonly identified: boolean
 }
@@ -90,7 +90,7 @@ export async function benchPipeline(
 }
 
 /** A day to load: its file, made in a data folder, and what the baseline reads of it. */
-interface Load {
+type Load = {
   readonly name: string
   readonly size: DaySize
   readonly kind: DayKind

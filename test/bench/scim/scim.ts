@@ -29,7 +29,7 @@ import type { DirectoryTask } from './directory.ts'
 type DirectorySize = Pick<DirectoryTask, 'groups' | 'membersPerGroup'>
 
 /** Sizes of the cases. */
-export interface Sizes {
+export type Sizes = {
   /** Runs of each case; the median counts. */
   readonly runs: number
   readonly usual: DirectorySize

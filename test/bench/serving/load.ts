@@ -10,7 +10,7 @@ import { startFile, type Server } from '../servers.ts'
 import { REQUESTS_PER_KEY, loadWithWrk } from '../wrk.ts'
 
 /** Size of the load. */
-export interface LoadSizes {
+export type LoadSizes = {
   readonly runs: number
   readonly connections: number
   /** Seconds of one measurement. */

@@ -21,7 +21,7 @@ const replySchema = z.object({
 })
 
 /** How many windows over data of so many days. */
-interface Windows {
+type Windows = {
   readonly days: number
   readonly windows: number
 }

@@ -22,7 +22,7 @@ import type * as windowCases from './windows.ts'
 type Case = WarehouseSize & { readonly windows: number }
 
 /** Sizes of the cases. */
-export interface Sizes extends LoadSizes {
+export type Sizes = LoadSizes & {
   readonly cases: readonly Case[]
   /** The case that `--large` adds. */
   readonly large: Case

@@ -22,7 +22,7 @@ const FILTERS = {
 const FILTER_NAMES = ['none', 'category', 'subcategory'] as const
 
 /** One kind of window; many are queried, with different last days. */
-export interface Kind {
+export type Kind = {
   readonly sort: Sort
   readonly filter: (typeof FILTER_NAMES)[number]
   readonly length: (typeof LENGTHS)[number]

@@ -100,7 +100,7 @@ it('each month from the first day of the data to the last has a file, also a mon
 const onEach = (days: readonly string[], ...found: readonly string[]) =>
   days.flatMap((day) => found.map((each) => `${day} ${each}`))
 
-interface Change {
+type Change = {
   readonly what: string
   readonly change: () => void
   /** The days that it restates. */

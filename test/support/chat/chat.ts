@@ -30,7 +30,7 @@ export function writeModels(folder: string, wiring: Wiring, limits?: Members): s
 type ApiOptions = NonNullable<Parameters<typeof startApi>[1]>
 type Scripted = ProviderWanted & { readonly model: 'scripted' }
 
-interface ScriptedChatOptions extends ApiOptions {
+type ScriptedChatOptions = ApiOptions & {
   readonly dataDir?: string
   /** The members of `limits` in the routing configuration. */
   readonly modelLimits?: Members

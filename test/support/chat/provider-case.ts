@@ -12,7 +12,7 @@ import { answers, chunk, either, held, json, sse, stream, writes, type Behaviour
 type Members = Readonly<Record<string, unknown>>
 
 /** What a client assembles from a reply. */
-interface Served {
+type Served = {
   readonly content?: string
   /** Name and arguments of each tool call. */
   readonly calls?: readonly (readonly [string, string])[]
@@ -28,7 +28,7 @@ interface Served {
 }
 
 /** The error for the client; with a backup, that serves instead. */
-interface Failed {
+type Failed = {
   readonly status: number
   readonly type: string
   /** The type of the attempt, if it differs. */
@@ -40,14 +40,14 @@ interface Failed {
 }
 
 /** A stream that broke off after its first words were sent. */
-interface Cut {
+type Cut = {
   readonly cut: string
   readonly type?: string
 }
 
 export type Outcome = Served | Failed | Cut
 
-export interface ProviderCase {
+export type ProviderCase = {
   /** Absent in a case of streams alone. */
   readonly whole?: Behaviour
   readonly streamed: Behaviour

@@ -9,7 +9,7 @@ import { listen } from '../ports.ts'
 const bodySchema = z.looseObject({ model: z.string(), stream: z.boolean().optional() })
 
 /** A request as the provider received it. */
-interface Received {
+type Received = {
   readonly method: string | undefined
   readonly path: string | undefined
   readonly headers: IncomingHttpHeaders
@@ -155,7 +155,7 @@ export function ends(rest: string): Behaviour {
   return (response) => void response.end(rest)
 }
 
-interface StreamEnding {
+type StreamEnding = {
   readonly pieces?: number
   readonly ending?: 'end' | 'cut' | 'stall'
 }

@@ -21,7 +21,7 @@ const TAXONOMY: Readonly<Record<string, readonly string[]>> = {
   entertainment: ['roleplay', 'game'],
 }
 
-interface Filter {
+type Filter = {
   readonly category: string | null
   readonly subcategory: string | null
 }
@@ -35,13 +35,13 @@ export const FILTERS: readonly Filter[] = [
 ]
 
 /** One list of the rankings: order, window (both days inclusive) and filter. */
-export interface Question extends Filter {
+export type Question = Filter & {
   readonly sort: 'popular' | 'trending'
   readonly start: string
   readonly end: string
 }
 
-interface App {
+type App = {
   readonly app_name: string
   readonly visibility: string
   readonly subcategories: readonly string[]
@@ -49,7 +49,7 @@ interface App {
 }
 
 /** What an app used on a day. */
-interface Volume {
+type Volume = {
   readonly day: string
   readonly app_id: bigint
   readonly requests: bigint
@@ -57,14 +57,14 @@ interface Volume {
   readonly completion_tokens: bigint
 }
 
-interface Usage extends Volume {
+type Usage = Volume & {
   /** Microseconds since 1970. */
   readonly ts: bigint
   readonly request_id: string | null
 }
 
 /** A rejected row; `field` is its first invalid field, or `line` for a broken line. */
-interface Reject {
+type Reject = {
   readonly day: string
   readonly file: string
   /** Line of the file, from 1. */
@@ -73,7 +73,7 @@ interface Reject {
 }
 
 /** The contents of a raw folder, private apps included: the public tables follow from it. */
-export interface Dataset {
+export type Dataset = {
   readonly apps: ReadonlyMap<bigint, App>
   /** By day and canonical app. */
   readonly days: readonly Volume[]
@@ -164,7 +164,7 @@ function publicDays(dataset: Dataset): Volume[] {
   return dataset.days.filter(({ app_id }) => published.has(app_id))
 }
 
-interface Registry {
+type Registry = {
   readonly apps: ReadonlyMap<bigint, App>
   /** The registered app by the id of its name, and of its address. */
   readonly named: ReadonlyMap<bigint, bigint>

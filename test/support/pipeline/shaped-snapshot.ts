@@ -45,7 +45,7 @@ export const SHAPES = {
 } satisfies Readonly<Record<string, Shape>>
 
 /** Numbers of apps, of leaders per subcategory and block, and of prefix sums. */
-export interface Size {
+export type Size = {
   readonly apps: number
   readonly level: number
   readonly rowShare: number

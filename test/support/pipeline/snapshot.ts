@@ -17,7 +17,7 @@ import { createMacros } from '../../../pipeline/ranking/macros.ts'
 import { withDatabase } from './nightly.ts'
 
 /** One day of one app; prompt tokens only, unless `completion` is set. */
-interface DayOfApp {
+type DayOfApp = {
   readonly day: string
   readonly app: number
   readonly requests?: number
@@ -26,14 +26,14 @@ interface DayOfApp {
 }
 
 /** One day of one model: one request with these prompt tokens, unless `requests` is set. */
-interface DayOfModel {
+type DayOfModel = {
   readonly day: string
   readonly model: string
   readonly requests?: number
   readonly tokens: number | bigint
 }
 
-export interface SnapshotContent {
+export type SnapshotContent = {
   readonly asOf: Date
   readonly dataThrough: string
   readonly firstDay?: string

@@ -4,7 +4,7 @@ import { listen } from '../ports.ts'
 
 export const DIRECTORY_TOKEN = 'directory-token'
 
-export interface DirectoryGroup {
+export type DirectoryGroup = {
   readonly id: string
   readonly displayName: string
   readonly externalId?: string
@@ -17,7 +17,7 @@ export type Reply =
   | { readonly send: (response: ServerResponse) => void }
 
 /** A request as the directory receives it. */
-export interface Asked {
+export type Asked = {
   /** Path below the base address: `/Groups`, `/Groups/7`, `/ServiceProviderConfig`. */
   readonly path: string
   readonly query: URLSearchParams

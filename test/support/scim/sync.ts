@@ -77,7 +77,7 @@ function connectionTo(url: string, more: Partial<ConnectionSettings> = {}): Conn
   }
 }
 
-interface SyncApiOptions {
+type SyncApiOptions = {
   /** The service's token for directories; by default the token of `startDirectory`. */
   readonly token?: string
   readonly sync?: Partial<JobDependencies>
@@ -167,7 +167,7 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
 
 type MemberMode = ConnectionSettings['members']
 
-export interface DirectoryCase {
+export type DirectoryCase = {
   readonly groups?: DirectoryGroup[]
   readonly quirk?: Quirk
   readonly members?: MemberMode

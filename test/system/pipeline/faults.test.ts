@@ -102,7 +102,7 @@ const DAMAGES: Readonly<Record<string, (path: string) => void>> = {
   'with flipped bytes inside': flipBytes,
 }
 
-interface Fault {
+type Fault = {
   readonly name: string
   readonly plant: () => unknown
   /** The run into the fault; by default in this process. */

@@ -36,7 +36,7 @@ const TEXTS = [
   ['', ' ', 'http://localhost:3000/'],
 ].flat()
 
-interface Row {
+type Row = {
   readonly ts: string
   /** An id, or an address or name. */
   readonly app: bigint | string
@@ -46,7 +46,7 @@ interface Row {
   readonly request_id: string
 }
 
-interface World {
+type World = {
   readonly dataDir: string
   /** The same input in the form that the oracle reads. */
   readonly plain: string

@@ -85,7 +85,7 @@ async function liveThrough(directory: LivingDirectory, store: StoreSettings): Pr
   expect(await idOf(grown)).toBeUndefined()
 }
 
-interface ScimServerOptions {
+type ScimServerOptions = {
   /** The server's token; the program reads it from TOKEN. */
   readonly token: string
   /** A member of a group in a request. */
