@@ -44,13 +44,12 @@ export class ChatCall {
   attempt: Attempt | undefined
   /** False until its body was read. */
   isStream = false
-  /** Whether the client disconnected: then no further attempt is made. */
+  /** Whether the client disconnected, and whether its attempt was ended: after both no further attempt is made. */
   isDisconnected: boolean
+  isCancelled = false
   readonly #app: NamedApp
   readonly #arrivedAt: Date
   readonly #began = performance.now()
-  /** Whether its attempt was ended: then no other follows. */
-  isCancelled = false
 
   /** Begins the call. */
   constructor({ headers }: Request, reply: Reply, arrivedAt: Date) {

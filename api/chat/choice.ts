@@ -11,14 +11,16 @@ import { ToolCalls } from './tool-calls.ts'
  * Gemini adds a reason after a colon. Other words mean `stop`; tool calls are recognised by their presence.
  */
 const FINISHES = {
-  length:
-    ' length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
-    'model_context_window_exceeded error_limit ',
-  content_filter:
-    ' content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
-    'image_prohibited_content model_armor blocklist spii sensitive error_toxic ',
-  error: ' error abort network_error engine_error failed timeout insufficient_system_resource ',
-} as const
+  length: (
+    'length max_tokens max_output_tokens max_length max_new_tokens context_window_exceeded incomplete model_length ' +
+    'model_context_window_exceeded error_limit'
+  ).split(' '),
+  content_filter: (
+    'content_filter content_filtered guardrail_intervened refusal safety image_safety recitation prohibited_content ' +
+    'image_prohibited_content model_armor blocklist spii sensitive error_toxic'
+  ).split(' '),
+  error: 'error abort network_error engine_error failed timeout insufficient_system_resource'.split(' '),
+}
 const MEANINGS = ['length', 'content_filter', 'error'] as const
 
 /** Words for a choice that goes on (Alibaba Model Studio, Gemini). */
@@ -32,8 +34,8 @@ export function nativeFinish({ finish_reason: snake, finishReason: camel }: Json
 
 /** What the provider's word means, if it is more than `stop`. */
 export function finishMeant(native = '') {
-  const [word] = native.toLowerCase().replaceAll('-', '_').split(':')
-  return MEANINGS.find((meaning) => FINISHES[meaning].includes(` ${word} `))
+  const [word = ''] = native.toLowerCase().replaceAll('-', '_').split(':')
+  return MEANINGS.find((meaning) => FINISHES[meaning].includes(word))
 }
 
 /** A choice as far as it was read: a `message` is the whole of it, a `delta` a part. */

@@ -60,6 +60,7 @@ const CACHE_BYTES = 64 * 1024 * 1024
 
 /** The cached bodies of this process: each is made once for concurrent requests, while its snapshot is open. */
 export const createBodies = () => createBodyCache<Made>(CACHE_BYTES)
+
 export type ReplyDependencies = {
   readonly snapshots: Snapshots
   readonly bodies: ReturnType<typeof createBodies>

@@ -101,11 +101,11 @@ export const DEFAULT_HEADERS: Headers = {
 }
 
 /** Headers of a representation, which an error must not have. */
-const OF_THE_REPRESENTATION = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', 'Content-Encoding']
+const REPRESENTATION_HEADERS = ['ETag', 'Last-Modified', 'Repr-Digest', 'Link', 'Content-Encoding']
 
 /** Sets the headers of an error reply, for any body. */
 export function beginError(reply: Reply, fault: ApiError): void {
-  for (const name of OF_THE_REPRESENTATION) reply.removeHeader(name)
+  for (const name of REPRESENTATION_HEADERS) reply.removeHeader(name)
   reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
 }
 

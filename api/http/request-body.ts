@@ -7,10 +7,10 @@ import { exceededBound, shorten } from '../untrusted/json.ts'
 import type { Reply } from './call.ts'
 import { ApiError } from './errors.ts'
 
-/** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized unchanged. */
+/** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized with all their digits. */
 type JsonBody = {
   readonly body: unknown
-  readonly unrounded: unknown
+  readonly passedOn: unknown
 }
 
 /** Thousands of levels can be parsed, but not serialized. */
@@ -42,14 +42,14 @@ export function jsonReader(limit: number): (request: Request, reply: Reply) => P
       throw new ApiError(413, `The body has too many values: at most ${VALUES_AT_MOST} are allowed`)
     try {
       const body: unknown = JSON.parse(text)
-      return { body, unrounded: LONG_NUMBER.test(text) ? JSON.parse(text, unrounded) : body }
+      return { body, passedOn: LONG_NUMBER.test(text) ? JSON.parse(text, keepDigits) : body }
     } catch (error) {
       throw new ApiError(400, `The body is not valid JSON: ${messageOf(error)}`)
     }
   }
 }
 
-function unrounded(_key: string, value: unknown, context?: { readonly source: string }): unknown {
+function keepDigits(_key: string, value: unknown, context?: { readonly source: string }): unknown {
   const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
   return isRounded && context !== undefined ? JSON.rawJSON(context.source) : value
 }

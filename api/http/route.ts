@@ -1,3 +1,4 @@
+/** What a route declares: its path, who may call it, and what the application does around its handler. */
 import type { Request } from 'express'
 import type { KeyKind } from '../accounts/keys.ts'
 import type { Operation } from '../openapi/operation.ts'

@@ -47,7 +47,7 @@ const SHOWN_MEMBERS = `
   WHERE g.id = $1 ORDER BY m.member_id LIMIT $2 OFFSET $3`
 
 /** A page of the rows of an account, and their total. `from` is the end of a query with the account as `$1`. */
-export async function readPage<Shown extends z.ZodType>(
+export async function selectPage<Shown extends z.ZodType>(
   queries: Queries,
   accountId: string,
   { limit, offset }: PageWanted,
@@ -62,7 +62,7 @@ export async function readPage<Shown extends z.ZodType>(
 /** The current groups of an account, oldest first, and their total. */
 export async function listGroups(queries: Queries, accountId: string, page: PageWanted) {
   const rows = { select: SHOWN, from: LIVING, order: 'created_at, id', schema: groupRowSchema }
-  return await readPage(queries, accountId, page, rows)
+  return await selectPage(queries, accountId, page, rows)
 }
 
 /** A current group of the account. */

@@ -4,10 +4,11 @@
  * process that took it can renew or end it.
  */
 import { randomUUID } from 'node:crypto'
+import { millisecondsInDay } from 'date-fns/constants'
 import { z } from 'zod'
 import type { Queries, Value } from '../store/store.ts'
 import { FAILURES, type Failure } from './failures.ts'
-import { readPage, type PageWanted } from './groups.ts'
+import { selectPage, type PageWanted } from './groups.ts'
 import { emptyReport, reportSchema, type Report } from './plan.ts'
 
 // A new schema each time: the description of a shared one loses its format.
@@ -41,8 +42,8 @@ const rowSchema = jobSchema.omit({ error_message: true }).extend({
 /** A job; times are ISO 8601 UTC with milliseconds. */
 export type Job = z.infer<typeof rowSchema>
 
-/** How long finished jobs can be read. */
-const RETENTION_MS = 90 * 86_400_000
+/** How many days finished jobs can be read. */
+const RETENTION_DAYS = 90
 
 const COLUMNS = rowSchema.keyof().options.join(', ')
 const OF_ACCOUNT = 'scim_sync_jobs WHERE account_id = $1'
@@ -80,11 +81,11 @@ export function showJob({ account_id: _account, scheduled: _scheduled, failure, 
 }
 
 /**
- * The open job of the account, or a new one; undefined without a directory. Deletes jobs that finished 90 days ago. Call
- * it in a transaction.
+ * The open job of the account, or a new one; undefined without a directory. Deletes jobs after RETENTION_DAYS. Call it
+ * in a transaction.
  */
 export async function requestJob(queries: Queries, accountId: string, now: Date, isScheduled = false) {
-  const kept = new Date(now.getTime() - RETENTION_MS).toISOString()
+  const kept = new Date(now.getTime() - RETENTION_DAYS * millisecondsInDay).toISOString()
   await queries.query(`DELETE FROM ${OF_ACCOUNT} AND finished_at < $2`, [accountId, kept])
   const [open] = await jobs(queries, `${SELECT} AND status IN ('queued', 'running')`, [accountId])
   const values = [randomUUID(), accountId, now.toISOString(), Number(isScheduled)]
@@ -99,7 +100,7 @@ export async function findJob(queries: Queries, accountId: string, id: string): 
 /** The jobs of an account, newest first, and their total. */
 export async function listJobs(queries: Queries, accountId: string, page: PageWanted) {
   const rows = { select: COLUMNS, from: OF_ACCOUNT, order: 'created_at DESC, id', schema: rowSchema }
-  const { data, total_count } = await readPage(queries, accountId, page, rows)
+  const { data, total_count } = await selectPage(queries, accountId, page, rows)
   return { data: data.map(showJob), total_count }
 }
 

@@ -116,7 +116,7 @@ export class Catalogue {
     return record && entryOf(record, true)
   }
 
-  /** Logs a fault that is found at every look, once. */
+  /** Logs a fault that every poll finds, once. */
   logFault(id: string, error: unknown, message: string): void {
     const words = `${id} ${message} ${String(error)}`
     if (!this.#logged.has(words)) this.#log.error({ snapshot: id, err: error }, message)

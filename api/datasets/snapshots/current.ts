@@ -22,8 +22,8 @@ type Attached = {
 /** Named snapshots that stay attached without users. */
 const KEPT_ATTACHED = 4
 
-// A look is cheap, and a new snapshot should be visible soon.
-const LOOK_EVERY_MS = 100
+// A poll of the pointer is cheap, and a new snapshot should be visible soon.
+const POLL_EVERY_MS = 100
 const PAUSE_AFTER_FAULT_MS = 1000
 
 const RETRY_AFTER_SECONDS = 60
@@ -51,8 +51,8 @@ export class Snapshots {
   #prepare: (snapshot: Snapshot) => Promise<void> = async () => undefined
   #current: SnapshotFacts | undefined
   #fault: Fault | undefined
-  #looking: Promise<void> | undefined
-  #nextLook: NodeJS.Timeout | undefined
+  #polling: Promise<void> | undefined
+  #nextPoll: NodeJS.Timeout | undefined
 
   constructor(dataDir: string, folder: string, database: Database, log: Log) {
     this.dataDir = dataDir
@@ -96,34 +96,34 @@ export class Snapshots {
   }
 
   /**
-   * Serves the snapshot that the pointer leads to, and looks again and again until the snapshots are closed; resolves
-   * after the first look.
+   * Serves the snapshot that the pointer leads to, and polls the pointer until the snapshots are closed; resolves after
+   * the first poll.
    * @param prepare prepares a snapshot while the one before is still served.
    */
   async follow(prepare = this.#prepare): Promise<void> {
     this.#prepare = prepare
-    this.#looking = this.#look()
-    await this.#looking
+    this.#polling = this.#poll()
+    await this.#polling
   }
 
   /** Interrupts all queries and closes all snapshots. */
   async close(): Promise<void> {
-    await this.#looking
-    clearTimeout(this.#nextLook)
+    await this.#polling
+    clearTimeout(this.#nextPoll)
     // DuckDB must not be closed while a file is being attached or detached.
     await this.#inTurn(async () => undefined)
     await this.#database.close()
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
       await this.#followPointer()
     } catch (error) {
-      this.#log.error({ err: error }, 'no look at the pointer')
+      this.#log.error({ err: error }, 'the pointer to the newest snapshot could not be followed')
     }
-    const pause = this.#fault === undefined ? LOOK_EVERY_MS : PAUSE_AFTER_FAULT_MS
-    this.#nextLook = setTimeout(() => {
-      this.#looking = this.#look()
+    const pause = this.#fault === undefined ? POLL_EVERY_MS : PAUSE_AFTER_FAULT_MS
+    this.#nextPoll = setTimeout(() => {
+      this.#polling = this.#poll()
     }, pause).unref()
   }
 
