@@ -1,6 +1,6 @@
 /** Answers a valid chat request, whole or as a stream, from the first provider that serves it. */
-import { ApiError } from '../http/errors.ts'
 import { sendBody, type Reply } from '../http/call.ts'
+import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
 import { isObject, type JsonObject } from '../untrusted/json.ts'
 import { Attempt, type ChatCall, type Ending, type ReplyIdentity } from './call.ts'

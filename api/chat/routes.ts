@@ -1,8 +1,8 @@
 /** Chat over HTTP: completions and the list of models, with their OpenAPI descriptions (CONTRACT 6). */
 import { z } from 'zod'
 import { sendJson, type Handler } from '../http/call.ts'
-import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
+import type { Route } from '../http/route.ts'
 import { fault, type Operation } from '../openapi/operation.ts'
 import { COMPLETIONS_PATH, MODELS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'

@@ -1,9 +1,9 @@
 /** Directory sync over HTTP (CONTRACT 5): starts and shows jobs, and lists the synced groups. */
 import { z } from 'zod'
 import { queryString, sendJson, type Handler, type Reply } from '../http/call.ts'
-import type { Route } from '../http/route.ts'
 import { ApiError } from '../http/errors.ts'
 import { readParameters, wholeNumber, type ParameterTable, type Values } from '../http/query-parameters.ts'
+import type { Route } from '../http/route.ts'
 import { fault, type Operation } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Queries } from '../store/store.ts'

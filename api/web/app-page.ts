@@ -10,9 +10,8 @@ import { windowUpTo, type DateWindow } from '../datasets/window.ts'
 import { ApiError } from '../http/errors.ts'
 import { APPS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
-import { chartFigure, figure, renderDocument } from './document.ts'
+import { chartFigure, figure, renderDocument, type View } from './document.ts'
 import { address, HTML, markup, table, type Html } from './html.ts'
-import type { View } from './document.ts'
 
 const rank = z.bigint().nullable()
 const appSchema = z.object({

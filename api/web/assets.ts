@@ -1,8 +1,8 @@
 /** The files that pages load; under the version of their content they are cached for ever. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { fixedBody } from '../http/encodings.ts'
 import { queryString } from '../http/call.ts'
+import { fixedBody } from '../http/encodings.ts'
 import type { Route } from '../http/route.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'

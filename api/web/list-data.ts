@@ -2,13 +2,14 @@
 import { z } from 'zod'
 import { addDays, daysBetween, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { COVERAGE_STATUSES, RANKING_COLUMNS } from '../../pipeline/contract/dataset.ts'
+import { csvText, FORMATS } from '../datasets/formats.ts'
 import { MAX_OFFSET } from '../datasets/rankings.ts'
 import { metaOf } from '../datasets/reply.ts'
 import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
-import { csvText, FORMATS } from '../datasets/formats.ts'
 import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
-import { invalidParameter } from '../http/query-parameters.ts'
 import { jsonText } from '../http/call.ts'
+import { invalidParameter } from '../http/query-parameters.ts'
+import type { View } from './document.ts'
 import {
   type List,
   type ListParameters,
@@ -17,7 +18,6 @@ import {
   resolveList,
   type Subject,
 } from './parameters.ts'
-import type { View } from './document.ts'
 
 const itemSchema = z.object({
   /** app_id or model_permaslug. */

@@ -6,12 +6,19 @@ import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
 import { baselineOf, daysOf, DEFAULT_WINDOW_DAYS, windowBefore } from '../datasets/window.ts'
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
-import { chartFigure, figure, renderDocument } from './document.ts'
+import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
 import { address, form, HTML, markup, raw, table, type Column, type Given, type Html } from './html.ts'
 import { daysWithout, FILES, readList, RECENT_DAYS, type Item, type ListData } from './list-data.ts'
-import { DRAWN, LISTS, OF_THE_PAGE, resolveList, WINDOWS } from './parameters.ts'
-import type { List, ListParameters, Subject } from './parameters.ts'
-import type { View, ViewContext } from './document.ts'
+import {
+  DRAWN,
+  LISTS,
+  OF_THE_PAGE,
+  resolveList,
+  WINDOWS,
+  type List,
+  type ListParameters,
+  type Subject,
+} from './parameters.ts'
 
 export const PAGES: Readonly<Record<Subject, string>> = { apps: '/', models: MODELS_PAGE_PATH }
 

@@ -1,7 +1,6 @@
 /** The drop folder, DATA_DIR/raw: lists its files by day and format (CONTRACT 7). */
 import { createHash } from 'node:crypto'
-import { createReadStream, readdirSync, statSync } from 'node:fs'
-import type { Dirent } from 'node:fs'
+import { createReadStream, readdirSync, statSync, type Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { daySchema } from '../contract/calendar.ts'

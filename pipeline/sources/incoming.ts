@@ -13,8 +13,8 @@ import {
   hasNullWords,
   isAlternative,
   isValidated,
+  type Columns,
 } from './columns.ts'
-import type { Columns } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 
 /** Stands for bytes and characters that are no text. */

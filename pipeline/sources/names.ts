@@ -2,8 +2,8 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { appNamed } from '../contract/app-identity.ts'
-import { DataError } from '../errors.ts'
 import { withAppender } from '../duckdb/statements.ts'
+import { DataError } from '../errors.ts'
 
 /** A text that names an app, behind a character: DuckDB's client drops a byte order mark at the beginning of a text. */
 export const appTextRow = z.object({ app: z.string().transform((text) => text.slice(1)) })

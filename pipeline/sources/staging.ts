@@ -7,18 +7,23 @@
  * 2. The registry and an import stage every file; `registry_rows` and the days of an import are decoded from there.
  */
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
+import { literal } from '../duckdb/sql-values.ts'
 import { withAppender } from '../duckdb/statements.ts'
 import { DataError, isShortage } from '../errors.ts'
-import { literal } from '../duckdb/sql-values.ts'
-import { allColumns, hasNullWords, isAlternative, isValidated, missingColumns, plainName } from './columns.ts'
-import type { Columns } from './columns.ts'
+import {
+  allColumns,
+  hasNullWords,
+  isAlternative,
+  isValidated,
+  missingColumns,
+  plainName,
+  type Columns,
+} from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
-import { isRecord, readJsonLines, readWholeJson } from './formats/json.ts'
-import type { Document } from './formats/json.ts'
+import { isRecord, readJsonLines, readWholeJson, type Document } from './formats/json.ts'
 import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
-import { readColumns } from './incoming.ts'
-import type { Scan } from './incoming.ts'
+import { readColumns, type Scan } from './incoming.ts'
 
 /** How text formats write null where the column is text; `without_null_word` in DuckDB. */
 const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']

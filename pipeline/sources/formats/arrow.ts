@@ -4,12 +4,10 @@ import { decompressFrameSync } from 'lz4-napi'
 import { readFile } from 'node:fs/promises'
 import { zstdDecompressSync } from 'node:zlib'
 import { DataError } from '../../errors.ts'
-import { matchColumns } from '../columns.ts'
-import type { Columns } from '../columns.ts'
+import { matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { unreadable } from './bytes.ts'
-import { floatText } from './json.ts'
-import type { Document } from './json.ts'
+import { floatText, type Document } from './json.ts'
 
 // The library includes no codecs.
 compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => zstdDecompressSync(bytes) })

@@ -1,8 +1,8 @@
 /** Reads NDJSON: by DuckDB, or by lines where DuckDB or the rules reject a row, and for the registry and imports. */
 import { Readable } from 'node:stream'
 import { text as textOfStream } from 'node:stream/consumers'
-import { DataError, messageOf } from '../../errors.ts'
 import { literal } from '../../duckdb/sql-values.ts'
+import { DataError, messageOf } from '../../errors.ts'
 import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { NO_TEXT, named, pathList, textColumn, type Scan } from '../incoming.ts'

@@ -1,17 +1,14 @@
 /** Reads Parquet by DuckDB; the footer says which columns a file has. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { DataError, isShortage } from '../../errors.ts'
 import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
-import { isValidated, matchColumns } from '../columns.ts'
-import type { Columns } from '../columns.ts'
+import { DataError, isShortage } from '../../errors.ts'
+import { isValidated, matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, named, pathList, tryScan } from '../incoming.ts'
-import type { Scan, TypedColumn } from '../incoming.ts'
+import { NO_TEXT, named, pathList, tryScan, type Scan, type TypedColumn } from '../incoming.ts'
 import { unreadable } from './bytes.ts'
-import { parseExactly } from './json.ts'
-import type { Document } from './json.ts'
+import { parseExactly, type Document } from './json.ts'
 
 /** Remedies by DuckDB's message. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [

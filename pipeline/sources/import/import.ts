@@ -16,15 +16,12 @@ import { putInPlace } from '../../snapshot/durable-file.ts'
 import { removeLeftovers, ownPath } from '../../snapshot/own-files.ts'
 import { measureFile } from '../../snapshot/verify.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
-import { isSkipped } from '../drop-folder.ts'
-import type { RawFile } from '../drop-folder.ts'
-import { isRecord } from '../formats/json.ts'
-import type { Document } from '../formats/json.ts'
+import { isSkipped, type RawFile } from '../drop-folder.ts'
+import { isRecord, type Document } from '../formats/json.ts'
 import { nameApps } from '../names.ts'
 import { appendRow, createStagingTable, knownText, readDocuments, stageFiles } from '../staging.ts'
 import { mapRow } from './map-row.ts'
-import { USAGE_FIELDS } from './usage-map.ts'
-import type { UsageMap } from './usage-map.ts'
+import { USAGE_FIELDS, type UsageMap } from './usage-map.ts'
 
 const unplacedRow = z.object({ rows: countSchema, file: z.string(), row: countSchema, reason: z.string() })
 const dayRow = z.object({

@@ -1,10 +1,9 @@
 /** The files of an import: finds their format and compression from name or content. */
 import { globSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from '../../program/program.ts'
 import { DataError } from '../../errors.ts'
-import { isSkipped, kindNamed, statFile } from '../drop-folder.ts'
-import type { Format, RawFile } from '../drop-folder.ts'
+import { UsageError } from '../../program/program.ts'
+import { isSkipped, kindNamed, statFile, type Format, type RawFile } from '../drop-folder.ts'
 import { readHead, textOf } from '../formats/bytes.ts'
 
 /** The values of `--format`. */

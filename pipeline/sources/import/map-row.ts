@@ -4,8 +4,15 @@
  * a list of OpenTelemetry attributes, `[{ "key": …, "value": { "stringValue": … } }]`.
  */
 import { isRecord, parseExactly } from '../formats/json.ts'
-import { USAGE_FIELDS } from './usage-map.ts'
-import type { ColumnSource, Condition, Read, TimeUnit, UsageMap, UsageRow } from './usage-map.ts'
+import {
+  USAGE_FIELDS,
+  type ColumnSource,
+  type Condition,
+  type Read,
+  type TimeUnit,
+  type UsageMap,
+  type UsageRow,
+} from './usage-map.ts'
 
 /** Decimal digits of a unit, in nanoseconds. */
 const DIGITS: Record<TimeUnit, number> = { s: 9, ms: 6, us: 3, ns: 0 }

@@ -5,8 +5,7 @@
 import { DataError } from '../../errors.ts'
 import { isRecord, parseExactly } from '../formats/json.ts'
 import { otlp } from './otlp.ts'
-import { rowsAt } from './usage-map.ts'
-import type { Read, UsageMap } from './usage-map.ts'
+import { rowsAt, type Read, type UsageMap } from './usage-map.ts'
 
 /** Types of calls that generate text, each also with the prefix of Python's asyncio form, which the proxy uses. */
 const LITELLM_GENERATIONS = [

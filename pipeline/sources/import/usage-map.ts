@@ -1,8 +1,8 @@
 /** Maps from a producer's export to rows of raw usage: a map states where each column is found. */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { UsageError } from '../../program/program.ts'
 import { messageOf } from '../../errors.ts'
+import { UsageError } from '../../program/program.ts'
 import { USAGE_COLUMNS, missingColumns } from '../columns.ts'
 import { isRecord } from '../formats/json.ts'
 
