@@ -44,6 +44,12 @@ it('README.md has at most 120 lines', () => {
   expect(readme.split('\n').length).toBeLessThanOrEqual(121)
 })
 
+it('every file and folder in the map of the code exists', () => {
+  const [, map = ''] = readme.split('## A map of the code')
+  const paths = [...map.matchAll(/`((?:api|pipeline)\/[^`]+)`/g)].map(([, path]) => String(path))
+  expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([])
+})
+
 const READMES = globSync('{*,{api,data,pipeline,test}/**/*}.md', { cwd: REPOSITORY })
 
 /** The link anchors of a Markdown file's headings. */

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Request } from 'express'
 import { z } from 'zod'
-import { appIdOf, cleanName, identityOfAddress, NAMED } from '../../pipeline/contract/app-identity.ts'
+import { appIdOf, cleanName, identityOfAddress, NAMED_PREFIX } from '../../pipeline/contract/app-identity.ts'
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 import type { NamedApp, Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
@@ -190,7 +190,7 @@ function namedApp(headers: NodeJS.Dict<string[]>): NamedApp {
   if (identity === undefined || !IS_ADDRESS.test(address)) {
     return { id: UNATTRIBUTED_APP_ID, foundBy: 'nothing', columns: { app_id: UNATTRIBUTED_APP_ID } }
   }
-  const isShared = identity.startsWith(NAMED)
+  const isShared = identity.startsWith(NAMED_PREFIX)
   const app = isShared ? (title ?? '') : address
   const categories = linesOf(headers, CATEGORIES_HEADER).join(',') || null
   return {

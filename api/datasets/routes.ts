@@ -35,7 +35,7 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
   return [
     ...rowsRoutes({ ...dependencies, bodies: createBodies() }),
     ...snapshotRoutes(snapshots),
-    open(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
+    get(STATUS_PATH, datasetStatus(snapshots, schedule, clock), {
       id: 'getStatus',
       summary: 'How fresh the dataset is',
       replies: { '200': { description: 'Times, days missing, next run.', content: json(STATUS) } },
@@ -47,7 +47,7 @@ function rowsRoutes(dependencies: ReplyDependencies): readonly Route[] {
   /** A route of rows: it needs a key of any kind, and all share the key's limits. */
   const rows = (operation: RowsOperation, description: Description): Route => {
     const handle = replyRows(dependencies, operation)
-    const route = open(operation.path, handle, { ...description, query: operation.parameters })
+    const route = get(operation.path, handle, { ...description, query: operation.parameters })
     return { ...route, access: 'any', limited: true }
   }
   return [
@@ -77,7 +77,7 @@ function rowsRoutes(dependencies: ReplyDependencies): readonly Route[] {
 function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
   const file = snapshotFile(snapshots)
   return [
-    open(SNAPSHOTS_PATH, listSnapshots(snapshots), {
+    get(SNAPSHOTS_PATH, listSnapshots(snapshots), {
       id: 'listSnapshots',
       summary: 'The snapshots, newest first',
       query: LIST_PARAMETERS,
@@ -85,19 +85,19 @@ function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
         '400',
       ]),
     }),
-    open(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), {
+    get(`${SNAPSHOTS_PATH}/:id`, showSnapshot(snapshots), {
       id: 'getSnapshot',
       summary: 'One snapshot',
       path: { id },
       replies: openReplies('Its days, row counts and files.', ONE_SNAPSHOT, OF_SNAPSHOT),
     }),
-    open(`${SNAPSHOTS_PATH}/:id/:file`, file, {
+    get(`${SNAPSHOTS_PATH}/:id/:file`, file, {
       id: 'getSnapshotFile',
       summary: 'A file of a snapshot, whole or in ranges of bytes',
       path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
       replies: fileReplies('application/octet-stream', FORMATS.parquet.mediaType, ...TEXTS),
     }),
-    open(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, {
+    get(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, {
       id: 'getSnapshotMonth',
       summary: 'One month of a table by day; while its rows do not change, all snapshots have the same file',
       path: {
@@ -110,7 +110,8 @@ function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
   ]
 }
 
-function open(path: string, handle: Handler, operation: Description): Route {
+/** A GET that needs no key. */
+function get(path: string, handle: Handler, operation: Description): Route {
   return { method: 'GET', access: 'open', path, handle, operation: { tag: 'dataset', ...operation } }
 }
 

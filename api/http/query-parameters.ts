@@ -37,7 +37,7 @@ type Fault = {
   readonly allowed: string
 }
 
-const SHOWN_FAULTS = 20
+const FAULTS_SHOWN = 20
 
 const integerText = z.string().regex(/^\d+$/).transform(Number)
 
@@ -115,7 +115,7 @@ export function invalidParameter(parameter: string, sent: string, allowed: strin
 }
 
 function badRequest(faults: readonly Fault[]): ApiError {
-  const shown = faults.slice(0, SHOWN_FAULTS)
+  const shown = faults.slice(0, FAULTS_SHOWN)
   const sentences = shown.map(({ parameter, problem, sent, allowed }) => {
     return `Parameter "${parameter}" is ${problem}: sent "${sent}", allowed: ${allowed}`
   })

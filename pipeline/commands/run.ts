@@ -1,7 +1,7 @@
 /** `run`: one pipeline run. */
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
-import { AS_OF_OPTION, RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
+import { AS_OF_OPTION, GATES, RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
 import { makeSnapshotsFolder, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
 import type { Progress } from '../terminal/progress.ts'
@@ -20,7 +20,7 @@ export const run = command({
       multiple: true,
       default: [],
       value: 'GATE',
-      help: 'lets a gate through once: volume, rows, apps or conflicts; may be repeated',
+      help: `lets a gate through once: ${GATES.join(', ')}; may be repeated`,
     },
     ...AS_OF_OPTION,
     ...DRY_RUN_OPTION,

@@ -19,7 +19,7 @@ export const NEW_APP_VISIBILITIES = ['public', 'hidden'] as const
 export type NewAppVisibility = (typeof NEW_APP_VISIBILITIES)[number]
 
 /** Prefix of the identity of an app with a name only. */
-export const NAMED = 'local:'
+export const NAMED_PREFIX = 'local:'
 
 const MAX_IDENTITY_CHARACTERS = 256
 const MAX_NAME_CHARACTERS = 80
@@ -62,7 +62,7 @@ function isLocal(host: string): boolean {
 
 /** The identity of an app with a name (from cleanName) and no address; capitals do not count. */
 function identityOfName(name: string): string {
-  return `${NAMED}${name.toLowerCase()}`
+  return `${NAMED_PREFIX}${name.toLowerCase()}`
 }
 
 /** Text fit for display: one line of at most 80 visible characters; may be empty. */

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import { NAMED, cleanName, type NewAppVisibility } from '../contract/app-identity.ts'
+import { NAMED_PREFIX, cleanName, type NewAppVisibility } from '../contract/app-identity.ts'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows } from '../duckdb/statements.ts'
@@ -79,7 +79,7 @@ function registryRow(app: NewApp, visibility: NewAppVisibility): object {
   return {
     app_id,
     // An app without an address is its name.
-    app_name: (identity.startsWith(NAMED) ? '' : cleanName(title ?? '')) || app_name,
+    app_name: (identity.startsWith(NAMED_PREFIX) ? '' : cleanName(title ?? '')) || app_name,
     visibility,
     subcategories: SUBCATEGORIES.filter((known) => categories?.includes(known)).slice(0, MOST_TAGS),
     alias_of: null,

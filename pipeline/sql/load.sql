@@ -125,7 +125,7 @@ WITH repeated AS (
     i.* REPLACE (
       CASE WHEN i.app IS NULL THEN i.app_id ELSE coalesce(n.app_id, 0) END AS app_id,
       model_from_text(i.model) AS model,
-      CASE WHEN len(i.provider) <= 100 THEN i.provider END AS provider,
+      provider_from_text(i.provider) AS provider,
       CASE WHEN i.reasoning_tokens BETWEEN 0 AND i.completion_tokens THEN i.reasoning_tokens END AS reasoning_tokens,
       CASE WHEN i.cached_tokens BETWEEN 0 AND i.prompt_tokens THEN i.cached_tokens END AS cached_tokens
     )
@@ -161,7 +161,7 @@ SELECT
   g.day,
   CASE WHEN g.app IS NULL THEN g.app_id ELSE coalesce(n.app_id, 0) END AS app_id,
   g.model_key,
-  CASE WHEN len(g.provider) <= 100 THEN g.provider END AS provider,
+  provider_from_text(g.provider) AS provider,
   g.has_tokens, g.rows, g.requests, g.prompt_tokens, g.completion_tokens, g.reasoning_tokens, g.cached_tokens, g.rows_failed
 FROM groups AS g
 LEFT JOIN named_apps AS n ON n.text = g.app

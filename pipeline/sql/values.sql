@@ -70,6 +70,9 @@ CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(
   ''
 );
 
+-- The name of a provider; a longer text is none.
+CREATE OR REPLACE TEMP MACRO provider_from_text(t) AS CASE WHEN len(t) <= 100 THEN t END;
+
 -- True of most rows of most days, and of valid ones with tokens alone. Without the bit operations DuckDB would believe a
 -- Parquet footer that says there is no negative number.
 CREATE OR REPLACE TEMP MACRO is_plain(

@@ -11,8 +11,8 @@ import { withPublished } from '../snapshot/attach.ts'
 import { listSnapshots } from '../snapshot/list.ts'
 import type { Run, StageResult } from './stage.ts'
 
-/** Findings of a gate that are named, so that the message fits on one screen. */
-const NAMED = 6
+/** Findings shown of each gate, so that the message fits on one screen. */
+const SHOWN = 6
 
 const findingRow = z.object({ reason: z.string() }).transform(({ reason }) => reason)
 
@@ -55,7 +55,7 @@ async function query(run: Run, preparation: string, gates: readonly GateName[]):
   const findings: Finding[] = []
   for (const name of gates) {
     const reasons = await readRows(run.connection, `gate.sql#${name}`, findingRow)
-    findings.push(...firstFew(reasons, NAMED).map((reason) => ({ gate: name, text: `${name}: ${reason}` })))
+    findings.push(...firstFew(reasons, SHOWN).map((reason) => ({ gate: name, text: `${name}: ${reason}` })))
   }
   return findings
 }

@@ -156,11 +156,11 @@ const BATCH_ROWS = 10_000_000
 
 /** Usual bytes of a row. Compressed text takes about a sixth of its size. */
 const ROW_BYTES = { parquet: 12, arrow: 60, csv: 60, ndjson: 200, json: 200 } as const
-const COMPRESSION = 6
+const COMPRESSION_RATIO = 6
 
 function estimateRows({ files }: UsageDay): number {
   return files.reduce((sum, { bytes, format, compression }) => {
-    const size = compression === 'none' ? bytes : COMPRESSION * bytes
+    const size = compression === 'none' ? bytes : COMPRESSION_RATIO * bytes
     return sum + size / ROW_BYTES[format]
   }, 0)
 }
