@@ -94,7 +94,7 @@ async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'opt
   makeSnapshotsFolder(dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(dataDir)
-  using warehouse = await openWarehouse(dataDir, config.memory, config.spill)
+  using warehouse = await openWarehouse(config)
   const { connection } = warehouse
   for (const id of listSnapshots(dataDir)) recordPublished(dataDir, id)
   migrateRetractions(dataDir)
@@ -138,7 +138,7 @@ function reportRepairs(dataDir: string, progress: Progress): void {
  * identifier: one of a retracted or pruned snapshot is never used again.
  * @throws DataError when the clock is far behind the newest snapshot.
  */
-export function chooseAsOf(now: Date, newest: string | undefined, taken: readonly string[] = []): Date {
+export function chooseAsOf(now: Date, newest: string | undefined, taken: readonly string[]): Date {
   const clock = Math.floor(now.getTime() / 1000) * 1000
   const last = (newest === undefined ? undefined : asOfFromId(newest))?.getTime() ?? -Infinity
   if (last - clock > CLOCK_TOLERANCE_MS) {

@@ -1,10 +1,7 @@
-/** Runs tasks one after another, in the order of their calls. */
-export type SerialQueue = <Result>(work: () => Promise<Result>) => Promise<Result>
-
-/** A new queue; a failing task does not block the next. */
-export function createSerialQueue(): SerialQueue {
+/** A queue that runs tasks one after another, in the order of their calls; a failing task does not block the next. */
+export function createSerialQueue() {
   let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
+  return <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = last.then(work)
     last = result.catch(() => undefined)
     return result

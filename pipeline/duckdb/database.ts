@@ -9,6 +9,9 @@ import { ownPath } from '../snapshot/own-files.ts'
 import { literal } from './sql-values.ts'
 import { queryRows } from './statements.ts'
 
+/** DATA_DIR, and how much memory and disk DuckDB may use. */
+export type DatabaseSettings = Pick<Config, 'dataDir' | 'memory'> & Partial<Pick<Config, 'spill'>>
+
 /** Prefix of the temporary folders in DATA_DIR. */
 export const SPILL_PREFIX = '.spilled-'
 
@@ -43,7 +46,7 @@ export async function openDatabase(
 
 /** Runs `work` with a database in memory. Beyond its memory limit it spills into DATA_DIR. */
 export async function withMemoryDatabase<T>(
-  { memory, dataDir, spill }: Pick<Config, 'memory' | 'dataDir'> & Partial<Pick<Config, 'spill'>>,
+  { memory, dataDir, spill }: DatabaseSettings,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T> {
   // The default is the working directory, which other databases may share.

@@ -105,6 +105,7 @@ export async function withAppender(
   }
 }
 
+/** Runs `work` as one transaction; rolls back if it throws. */
 export async function transaction<T>(connection: DuckDBConnection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN')
   try {

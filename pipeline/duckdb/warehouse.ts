@@ -5,21 +5,18 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { existsSync, globSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { DataError, LockedOutError, firstLineOf, isShortage, lockHolder, messageOf } from '../errors.ts'
 import { removeLeftovers } from '../snapshot/own-files.ts'
-import { SPILL_PREFIX, openDatabase, type Database } from './database.ts'
+import { SPILL_PREFIX, openDatabase, type Database, type DatabaseSettings } from './database.ts'
 import { literal, pathPattern } from './sql-values.ts'
 import { execute, setVariables, transaction } from './statements.ts'
 
 /**
- * Opens the warehouse and creates missing tables.
- * @param memory DuckDB's memory limit, such as `2GB`; the rest is spilled beside the file.
- * @param spill most bytes to spill; undefined for DuckDB's default.
+ * Opens the warehouse and creates missing tables. What exceeds the memory limit is spilled beside the file.
  * @throws LockedOutError when another process has the file open; DataError if it is not a DuckDB file, or damaged.
  */
-export async function openWarehouse(dataDir: string, memory: string, spill?: string): Promise<Database> {
+export async function openWarehouse({ dataDir, memory, spill }: DatabaseSettings): Promise<Database> {
   const path = join(dataDir, WAREHOUSE_FILE)
   const warehouse = await openFile(path, { memory_limit: memory }, spill)
   try {
@@ -43,7 +40,7 @@ export async function openWarehouse(dataDir: string, memory: string, spill?: str
  * @throws LockedOutError while a run is under way.
  */
 export async function readWarehouse<T>(
-  { dataDir, memory }: Pick<Config, 'dataDir' | 'memory'>,
+  { dataDir, memory }: DatabaseSettings,
   work: (connection: DuckDBConnection) => Promise<T>,
 ): Promise<T | undefined> {
   const path = join(dataDir, WAREHOUSE_FILE)
@@ -59,12 +56,9 @@ export async function readWarehouse<T>(
  * Runs `work` under the lock of a run, so that no snapshot appears or becomes current meanwhile.
  * @throws LockedOutError when a run is under way.
  */
-export async function underLock<T>(
-  { dataDir, memory, spill }: Pick<Config, 'dataDir' | 'memory' | 'spill'>,
-  work: () => T,
-): Promise<T> {
+export async function underLock<T>(config: DatabaseSettings, work: () => T): Promise<T> {
   using lock = new DisposableStack()
-  lock.use(await openWarehouse(dataDir, memory, spill))
+  lock.use(await openWarehouse(config))
   return work()
 }
 

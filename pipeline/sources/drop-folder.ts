@@ -8,7 +8,6 @@ import { DataError, messageOf } from '../errors.ts'
 
 /** `json` is one document, such as a list, which only an import takes. */
 export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow' | 'json'
-type Compression = 'none' | 'gz' | 'zst'
 
 export type RawFile = {
   /** Absolute path. */
@@ -16,7 +15,7 @@ export type RawFile = {
   /** Path below raw/, for reports and the quarantine. */
   readonly name: string
   readonly format: Format
-  readonly compression: Compression
+  readonly compression: 'none' | 'gz' | 'zst'
   readonly bytes: number
   /**
    * Identifies the file's content: size in bytes, modification time and change time in nanoseconds. `cp -p` and `rsync -t`

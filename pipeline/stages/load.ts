@@ -208,6 +208,8 @@ async function countBatch(run: Run, batch: readonly UsageDay[]): Promise<string[
   }
 }
 
+const dayOf = ({ day }: UsageDay): string => day
+
 function dayFingerprint({ fingerprint }: UsageDay): string {
   return `v${COUNTING_VERSION}\n${fingerprint}`
 }
@@ -218,10 +220,7 @@ function dayFingerprint({ fingerprint }: UsageDay): string {
  */
 async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string[]> {
   const { connection } = run
-  await setDays(
-    run,
-    batch.map(({ day }) => day),
-  )
+  await setDays(run, batch.map(dayOf))
   const notes = await countUsage(connection, batch)
   const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
   const tooLarge = counts.some(({ wide }) => wide)
@@ -243,10 +242,7 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
 }
 
 async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
-  await setDays(
-    run,
-    days.map(({ day }) => day),
-  )
+  await setDays(run, days.map(dayOf))
   await setVariables(run.connection, {
     fingerprints: listValue(days.map(dayFingerprint)),
     counted_at: timeValue(run.now()),

@@ -151,7 +151,7 @@ export async function makeWarehouse(
   { memory, apps, days }: WarehouseSize & { readonly memory: string },
 ): Promise<void> {
   mkdirSync(join(dataDir, 'snapshots'))
-  const warehouse = await openWarehouse(dataDir, memory)
+  const warehouse = await openWarehouse({ dataDir, memory })
   const { connection } = warehouse
   try {
     for (let number = 0; number < days; number += 1) {

@@ -129,7 +129,7 @@ it('a failed and a blocked run send the reason, each under its event, and no pin
 it('a run that is locked out sends nothing; one that meets a published file open for writing has failed', async () => {
   await publish(dataDir, FIRST_NIGHT)
   requests = []
-  const warehouse = await openWarehouse(dataDir, '1GB')
+  const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
   expect((await startNightly(dataDir, 'run').ended).code).toBe(75)
   warehouse.close()
   expect(requests).toEqual([])

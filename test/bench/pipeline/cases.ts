@@ -69,7 +69,7 @@ export async function wholeNight({ dataDir, asOf }: Night): Figures {
 
 /** Baseline of the history: its public rows in order, as one table in one file. */
 export async function bareTable({ dataDir }: { readonly dataDir: string }): Figures {
-  const { connection } = await openWarehouse(dataDir, memory)
+  const { connection } = await openWarehouse({ dataDir, memory })
   await connection.run(`ATTACH ${literal(join(dataDir, 'bare.duckdb'))} AS bare`)
   const ms = await timed(() =>
     connection.run(`CREATE TABLE bare.app_daily AS
@@ -92,7 +92,7 @@ export async function laterStages(night: Night): Figures {
 /** A run over the data folder; its connection stays open as long as the process. */
 async function prepareRun({ dataDir, asOf }: Night): Promise<Run> {
   const config = readConfig({ ...process.env, DATA_DIR: dataDir })
-  const { connection } = await openWarehouse(dataDir, memory)
+  const { connection } = await openWarehouse({ dataDir, memory })
   const time = new Date(asOf)
   const lastDay = lastCompletedDay(time)
   await setVariables(connection, {

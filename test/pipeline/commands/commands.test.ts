@@ -99,7 +99,7 @@ describe('status', () => {
     )
     writeFileSync(file, '{"half')
     expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
-    const held = await openWarehouse(copy, '1GB')
+    const held = await openWarehouse({ dataDir: copy, memory: '1GB' })
     expect((await startNightly(copy, 'run').ended).code).toBe(75)
     held.close()
     expect(readFileSync(file, 'utf8')).toBe('{"half')

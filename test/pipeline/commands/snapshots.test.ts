@@ -131,7 +131,7 @@ function recordRetracted(id: string): void {
 }
 
 it('retract exits with 75 during a run', async () => {
-  const warehouse = await openWarehouse(dataDir, '1GB')
+  const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
   const ended = await startNightly(dataDir, 'retract', SECOND, '--reason', 'x').ended
   warehouse.close()
   expect(ended.code).toBe(75)

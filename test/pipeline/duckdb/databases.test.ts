@@ -21,7 +21,7 @@ it('SQL of a run reaches only DATA_DIR and the targets of links in it', async ()
   symlinkSync(join(elsewhere, 'a.csv'), join(usage, 'date=2026-01-06', 'link.csv'))
   symlinkSync(join(elsewhere, 'gone'), join(usage, 'date=2026-01-06', 'broken.csv'))
   writeFileSync(join(elsewhere, 'b.csv'), 'a\n1\n')
-  const warehouse = await openWarehouse(dataDir, '200MB')
+  const warehouse = await openWarehouse({ dataDir, memory: '200MB' })
   const read = async (path: string) => {
     const sql = `FROM read_csv('${path.replaceAll("'", "''")}')`
     return (await warehouse.connection.runAndReadAll(sql)).currentRowCount
@@ -42,7 +42,7 @@ it('a warehouse that is an SQLite database is rejected with the remedy, for read
   using other = new DatabaseSync(join(dataDir, 'warehouse.duckdb'))
   other.exec('CREATE TABLE t (a)')
   const remedy = /^Cannot open the warehouse .*warehouse\.duckdb: .* npm run nightly -- rebuild/
-  await expect(openWarehouse(dataDir, '1GB')).rejects.toThrow(remedy)
+  await expect(openWarehouse({ dataDir, memory: '1GB' })).rejects.toThrow(remedy)
   const reading = readWarehouse({ dataDir, memory: '1GB' }, async () => undefined)
   await expect(reading).rejects.toThrow(remedy)
 })
@@ -94,7 +94,7 @@ it('what killed processes spilled is removed after a day, and what lives stays',
     writeFileSync(await scratchPath(connection), 'mine')
     expect(readdirSync(dataDir)).toHaveLength(4)
   })
-  const { close } = await openWarehouse(dataDir, '200MB')
+  const { close } = await openWarehouse({ dataDir, memory: '200MB' })
   close()
   expect(readdirSync(dataDir).toSorted()).toEqual(['.other-old', '.spilled-young', 'warehouse.duckdb'])
 })

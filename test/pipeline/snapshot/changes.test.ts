@@ -233,7 +233,7 @@ it.each(CHANGES)(
 )
 
 it('a warehouse without apps of the previous snapshot derives hidden ones from its public ones', async () => {
-  const warehouse = await openWarehouse(dataDir, '1GB')
+  const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
   await warehouse.connection.run('DELETE FROM published_apps')
   warehouse.close()
   decide('7,Seven,hidden,,,2026-03-06')

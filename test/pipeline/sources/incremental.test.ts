@@ -288,7 +288,7 @@ describe('the time of a run', () => {
   })
 
   it.each(['20260108T020101Z', '20260109T020000Z'])('is rejected far behind the snapshot %s', (newest) => {
-    expect(() => chooseAsOf(now, newest)).toThrow(
+    expect(() => chooseAsOf(now, newest, [])).toThrow(
       'The clock shows 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-0',
     )
   })

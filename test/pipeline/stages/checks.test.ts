@@ -150,7 +150,7 @@ it('a failed check names the day, and the next run counts that day again', async
   register(dataDir, ['1,One,public,,,2025-01-01'])
   deliver(dataDir, '2026-01-06', ['1,5,1'])
   await runAt(dataDir, '2026-01-07T02:00:00Z')
-  const warehouse = await openWarehouse(dataDir, '1GB')
+  const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
   // As if the count had been wrong, under the fingerprint of the files.
   await warehouse.connection.run('UPDATE usage_daily SET prompt_tokens = -5')
   warehouse.close()
