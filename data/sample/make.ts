@@ -40,6 +40,9 @@ const ATTRIBUTION =
 const MODELS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta', 'theta'] as const
 const SWITCHING_APPS = 3n
 
+/** Before any row of an operator's own registry, which may have another app, or a hidden one, under the same id. */
+const UPDATED_AT = '1970-01-01T00:00:00Z'
+
 type Row = Readonly<Record<string, string>>
 
 /** A fault of the input or of the call, told to the person at the keyboard without a stack. */
@@ -145,8 +148,7 @@ function registryRows(usage: readonly Row[], tags: ReadonlyMap<string, ReadonlyS
     .toSorted(([left], [right]) => Number(left) - Number(right))
     .map(([app, row]) => {
       const subcategories = [...(tags.get(app) ?? [])].toSorted().join('|')
-      const seen = addDays(field(row, 'window_end'), 1)
-      return `${app},${quoted(field(row, 'app_name'))},public,${subcategories},,${seen}T00:00:00Z`
+      return `${app},${quoted(field(row, 'app_name'))},public,${subcategories},,${UPDATED_AT}`
     })
 }
 

@@ -18,26 +18,25 @@ import { isSkipped } from './drop-folder.ts'
 const SAMPLE = fileURLToPath(new URL('../../data/sample/', import.meta.url))
 
 /**
- * Copies the sample into DATA_DIR/raw if DATA_DIR has no snapshot and no raw usage (CONTRACT 9), beside a registry that is
- * there. Its usage is copied aside, and that copy is removed last, so an interrupted copy is completed by repeating.
+ * Copies the sample into DATA_DIR/raw if DATA_DIR has no snapshot and no raw usage (CONTRACT 9), without touching existing
+ * files. The copy is made aside and removed once every file is in place, so an interrupted copy is completed by repeating.
  * @returns whether it copied the sample.
  */
 export function placeSample(dataDir: string): boolean {
   const raw = join(dataDir, RAW_FOLDER)
-  const [usage, aside] = [join(raw, 'usage'), join(raw, '.sample')]
-  const present = filesIn(usage)
+  const aside = join(raw, '.sample')
+  const present = filesIn(raw).filter((name) => name.startsWith('usage/'))
   if (listSnapshots(dataDir).length > 0 || (!existsSync(aside) && present.length > 0)) return false
   rmSync(aside, { recursive: true, force: true })
-  cpSync(join(SAMPLE, 'usage'), aside, { recursive: true })
+  for (const part of ['apps', 'usage']) cpSync(join(SAMPLE, part), join(aside, part), { recursive: true })
   const sample = filesIn(aside)
   // Usage that arrived while the copy was interrupted stays alone.
   const isSample = present.every((name) => sample.includes(name))
   if (isSample) {
-    cpSync(join(SAMPLE, 'apps'), join(raw, 'apps'), { recursive: true })
     addCredit(join(raw, 'ATTRIBUTION'))
-    for (const name of sample) {
-      mkdirSync(dirname(join(usage, name)), { recursive: true })
-      renameSync(join(aside, name), join(usage, name))
+    for (const name of sample.filter((each) => !existsSync(join(raw, each)))) {
+      mkdirSync(dirname(join(raw, name)), { recursive: true })
+      renameSync(join(aside, name), join(raw, name))
     }
   }
   rmSync(aside, { recursive: true })

@@ -8,7 +8,7 @@ import { placeSample } from '../../../pipeline/sources/sample.ts'
 import { listRegistryFiles, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
-import { writeRaw } from '../../support/pipeline/nightly.ts'
+import { publish, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAYS = 42
 
@@ -59,17 +59,27 @@ describe('the sample', () => {
     expect(placeSample(dataDir)).toBe(false)
   })
 
-  it('is copied beside a registry and a credit line without usage, and leaves both as they are', () => {
+  it('is copied beside a registry and a credit line without usage, whose rows count, and leaves both as they are', async () => {
     const dataDir = makeFolder()
     const raw = join(dataDir, 'raw')
-    writeRaw(dataDir, 'apps/registry.csv', 'mine')
+    const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
+    writeRaw(dataDir, 'apps/registry.csv', `${header}\n142576,Mine,hidden,,,2025-01-01T00:00:00Z\n`)
     writeRaw(dataDir, 'ATTRIBUTION', 'Source: me')
-    expect(placeSample(dataDir)).toBe(true)
+    await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
     expect(isComplete(dataDir)).toBe(true)
     expect(readdirSync(join(raw, 'apps')).toSorted()).toEqual(['registry.csv', 'sample.csv'])
-    expect(readFileSync(join(raw, 'apps', 'registry.csv'), 'utf8')).toBe('mine')
+    const rows = await queryCurrent(dataDir, 'SELECT app_id FROM apps ORDER BY app_id LIMIT 1')
+    expect(rows).toEqual([{ app_id: '143418' }])
     expect(readFileSync(join(raw, 'ATTRIBUTION'), 'utf8')).toMatch(/^Source: me\nSource: OpenRouter/)
     expect(placeSample(dataDir)).toBe(false)
+  })
+
+  it('leaves a registry as it is that has the name of its own', () => {
+    const dataDir = makeFolder()
+    writeRaw(dataDir, 'apps/sample.csv', 'mine')
+    expect(placeSample(dataDir)).toBe(true)
+    expect(readFileSync(join(dataDir, 'raw', 'apps', 'sample.csv'), 'utf8')).toBe('mine')
+    expect(isComplete(dataDir)).toBe(true)
   })
 
   it('is not copied if there are snapshots, even without a current one', () => {
