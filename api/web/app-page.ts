@@ -1,6 +1,6 @@
 /** GET /apps/{id} and its history.csv (CONTRACT 4.6), each read in one statement. */
 import { z } from 'zod'
-import { addDays, describeRange } from '../../pipeline/contract/calendar.ts'
+import { addDays } from '../../pipeline/contract/calendar.ts'
 import { SERIES_COLUMNS } from '../../pipeline/contract/dataset.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { PARAMETERS } from '../datasets/rankings.ts'
@@ -20,13 +20,13 @@ const appSchema = z.object({
   /** Its usage of all days; `first` is null without any. */
   usage: z.object({ first: z.string().nullable(), tokens: z.bigint(), requests: z.bigint() }),
   /** Its ranks, newest week first. */
-  weeks: z.array(z.object({ start: z.string(), end: z.string(), popular: rank, trending: rank })),
+  weeks: z.array(z.object({ end: z.string(), popular: rank, trending: rank })),
 })
 
 const ID = 'TRY_CAST($id AS BIGINT)'
 const RANK = (sort: string, { start, end }: DateWindow) =>
   `(SELECT r.rank FROM ${sort}('${start}', '${end}') AS r WHERE r.app_id = ${ID})`
-const WEEK = (week: DateWindow) => `{'start': '${week.start}', 'end': '${week.end}',
+const WEEK = (week: DateWindow) => `{'end': '${week.end}',
   popular: ${RANK('popular', week)}, trending: ${RANK('trending', week)}}`
 const APP = (weeks: readonly DateWindow[]) => `
   SELECT a.app_name AS name, a.subcategories AS tags, [${weeks.map(WEEK).join(', ')}] AS weeks,
@@ -114,7 +114,7 @@ function totals({ usage: { first, tokens, requests } }: App): Html {
 function weeksTable({ weeks }: App): Html {
   return table(
     [
-      { head: 'Week', isName: true, show: ({ start, end }) => describeRange({ from: start, to: end }) },
+      { head: 'Week to', isName: true, show: ({ end }) => end },
       { head: 'Popular rank', kind: 'n', show: ({ popular }) => popular ?? '–' },
       { head: 'Trending rank', kind: 'n', show: ({ trending }) => trending ?? '–' },
     ],

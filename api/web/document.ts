@@ -1,7 +1,7 @@
 /** What all pages share: head, first line, foot, chart, errors, and figures for people. */
 import { readFileSync } from 'node:fs'
 import type { Request } from 'express'
-import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
+import { COMPARABILITY_NOTE, LICENCE, SUMMARY } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { grouped } from '../../pipeline/program/terminal.ts'
 import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
@@ -39,12 +39,15 @@ export type View = {
 }
 
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
+const QUADRILLION = 10n ** 15n
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact', ...THREE })
 
 /** Three digits and a unit, `48.3T`, with every digit on hover; below 1000 every digit. */
 export function figure(value: bigint, unit: string): Html {
   const short = value < 1000n ? grouped(value) : SHORT.format(value)
-  return markup`<span title="${grouped(value)} ${unit}">${short}</span>`
+  // It has no unit above T, trillion: Q is quadrillion.
+  const shown = value < QUADRILLION ? short : SHORT.format(value / 1000n).replace('T', 'Q')
+  return markup`<span title="${grouped(value)} ${unit}">${shown}</span>`
 }
 
 type PageDocument = {
@@ -103,12 +106,14 @@ function head({ title, description, source, context }: PageDocument): Html {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${title} · App rankings</title>
     <meta name="description" content="${description}" />
+    <meta property="og:title" content="${title}" />
+    <meta property="og:description" content="${description}" />
     <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
     ${source !== undefined && chart}
     <script defer src="${assetAddress('/assets/page.js')}"></script>
-    ${context && structuredData(context, description)}
+    ${context && structuredData(context)}
   </head>`
 }
 
@@ -138,17 +143,21 @@ function firstLine(
 }
 
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
-function structuredData({ snapshot, folder, origin }: ViewContext, description: string): Html {
+function structuredData({ snapshot, folder, entries, origin }: ViewContext): Html {
+  const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
   const url = `${origin}${folder}`
   const dataset = {
     '@context': 'https://schema.org',
     '@type': 'Dataset',
     name: 'App Rankings',
-    description,
+    description: `${SUMMARY} ${COMPARABILITY_NOTE}`,
     url: `${origin}/`,
     identifier: url,
     license: LICENCE.url,
+    creator: { '@type': 'Organization', name: publisher, url: origin },
     creditText: snapshot.attribution,
+    isAccessibleForFree: true,
+    datePublished: snapshot.asOf,
     temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
     distribution: [SNAPSHOT_FILE, 'rankings.csv'].map((name) => {
       return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}` }

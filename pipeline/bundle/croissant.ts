@@ -1,6 +1,7 @@
 /** croissant.json: describes the bundle in Croissant 1.1 (mlcommons.org/croissant). */
 import type { PublishedFile } from '../contract/snapshot-record.ts'
-import { SUMMARY, TITLE, bibtex, type Description } from './description.ts'
+import { SUMMARY } from '../contract/dataset.ts'
+import { TITLE, bibtex, type Description } from './description.ts'
 import type { TableFile } from './tables.ts'
 
 /** The terms of Croissant's own vocabulary; all others belong to schema.org. */

@@ -92,9 +92,6 @@ export type Description = {
 }
 
 export const TITLE = 'App rankings'
-export const SUMMARY =
-  'Which apps use large language models, by how much, and which are growing: requests and tokens per UTC day and ' +
-  'public app, with popular and trending rankings.'
 
 /** The facts of the attached database `snapshot`. */
 export function readMeta(connection: DuckDBConnection): Promise<Description['meta']> {

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { addDays } from '../contract/calendar.ts'
+import { SUMMARY } from '../contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOT_FILE } from '../contract/files.ts'
 import {
   RECORD_FILE,
@@ -11,7 +12,7 @@ import {
 } from '../contract/snapshot-record.ts'
 import { measureFile } from '../snapshot/verify.ts'
 import { croissant } from './croissant.ts'
-import { SUMMARY, TITLE, bibtex, fileNames, type DescribedTable, type Description } from './description.ts'
+import { TITLE, bibtex, fileNames, type DescribedTable, type Description } from './description.ts'
 import type { TableFile } from './tables.ts'
 
 /**

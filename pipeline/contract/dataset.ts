@@ -28,6 +28,11 @@ export const LICENCE = {
   url: 'https://creativecommons.org/licenses/by/4.0/',
 } as const
 
+/** The dataset in a sentence. */
+export const SUMMARY =
+  'Which apps use large language models, by how much, and which are growing: requests and tokens per UTC day and ' +
+  'public app, with popular and trending rankings.'
+
 /** Stated wherever the data is offered (CONTRACT 1). */
 export const COMPARABILITY_NOTE =
   "Token counts come from each upstream provider's own tokenizer, so tokens of apps whose traffic flows " +

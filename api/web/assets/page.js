@@ -11,7 +11,9 @@ const category = find('select[name=category]')
 const subject = figure?.dataset.subject
 const boxes = [...document.querySelectorAll('td input')]
 const dark = matchMedia('(prefers-color-scheme: dark)')
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
+// It has no unit above T, trillion: Q is quadrillion.
+const compact = (value) => (value < 1e15 ? short.format(value) : short.format(value / 1000).replace('T', 'Q'))
 const sum = (values) => values.reduce((total, value) => total + value, 0)
 const parameter = (name) => new URLSearchParams(location.search).get(name)
 const isStacked = parameter('chart') !== 'lines'
@@ -99,10 +101,9 @@ const tooltip = {
       return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
     },
     // The mark keeps a figure in one piece after a name that is written from right to left.
-    label: ({ dataset, raw }) =>
-      ` ${dataset.label}${dataset.yAxisID ? '' : `: \u200e${compact.format(raw)}`}`,
+    label: ({ dataset, raw }) => ` ${dataset.label}${dataset.yAxisID ? '' : `: \u200e${compact(raw)}`}`,
     footer: (items) => {
-      const total = compact.format(sum(items.map(({ raw }) => raw)))
+      const total = compact(sum(items.map(({ raw }) => raw)))
       return isStacked && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
     },
   },
@@ -119,7 +120,7 @@ const legend = {
 function options() {
   const parts = data.days.length > 180 ? { year: '2-digit' } : {}
   const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, parts) }
-  const ticks = { maxTicksLimit: 6, callback: (value) => compact.format(value) }
+  const ticks = { maxTicksLimit: 6, callback: compact }
   const title = { display: true, text: canvas.ariaLabel.split(',')[0] }
   return {
     animation: matchMedia('(prefers-reduced-motion: reduce)').matches ? false : { duration: 150 },

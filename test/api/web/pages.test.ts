@@ -222,10 +222,17 @@ describe('the ranking', () => {
     expect(text).toContain('Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)')
     expect(text).toContain('<noscript><p>The chart needs a script')
     expect(text).toMatch(/<meta name="description" content="Popular apps by their use of [^"]{20,}"/)
-    const [, description = ''] = /<script type="application\/ld\+json">(.*?)<\/script>/.exec(text) ?? []
+    expect(text).toContain('<meta property="og:title" content="Popular apps, 2025-12-09 to 2026-01-07"')
+    expect(text).toMatch(/<meta property="og:description" content="Popular apps by their use of [^"]{20,}"/)
+    const ofApp = await page('/apps/60')
+    const [, description = ''] = /<script type="application\/ld\+json">(.*?)<\/script>/.exec(ofApp) ?? []
     expect(JSON.parse(description)).toMatchObject({
       '@type': 'Dataset',
-      description: expect.stringMatching(/^.{50,}/),
+      name: 'App Rankings',
+      description: expect.stringContaining('requests and tokens per UTC day and public app'),
+      creator: { '@type': 'Organization', name: 'App Rankings' },
+      isAccessibleForFree: true,
+      datePublished: '2026-01-08T02:00:00Z',
       distribution: expect.arrayContaining([expect.objectContaining({ name: 'app-rankings.duckdb' })]),
       license: 'https://creativecommons.org/licenses/by/4.0/',
       temporalCoverage: '2026-01-03/2026-01-07',
@@ -453,6 +460,20 @@ describe('the page of an app', () => {
     )
     expect(target(text, 'game')).toBe('/?category=game')
     expect(target(text, 'Compare it in the rankings')).toBe('/?apps=60')
+  })
+
+  it('has tokens beyond a thousand trillions in quadrillions', async () => {
+    const folder = makeFolder()
+    writeRaw(
+      folder,
+      'apps/apps.ndjson',
+      '{"app_id":1,"app_name":"Huge","visibility":"public","updated_at":"2025-01-01"}',
+    )
+    const rows = `ts,app_id,prompt_tokens,completion_tokens\n${'2026-01-06T12:00:00Z,1,132500000000000000,0\n'.repeat(2)}`
+    writeRaw(folder, 'usage/date=2026-01-06/rows.csv', rows)
+    await runAt(folder, '2026-01-07T02:00:00Z')
+    await using huge = await startApi(folder)
+    expect(await page('/apps/1', huge.origin)).toContain('title="265,000,000,000,000,000 tokens">265Q<')
   })
 
   it('has its history as CSV, in which a missing day is a row that says so', async () => {

@@ -284,6 +284,15 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(faults).toEqual([])
   })
 
+  it('on a phone the page of an app cuts a very long name, and no week', async () => {
+    await using opened = await open('/apps/3067167', { viewport: sizeOf('390x844') })
+    const { page } = opened
+    await page.evaluate("document.querySelector('h1 bdi').textContent = 'x'.repeat(200)")
+    expect((await page.locator('h1').boundingBox())?.height).toBeLessThan(130)
+    const isCut = '(cell) => cell.scrollWidth > cell.clientWidth'
+    expect(await page.evaluate(`[...document.querySelectorAll('tbody th')].some(${isCut})`)).toBe(false)
+  })
+
   it.each(['rankings.json', 'chart.js'])(
     'without %s the page says that there is no chart, and what to do',
     async (file) => {
