@@ -1,6 +1,4 @@
-/**
- * The error classes of the pipeline's commands, with the exit codes of CONTRACT 9. Any other error is a crash (exit 2).
- */
+/** The error classes of the pipeline's commands, with the exit codes of CONTRACT 9. Any other error is a crash (exit 2). */
 import { ProgramError } from './program/program.ts'
 
 /** The data cannot be published; the previous snapshot stays. Exit 1. */

@@ -8,9 +8,7 @@ type Parameter = {
   readonly schema: z.ZodType
   /** The allowed values, for a message after "allowed: ". */
   readonly allowed: string
-  /**
-   * Maximum number of values, repeated or separated by commas, default 1; with this, the schema is for their list.
-   */
+  /** Maximum number of values, repeated or separated by commas; the schema is for their list. Default: one value. */
   readonly most?: number
   /** Whether the parameter is required. */
   readonly required?: boolean

@@ -16,9 +16,7 @@ export type TableFile = PublishedFile & {
   readonly isReused?: boolean
 }
 
-/**
- * Writes the files of a table of the attached database `snapshot` into `folder`. The same table gives the same bytes.
- */
+/** Writes the files of a table of the attached database `snapshot` into `folder`. The same table gives the same bytes. */
 export async function writeTable(
   connection: DuckDBConnection,
   description: Description,

@@ -49,9 +49,7 @@ export async function createFastMacros(
 /** Lengths in days of the precomputed windows; they end on the last day of the data. */
 export const WINDOWS = [1, 7, 30, 90] as const
 
-/**
- * Fills the table `rankings`: the usual windows, both sorts, every filter. The order comes from the public macros.
- */
+/** Fills the table `rankings`: the usual windows, both sorts, every filter. The order is that of the public macros. */
 export async function fillRankings(run: Run, dataThrough: string): Promise<void> {
   const { connection } = run
   await execute(connection, 'rank.sql#filters')

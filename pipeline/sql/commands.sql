@@ -1,4 +1,4 @@
--- The queries of `npm run apps`, and the statements that stage a decision.
+-- The queries of the commands: `npm run apps`, with the statement that stages a decision, then those of `npm run nightly`.
 
 -- name: list
 -- The winning row of each app with $text in its id, name or address; only chat requests' rows have addresses.
