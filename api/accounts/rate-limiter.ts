@@ -101,6 +101,7 @@ export type ApplyLimits = RateLimiter['applyLimits']
 /** The limits of a single key for chat: requests a minute and tokens a UTC day. */
 export type KeyLimits = Pick<RateLimiter, 'begin' | 'spend'>
 
+/** The limits of all callers, counted in `store`; past windows are deleted from it. */
 export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
   const { usedIn, count, deletePast } = createCounts(store)
 

@@ -68,7 +68,7 @@ export async function listen(
     // An upgrade may be ignored (RFC 9110, 7.8).
     shouldUpgradeCallback: () => false,
   })
-  answerRequests(server, app, log)
+  answerRequests(server, app, log, limits)
   server.setTimeout(limits.stallMs)
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
   limitConnections(server, log)
@@ -80,24 +80,22 @@ export async function listen(
   }
 }
 
-const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
 const MALFORMED = new ApiError(400, 'Malformed HTTP request')
-const REFUSALS: Readonly<Record<string, ApiError>> = {
-  HPE_HEADER_OVERFLOW: new ApiError(
-    431,
-    `The request line and headers are too large: at most ${HTTP_LIMITS.headerBytes} bytes are allowed`,
-  ),
-  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(
-    408,
-    `The request did not arrive within ${HTTP_LIMITS.requestMs / 1000} seconds, or its headers within ${HTTP_LIMITS.headersMs / 1000}`,
-  ),
+const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
+
+/** The error for a request that the parser gives up, by its code. */
+function parserFault(code: string | undefined, { headerBytes, headersMs, requestMs }: HttpLimits): ApiError {
+  const late = `The request did not arrive within ${requestMs / 1000} seconds, or its headers within ${headersMs / 1000}`
+  const large = `The request line and headers are too large: at most ${headerBytes} bytes are allowed`
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ApiError(408, late)
+  return code === 'HPE_HEADER_OVERFLOW' ? new ApiError(431, large) : MALFORMED
 }
 
 /**
  * Hands requests to `app`. Parser errors, oversized headers and slow requests, which never reach it, get the error
  * envelope, and their connection is closed.
  */
-function answerRequests(server: http.Server, app: Express, log: Log): void {
+function answerRequests(server: http.Server, app: Express, log: Log, limits: HttpLimits): void {
   /** The reply to the latest request of each connection. */
   const replies = new WeakMap<Duplex, http.ServerResponse>()
   /** Connections that are about to close: the parser reports each further packet of theirs too. */
@@ -151,7 +149,7 @@ function answerRequests(server: http.Server, app: Express, log: Log): void {
     else refuse(socket, NO_TUNNEL)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    refuse(socket, REFUSALS[error.code ?? ''] ?? MALFORMED, error.code),
+    refuse(socket, parserFault(error.code, limits), error.code),
   )
 }
 

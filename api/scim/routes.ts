@@ -63,12 +63,12 @@ export function scimRoutes(store: Queries, jobs: SyncJobs): Route[] {
       access: 'management',
       operation: START,
       // A request body is ignored.
-      async handle(_request, response) {
-        const job = await jobs.request(accountOf(response))
+      async handle(_request, reply) {
+        const job = await jobs.request(accountOf(reply))
         if (job === undefined)
           throw new ApiError(404, 'No directory is configured for this account; an operator connects one')
-        response.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
-        sendJson(response, 202, { data: pollable(job, response) })
+        reply.set('Location', `${SYNC_JOBS_PATH}/${job.id}`)
+        sendJson(reply, 202, { data: pollable(job, reply) })
       },
     },
     read(
@@ -79,7 +79,7 @@ export function scimRoutes(store: Queries, jobs: SyncJobs): Route[] {
     read(
       `${SYNC_JOBS_PATH}/:id`,
       ['getScimSyncJob', 'A sync job', jobReplySchema],
-      async ({ account, id, response }) => pollable(await findJob(store, account, id), response),
+      async ({ account, id, reply }) => pollable(await findJob(store, account, id), reply),
     ),
     read(
       `${SYNC_JOBS_PATH}/:id/changes`,
@@ -105,7 +105,7 @@ type Wanted = {
   readonly account: string
   readonly id: string
   readonly page: PageWanted
-  readonly response: Reply
+  readonly reply: Reply
 }
 
 /** A GET of a page of a list, which has a total, or of the data with the id in the path; undefined is a 404. */
@@ -130,27 +130,27 @@ function read(
       ...(hasId && { '404': fault("Unknown, or another account's.") }),
     },
   }
-  const handle: Handler = async (request, response) => {
+  const handle: Handler = async (request, reply) => {
     const wanted: Values<typeof PAGE> = isPaged ? readParameters(PAGE, queryString(request)) : {}
     const page = { limit: wanted.limit ?? PAGE.limit.default, offset: wanted.offset ?? 0 }
     // An invalid id never reaches the store: PostgreSQL rejects texts with a NUL.
     const known = hasId ? idSchema.safeParse(request.params['id']).data : ''
-    const account = accountOf(response)
-    const found = known === undefined ? undefined : await find({ account, id: known, page, response })
+    const account = accountOf(reply)
+    const found = known === undefined ? undefined : await find({ account, id: known, page, reply })
     if (found === undefined) throw new ApiError(404, `No such ${what}`)
-    sendJson(response, 200, isPaged ? found : { data: found })
+    sendJson(reply, 200, isPaged ? found : { data: found })
   }
   return { method: 'GET', path, access: 'management', operation, handle }
 }
 
 /** A job to show; an open one with the time to poll again. */
-function pollable(job: Job | undefined, response: Reply) {
-  if (job?.finished_at === null) response.set('Retry-After', String(POLL_AFTER_SECONDS))
+function pollable(job: Job | undefined, reply: Reply) {
+  if (job?.finished_at === null) reply.set('Retry-After', String(POLL_AFTER_SECONDS))
   return job && showJob(job)
 }
 
-function accountOf(response: Reply): string {
-  const { caller } = response.locals
+function accountOf(reply: Reply): string {
+  const { caller } = reply.locals
   if (caller === undefined) throw new TypeError('The routes of directory sync need an authenticated caller')
   return caller.accountId
 }

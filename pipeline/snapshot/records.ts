@@ -63,6 +63,7 @@ export function recordPruned(dataDir: string, id: string, at: Date): void {
   if (record !== undefined) writeRecord(dataDir, { ...record, pruned_at: wholeSeconds(at) })
 }
 
+/** Writes the permanent record of a snapshot, in one step. */
 export function writeRecord(dataDir: string, record: SnapshotRecord): void {
   const path = recordPath(join(dataDir, SNAPSHOTS_FOLDER), record.id)
   mkdirSync(dirname(path), { recursive: true })

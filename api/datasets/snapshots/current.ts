@@ -37,6 +37,7 @@ export async function openSnapshots(dataDir: string, memory: string, log: Log): 
   return new Snapshots(dataDir, folder, await openDatabase(folder, memory), log)
 }
 
+/** The snapshots of a service: which is current, and which are attached for the requests that use them. */
 export class Snapshots {
   readonly dataDir: string
   /** The snapshots inside, each a folder. */
