@@ -7,7 +7,7 @@ import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
 import { readGroup, type Page, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, PER_TURN, type RemoteGroup } from './plan.ts'
-import { ON_REQUEST, readList, Walk } from './walk.ts'
+import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
 const WARNINGS = {
@@ -92,9 +92,9 @@ export class Directory {
   async findStaying(walk: Walk, absent: readonly string[]): Promise<ReadonlySet<string>> {
     if (absent.length === 0) return new Set()
     // A group in neither of two readings is deleted or no longer shared: directories that revoke access still answer for it.
-    const again = walk.isProof ? await orFailure(this.#readList(false)) : undefined
-    const isProven = again instanceof Walk && again.isProof
-    const staying = isProven ? [] : await this.#notGone(absent)
+    const again = walk.isProof ? await orFailure(this.#readList(false)) : walk
+    const isProven = !(again instanceof SyncFailure) && again.isProof
+    const staying = isProven ? [] : await this.#notGone(absent.filter((id) => !this.groups.has(id)))
     if (staying.length > 0) this.#warn('kept', staying)
     return new Set(staying)
   }

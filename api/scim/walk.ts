@@ -42,9 +42,9 @@ export async function readList(options: ListOptions): Promise<Walk> {
   if (first.isDoubtful) last = await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options)
   last.isCapped = await mayBeCapped(last, options)
   if (last.isCapped) {
-    // AWS has cursors without announcing them.
+    // AWS has cursors without announcing them; others ignore them, which a single page may hide.
     const walk = await orFailure(walkBy(byCursor, options))
-    if (!(walk instanceof SyncFailure) && walk.groups.size > last.groups.size) last = walk
+    if (!(walk instanceof SyncFailure) && walk.pages > 1 && walk.groups.size > last.groups.size) last = walk
   }
   refuseIncomplete(first, last)
   return last
@@ -85,7 +85,7 @@ async function follow(walk: Walk, options: ListOptions, patience: Patience) {
     )
     if (page instanceof SyncFailure) {
       // Once the total is reached, this may be the end, unless the total is that of the pages before.
-      walk.isCut = walk.isTotalReached && page.failure !== 'directory_too_large'
+      walk.isCut = walk.rows >= (walk.total ?? Infinity) && page.failure !== 'directory_too_large'
       if (walk.isCut) return undefined
       if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
       throw page
@@ -112,10 +112,10 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
   return named
 }
 
+/** The groups of a page without their members, in any order. */
 function namesOf({ groups }: Page): string {
-  return JSON.stringify(
-    groups.map(({ scim_id, external_id, display_name }) => [scim_id, external_id, display_name]),
-  )
+  const names = groups.map((group) => JSON.stringify({ ...group, members: null, lacksMembers: false }))
+  return names.toSorted().join('')
 }
 
 /** Requests one page of groups. */
@@ -141,7 +141,9 @@ async function mayBeCapped(walk: Walk, { client, limits }: ListOptions): Promise
 }
 
 function refuseIncomplete(first: Walk, last: Walk): void {
-  const { total = 0, rows, groups, unusable } = last
+  const { rows, groups, unusable } = last
+  // A sorted list may be a part.
+  const total = Math.max(first.total ?? 0, last.total ?? 0)
   if (last.isCapped && rows === Number(last.query['count']))
     throw incomplete(rows, 'more: any page is the same')
   const all = first.groups.union(groups)
@@ -178,6 +180,8 @@ export class Walk {
   isCut = false
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   #isUnsteady = false
+  /** The cursor of the last page with new groups: if it comes again, cursors lead in a circle. */
+  #cursorAfterNew: string | undefined
 
   constructor(way: Query) {
     this.way = way
@@ -200,10 +204,6 @@ export class Walk {
     return isComplete && this.unusable === 0 && !isLimited
   }
 
-  get isTotalReached(): boolean {
-    return this.total !== undefined && this.rows >= this.total
-  }
-
   /** Whether its only page lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */
   get isIgnored(): boolean {
     return this.pages === 1 && this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
@@ -219,14 +219,17 @@ export class Walk {
     const known = this.groups.size
     for (const { scim_id } of groups) this.groups.add(scim_id)
     const hasNew = this.groups.size > known
-    if (hasNew || this.pages === 0) {
+    if (hasNew || this.pages === 0) this.#cursorAfterNew = nextCursor
+    else if (nextCursor !== undefined && nextCursor === this.#cursorAfterNew)
+      throw incomplete(this.rows, 'cursors in a circle')
+    // By index, the page after the last one may be any.
+    if (hasNew || this.pages === 0 || (this.isByCursor && rows > 0)) {
       this.#isUnsteady ||= this.total !== undefined && this.total !== total
       this.total = total
       this.pages += 1
       this.rows += rows
       this.unusable += unusable.length
     }
-    if (nextCursor !== undefined && rows > 0 && !hasNew) throw incomplete(this.rows, 'cursors in a circle')
     return this.#advance(hasNew, nextCursor)
   }
 

@@ -165,22 +165,30 @@ describe('a group that leaves the list', () => {
     expect((await account.changes(job.id)).warnings).toEqual([])
   })
 
-  it('stays if only the first reading lacks it, and no group is answered by its id', async () => {
-    let lists = 0
-    await using directory = await startDirectory(ten, {
-      quirk: (asked) => {
-        if (asked.path.startsWith('/Groups/')) return status(404)
-        if (asked.path === '/Groups' && asked.query.get('startIndex') === '1') lists += 1
-        // The second sync sees another group in place of the last one, as if it had moved between two pages.
-        return lists === 2 ? usualReply([...ten.slice(0, 9), ...groupsNamed('new')], asked) : undefined
-      },
-    })
-    const account = await connect(directory.url)
-    await account.sync()
-    expect(lists).toBe(1)
-    expect(await account.sync()).toMatchObject({ status: 'succeeded', deleted_groups: 0 })
-    expect(Object.keys(await account.all())).toContain('Group 10')
-  })
+  it.each([true, false])(
+    'stays if only the first of two readings lacks it, with totals: %s',
+    async (counts) => {
+      let lists = 0
+      await using directory = await startDirectory(ten, {
+        quirk: (asked) => {
+          if (asked.path.startsWith('/Groups/')) return status(404)
+          if (asked.path === '/Groups' && asked.query.get('startIndex') === '1') lists += 1
+          // The second sync sees another group in place of the last one, as if it had moved between two pages.
+          if (lists === 2) return usualReply([...ten.slice(0, 9), ...groupsNamed('new')], asked)
+          return counts || lists === 1
+            ? undefined
+            : { body: { Resources: listOf(ten, asked.query).Resources } }
+        },
+      })
+      const account = await connect(directory.url)
+      await account.sync()
+      expect(lists).toBe(1)
+      const job = await account.sync()
+      expect(job).toMatchObject({ status: 'succeeded', deleted_groups: 0 })
+      expect(Object.keys(await account.all())).toContain('Group 10')
+      expect((await account.changes(job.id)).warnings).toEqual([])
+    },
+  )
 
   const groups = manyGroups(52)
   /** A page of at most 40, which the total counts alone. */
@@ -203,6 +211,10 @@ describe('a group that leaves the list', () => {
     [
       'has a row of another page instead',
       ({ query }) => ({ body: listOf([...groups.slice(0, 51), ...groups.slice(0, 1)], query, 40) }),
+    ],
+    [
+      'is given by its size alone, and ignores cursors',
+      (asked) => (asked.query.has('startIndex') ? status(400) : counted(asked)),
     ],
     // As LDAP servers with a limit of size do.
     [
@@ -234,8 +246,10 @@ describe('a group that leaves the list', () => {
   it('stays if the list has a group without a usable id', async () => {
     const rows: unknown[] = manyGroups(3)
     await using directory = await startDirectory(ten, {
-      quirk: ({ path }) => {
-        if (path === '/Groups') return { body: { Resources: rows } }
+      quirk: ({ path, query }) => {
+        if (path === '/Groups' && query.get('cursor') === 'last')
+          return { body: { Resources: rows.slice(0, 1) } }
+        if (path === '/Groups') return { body: { Resources: rows.slice(1), nextCursor: 'last' } }
         return path === '/ServiceProviderConfig' ? { body: { pagination: { cursor: true } } } : undefined
       },
     })

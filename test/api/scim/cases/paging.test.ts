@@ -180,8 +180,25 @@ describeDirectories(useAccounts(), {
     () => ({ body: { Resources: some, nextCursor: 'again' } }),
     'directory_incomplete',
   ),
+  'gives the same cursor with empty pages for ever': list(
+    ({ before }) => ({ body: { Resources: before === 0 ? some : [], nextCursor: 'again' } }),
+    'directory_incomplete',
+  ),
+  'has a page of groups without ids and one of known groups, by cursor': list(
+    ({ query }) => {
+      const turn = Number(query.get('cursor') ?? 0)
+      const Resources = [some.slice(0, 2), [{ displayName: 'Odd' }], some.slice(0, 1), some.slice(2)][turn]
+      return { body: { Resources, ...(turn < 3 && { nextCursor: String(turn + 1) }) } }
+    },
+    3,
+    'the first: "Odd"',
+  ),
   'refuses a large count with a cursor': { quirk: byCursor({ only: true, most: 10 }), ends: 250 },
   'has no stable order, but sorts by id': { quirk: unsorted(true), ends: 250 },
+  'has no stable order, and gives nothing when it is to sort': list(
+    (asked) => (asked.query.has('sortBy') ? { body: { totalResults: 0 } } : unsorted(false)(asked)),
+    'directory_incomplete',
+  ),
   'refuses to sort, and a group is deleted meanwhile': list((asked) => {
     if (asked.query.has('sortBy')) return refused
     return page(asked.before === 0 ? [...hundreds.slice(0, 1), ...hundreds] : hundreds, asked)

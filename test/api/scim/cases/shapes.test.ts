@@ -93,6 +93,13 @@ describeDirectories(useAccounts(), {
     ends: 3,
     odd: ['user-of-odd'],
   },
+  'members on request only, and another order then': {
+    quirk: ofList((asked) => ({
+      body: listOf(isUnnamed(asked) ? bare : withMembers.toReversed(), asked.query),
+    })),
+    ends: 3,
+    odd: ['user-of-odd'],
+  },
   // GraphQL Hive.
   'members that the list leaves out': withheld(isList, 'per_group'),
   // Oracle refuses pages with a group of more than 10,000 members, unless members are excluded.
