@@ -146,24 +146,24 @@ export class Directory {
 
   /**
    * Whether the list leaves members out: it was requested without, or has none, but some groups have. Groups that had
-   * members and are listed without lose them only if their own answer has none either, or is a refusal.
+   * members and are listed without keep those of their own answer, unless the directory answers for no single group.
    */
   async #isListLacking({ query }: Walk): Promise<boolean> {
     if ('excludedAttributes' in query) return true
     const { client, stage } = this.#options
-    const listed = this.#memberships
     const empty = [...this.#empty.values()]
     const former = empty.filter((group) => stage.hadMembers(group))
-    const asked = new Set([...former, ...(listed === 0 ? empty.slice(0, SAMPLES) : [])])
+    const full = this.groups.values().find(({ members }) => members !== null)
+    const control = full && former.length > 0 ? await orFailure(readById(client, full.scim_id)) : full
+    if (control instanceof SyncFailure) return false
+    const asked = new Set([...former, ...(full === undefined ? empty.slice(0, SAMPLES) : [])])
     await inParallel([...asked], async ({ scim_id: scimId }) => {
       const found = await readById(client, scimId)
       if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
-      const { failure } = found
-      const isRefusal = listed > 0 && failure === 'directory_unauthorized'
-      if (failure !== 'directory_invalid_response' && !isRefusal) this.#setUnreadable(scimId)
+      if (found.failure !== 'directory_invalid_response') this.#setUnreadable(scimId)
     })
     await stage.flush()
-    return listed === 0 && this.#memberships > 0
+    return full === undefined && this.#memberships > 0
   }
 
   #setUnreadable(scimId: string): void {

@@ -38,8 +38,7 @@ export async function readList(options: ListOptions): Promise<Walk> {
   const hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
   const ways = hasCursors ? [...byCursor, ...others] : others
   const first = await walkBy(ways, options)
-  let last = first
-  if (first.isDoubtful) last = await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options)
+  let last = first.isDoubtful ? await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options) : first
   last.isCapped = await mayBeCapped(last, options)
   if (last.isCapped) {
     // AWS has cursors without announcing them; others ignore them, which a single page may hide.
@@ -155,10 +154,8 @@ function refuseIncomplete(first: Walk, last: Walk): void {
 }
 
 function incomplete(found: number, all: number | string = '?'): SyncFailure {
-  return new SyncFailure(
-    'directory_incomplete',
-    `${found} groups were returned, but the directory has ${all}`,
-  )
+  const detail = `${found} groups were returned, but the directory has ${all}`
+  return new SyncFailure('directory_incomplete', detail)
 }
 
 /** A walk over the list: its position, and what it has received. */

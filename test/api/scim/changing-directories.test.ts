@@ -301,15 +301,19 @@ const withoutMembers = (reply: Reply, most: number): Quirk => {
   }
 }
 
+const mostlyBare = [...bare(ten.slice(0, 6)), ...ten.slice(6, 7), ...bare(ten.slice(7))]
 it.each<[string, 'inline' | 'per_group', Quirk]>([
   ['a group that is refused', 'per_group', ({ path }) => (path === '/Groups/9' ? status(403) : undefined)],
   ['a list that leaves members out', 'inline', ofList((asked) => usualReply(bare(ten), asked))],
   [
     'a list that leaves out those of a few groups',
     'inline',
-    ofList((asked) =>
-      usualReply([...bare(ten.slice(0, 6)), ...ten.slice(6, 7), ...bare(ten.slice(7))], asked),
-    ),
+    ofList((asked) => usualReply(mostlyBare, asked)),
+  ],
+  [
+    'a list that leaves out those of a few groups, which are forbidden',
+    'inline',
+    (asked) => (/^\/Groups\/(?:8|9|10)$/.test(asked.path) ? status(403) : usualReply(mostlyBare, asked)),
   ],
   ['such a list, of groups that fail once', 'inline', withoutMembers(status(500), 1)],
   [
@@ -342,7 +346,7 @@ it.each<[string, 'inline' | 'per_group', Quirk]>([
   expect(await account.all()).toEqual(before)
 })
 
-it.each([404, 403, 501])(
+it.each([404, 403, 501, 500])(
   'the last member of a group leaves with the list, if single groups are answered with %i',
   async (code) => {
     let listed = ten
