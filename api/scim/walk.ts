@@ -216,9 +216,6 @@ export class Walk {
     const known = this.groups.size
     for (const { scim_id } of groups) this.groups.add(scim_id)
     const hasNew = this.groups.size > known
-    if (hasNew || this.pages === 0) this.#cursorAfterNew = nextCursor
-    else if (nextCursor !== undefined && nextCursor === this.#cursorAfterNew)
-      throw incomplete(this.rows, 'cursors in a circle')
     // By index, the page after the last one may be any.
     if (hasNew || this.pages === 0 || (this.isByCursor && rows > 0)) {
       this.#isUnsteady ||= this.total !== undefined && this.total !== total
@@ -233,6 +230,8 @@ export class Walk {
   /** Goes on to the next page, by index after the rows received, whatever the directory calls them; true without one. */
   #advance(hasNew: boolean, cursor: string | undefined): boolean {
     const { startIndex, ...rest } = this.query
+    if (hasNew || this.#cursorAfterNew === undefined) this.#cursorAfterNew = cursor
+    else if (cursor === this.#cursorAfterNew) throw incomplete(this.rows, 'cursors in a circle')
     // Even past the total, which some directories take from the page.
     const isMore = startIndex !== undefined && hasNew
     if (cursor !== undefined) this.query = { ...rest, cursor }
