@@ -67,13 +67,14 @@ export class Choice {
     return finishMeant(this.#native) === 'content_filter'
   }
 
-  /** Reads the next part; returns what is sent of it, if anything. Older TGI sends a call instead of a list. */
+  /** Reads the next part; returns what is sent of it, if anything. */
   read(sent: JsonObject): JsonObject | undefined {
     const { finish_reason: _snake, finishReason: _camel, usage: _usage, ...members } = withoutNulls(sent)
     const { delta: sentDelta, message, ...rest } = members
     this.#native = nativeFinish(sent) ?? this.#native
     const { tool_calls: sentCalls, role: _role, ...delta } = plainMessage(this.#own(sentDelta, message))
-    const calls = objectsIn([sentCalls].flat())
+    // Older TGI sends a call instead of a list, and gateways in Lua an empty object instead of an empty list.
+    const calls = objectsIn([sentCalls].flat()).filter((call) => Object.keys(call).length > 0)
     const hasContent = !isEmptyDelta(delta) || calls.length > 0
     this.hasContent ||= hasContent
     this.endedWithContent = hasContent && this.isOver

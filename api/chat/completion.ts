@@ -200,7 +200,7 @@ function identityIn({ id, created }: JsonObject) {
   return { id, ...(hasTime && { created }) }
 }
 
-/** All chunks as one value: texts and lists of a choice are appended, other members replaced. */
+/** All chunks as one value: texts and lists of a message and of logprobs are appended, other members replaced. */
 function joined(chunks: readonly JsonObject[]): JsonObject {
   const choices = new Map<unknown, Record<string, unknown>>()
   const reply: Record<string, unknown> = {}
@@ -209,7 +209,8 @@ function joined(chunks: readonly JsonObject[]): JsonObject {
     for (const { delta, ...rest } of objectsIn(parts)) {
       const choice = choices.get(rest['index'])
       const message = appended(choice?.['message'], delta)
-      choices.set(rest['index'], { ...choice, ...rest, message })
+      const grown = rest['logprobs'] ? { logprobs: appended(choice?.['logprobs'], rest['logprobs']) } : {}
+      choices.set(rest['index'], { ...choice, ...rest, ...grown, message })
     }
   }
   return { ...reply, choices: [...choices.values()] }
@@ -219,10 +220,11 @@ function appended(message: unknown, delta: unknown): JsonObject {
   const both: Record<string, unknown> = isObject(message) ? { ...message } : {}
   for (const [key, added] of Object.entries(isObject(delta) ? delta : {})) {
     const known = both[key]
-    if (Array.isArray(known) && Array.isArray(added)) both[key] = [...known, ...added]
+    // A copy for each chunk would hold up the process: some have a list in each of many thousands.
+    if (Array.isArray(known) && Array.isArray(added)) known.push(...added)
     else if (typeof known === 'string' && typeof added === 'string' && key !== 'role')
       both[key] = known + added
-    else both[key] = added
+    else both[key] = isObject(known) ? appended(known, added) : added
   }
   return both
 }

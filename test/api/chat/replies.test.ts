@@ -178,6 +178,7 @@ const ODD_CALLS: Cases = {
     ],
     { calls: [READ], finish: 'tool_calls', native: 'stop' },
   ),
+  'an object for no calls, as gateways in Lua pack an empty list': alike(whole({ ...HELLO, tool_calls: {} })),
   'an id that is a number': odd(call({ id: 7 })),
   'a null type': odd(call({ type: null })),
   'calls of Gemini, without index, one without id': sends(
@@ -377,6 +378,26 @@ const MEMBERS: Cases = {
     whole(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', logprobs: LOGPROBS }] }),
     [{ choices: [{ index: 0, delta: HELLO, logprobs: LOGPROBS }] }, part({}, 'stop'), counted],
     { ...HELLO, more: { logprobs: LOGPROBS } },
+  ),
+  'logprobs and a function call in parts, whatever was asked for': does(
+    stream(
+      sse([
+        {
+          choices: [
+            { delta: { ...HELLO, function_call: { name: 'f', arguments: '{"a"' } }, logprobs: LOGPROBS },
+          ],
+        },
+        { choices: [{ delta: { function_call: { arguments: ':1}' } }, logprobs: LOGPROBS }] },
+        ...STOP,
+      ]),
+    ),
+    {
+      ...HELLO,
+      more: {
+        function_call: { name: 'f', arguments: '{"a":1}' },
+        logprobs: { content: [...LOGPROBS.content, ...LOGPROBS.content] },
+      },
+    },
   ),
   'members beside choices and usage': sends(
     whole(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
