@@ -7,7 +7,7 @@ import { Attempt, type ChatCall, type Ending, type ReplyIdentity } from './call.
 import { Completion } from './completion.ts'
 import { AttemptFailure, redacted } from './failures.ts'
 import { noteBegin, noteFailure, noteSuccess, notServed, type Routing } from './fallback.ts'
-import { asCut, asFailure, type ProviderClient } from './provider.ts'
+import { asFailure, type ProviderClient } from './provider.ts'
 import { providerBody, type ChatRequest } from './request.ts'
 
 type Dependencies = {
@@ -60,7 +60,7 @@ async function answerStream(routed: RoutedCall, dependencies: Dependencies): Pro
     stream.stop()
     if (!stream.hasBegun || !(error instanceof ApiError)) throw error
     const { status: code, message, metadata } = error
-    const sendLast = () => stream.fail({ code, message, ...(metadata && { metadata }) })
+    const sendLast = () => stream.fail({ code, message, metadata })
     return { outcome: 'failed', status: 200, sendLast }
   }
   const { provider, completion } = served
@@ -143,14 +143,13 @@ async function relay(attempt: Attempt, client: ClientStream): Promise<void> {
       if (completion.isOver) return
     }
   } catch (error) {
-    completion.end(asCut(error, signal))
+    completion.end(asFailure(error, signal, 'cut'))
   }
 }
 
-/** The attempts, if the caller requests them. */
+/** The attempts, if the caller requests them; otherwise undefined, which JSON leaves out. */
 function routerMetadata(reply: Reply): JsonObject {
-  const metadata = reply.locals.routerMetadata?.()
-  return metadata === undefined ? {} : { router_metadata: metadata }
+  return { router_metadata: reply.locals.routerMetadata?.() }
 }
 
 function cutError({ provider: { name, serves } }: Attempt, failure: AttemptFailure): JsonObject {

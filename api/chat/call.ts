@@ -6,7 +6,7 @@ import type { JsonObject } from '../untrusted/json.ts'
 import type { Completion } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure } from './failures.ts'
-import { asCut, readChunks, type ProviderClient } from './provider.ts'
+import { asFailure, readChunks, type ProviderClient } from './provider.ts'
 import { NO_USAGE } from './usage.ts'
 
 /** One chat request, as the nightly run reads it (CONTRACT 7) and operators do. */
@@ -182,7 +182,7 @@ export class Attempt {
       chunks = completion.read(next?.value ?? [])
       if (next?.done !== false) completion.end()
     } catch (error) {
-      completion.end(asCut(error, this.signal))
+      completion.end(asFailure(error, this.signal, 'cut'))
     }
     if (completion.isOver) return chunks
     if (completion.restMs !== restMs) this.expectMore()

@@ -58,7 +58,8 @@ function preferred(
   const rest = allowed.filter((one) => !first.includes(one))
   if (allowsFallbacks === false) return order?.length ? first : rest.slice(0, 1)
   const now = performance.now()
-  return [...first, ...rest].toSorted((a, b) => Number(isOpen(a, now)) - Number(isOpen(b, now)))
+  const isOpen = ({ health: { openUntil = 0 } }: Provider) => now < openUntil
+  return [...first, ...rest].toSorted((a, b) => Number(isOpen(a)) - Number(isOpen(b)))
 }
 
 function isIn(names: readonly string[] | null | undefined, { name }: Provider): boolean {
@@ -78,11 +79,6 @@ const REMEMBERED = 10
 /** How long it stays open by default, and at most if the provider names a time, in milliseconds. */
 const OPEN_MS = 30_000
 const OPEN_MS_AT_MOST = 300_000
-
-/** Whether it is tried last; `now` is in milliseconds of a monotonic clock. */
-function isOpen({ health: { openUntil } }: Provider, now: number): boolean {
-  return openUntil !== undefined && now < openUntil
-}
 
 /** An attempt begins: if it probes an open breaker, other requests try the provider last meanwhile. */
 export function noteBegin({ health }: Provider): void {

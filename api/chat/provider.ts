@@ -82,8 +82,11 @@ export class ProviderClient {
     const isSecure = url.protocol === 'https:'
     const agent = isSecure ? this.#secure : this.#plain
     const request = (isSecure ? https : http).request(url, { method: 'POST', agent, headers, signal })
-    // Node.js would close the connection without a word.
-    request.on('upgrade', (_head, socket) => request.emit('error', socket.destroy() && new Error('Upgraded')))
+    // Without a listener Node.js closes the connection, and the request never ends.
+    request.on('upgrade', (_head, socket) => {
+      socket.destroy()
+      request.emit('error', new Error('The provider switched to another protocol'))
+    })
     // An error after the response is one of its body.
     return request.on('error', () => undefined).once('socket', limitConnecting)
   }
@@ -134,17 +137,14 @@ function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.Incoming
   return /^\d+(?:\.\d+)?$/.test(String(inMs)) ? Number(inMs) : retryAfterMs(header)
 }
 
-/** The failure behind an error of the connection: the expired deadline, if there is one. */
-export function asFailure(error: unknown, signal: AbortSignal): AttemptFailure {
+/**
+ * The failure behind an error of the connection: the expired deadline, if there is one.
+ * @param broken what it is otherwise: once the reply has begun, a broken connection cuts it.
+ */
+export function asFailure(error: unknown, signal: AbortSignal, broken: 'connection' | 'cut' = 'connection') {
   if (error instanceof AttemptFailure) return error
   if (signal.reason instanceof AttemptFailure) return signal.reason
-  return new AttemptFailure('connection', { cause: error, code: codeOf(error) })
-}
-
-/** The same once the reply has begun: a broken connection cuts the reply. */
-export function asCut(error: unknown, signal: AbortSignal): AttemptFailure {
-  const failure = asFailure(error, signal)
-  return failure.kind === 'connection' ? new AttemptFailure('cut', { cause: error }) : failure
+  return new AttemptFailure(broken, { cause: error, code: codeOf(error) })
 }
 
 /** What ends a stream. */
