@@ -165,9 +165,10 @@ const DEFAULTS = [
   'coalesce(r.row_count, 1) AS row_count',
   'CASE WHEN r.app_id IS NULL THEN r.app END AS app',
   // An empty model is unknown anyway, and a text that is unchanged stays a dictionary.
-  ...['request_id', 'provider', 'account_id', 'app_title', 'app_categories'].map(
+  ...['provider', 'account_id', 'app_title', 'app_categories'].map(
     (column) => `nullif(r.${column}, '') AS ${column}`,
   ),
+  'id_as_integer(r.request_id) AS request_id',
 ].join(', ')
 
 /** What decides whether a row counts (values.sql). */

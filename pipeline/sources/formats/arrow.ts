@@ -7,7 +7,7 @@ import { DataError } from '../../errors.ts'
 import { matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { unreadable } from './bytes.ts'
-import { floatText, type Document } from './json.ts'
+import type { Document } from './json.ts'
 
 // The library includes no codecs.
 compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => zstdDecompressSync(bytes) })
@@ -75,7 +75,7 @@ function textOf(type: DataType | undefined, value: unknown): unknown {
   if (DataType.isDictionary(type)) return textOf(type.dictionary, value)
   if (DataType.isTimestamp(type) || DataType.isDate(type)) return timeText(Number(value))
   if (DataType.isDecimal(type)) return decimalText(value, type.scale)
-  if (DataType.isFloat(type)) return numberText(Number(value), 2 ** (EXACT_BITS[type.precision] ?? 0))
+  if (DataType.isFloat(type)) return floatText(Number(value), 2 ** (EXACT_BITS[type.precision] ?? 0))
   if (value instanceof Vector) return Array.from(value)
   return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : plainText(value)
 }
@@ -104,6 +104,6 @@ function decimalText(value: unknown, scale: number): string {
 }
 
 /** From `inexact` on, neighbouring integers share a number. */
-function numberText(value: number, inexact: number): string {
-  return Number.isFinite(value) && Math.abs(value) >= inexact ? `${value} (rounded)` : floatText(value)
+function floatText(value: number, inexact: number): string {
+  return Number.isFinite(value) && Math.abs(value) >= inexact ? `${value} (rounded)` : String(value)
 }

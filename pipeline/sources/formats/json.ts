@@ -121,16 +121,8 @@ export async function* readWholeJson(file: RawFile): AsyncGenerator<Document> {
 /** The source text that JSON.parse passes to its reviver; TypeScript's types lack it. */
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown
 
-const keepDigits: Reviver = (_key, value, context) => {
-  if (typeof value !== 'number') return value
-  const isExact = Number.isSafeInteger(Math.trunc(value)) && !/^-?\d+$/.test(context?.source ?? '')
-  return isExact ? floatText(value) : context?.source
-}
-
-/** A floating-point number as DuckDB writes it, so that an id is the same in every format. */
-export function floatText(value: number): string {
-  return Number.isInteger(value) ? `${value}.0` : String(value)
-}
+const keepDigits: Reviver = (_key, value, context) =>
+  typeof value !== 'number' ? value : Number.isSafeInteger(value) ? String(value) : context?.source
 
 /** Parses JSON with numbers as text, so that they keep their digits. */
 export function parseExactly(json: string): unknown {

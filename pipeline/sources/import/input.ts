@@ -16,8 +16,8 @@ const ZSTD_BEHIND_LENGTH = /^.{8}28b52ffd/
 const PARQUET = /^50415231/
 const ARROW = /^(?:4152524f5731|ffffffff)/
 
-/** One JSON document: a list, or an object that continues in the next line. */
-const WHOLE_JSON = /^\uFEFF?\s*(?:\[|\{[^\n]*\n\s*[^\s{])/
+/** One JSON document: a list, or an object that does not end in its first line. */
+const WHOLE_JSON = /^\uFEFF?\s*(?:\[|\{[^\n]*(?<!\}\s*)\n\s*[^\s{])/
 
 /** Stands for standard input. */
 export const STDIN = '-'

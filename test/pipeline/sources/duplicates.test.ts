@@ -54,19 +54,21 @@ it('an unknown count ranks below 0, and a duplicate without tokens reduces their
   expect(fact(report, 'load', 'rows_without_tokens')).toBe(1)
 })
 
-it('a floating-point request_id is the same in every format, and in NDJSON that is read by lines', async () => {
+it('a request_id counts once in every format, also by lines, and as integer and floating-point number', async () => {
   const dataDir = makeFolder()
   writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
-  const columns = (ts: string) =>
+  const columns = (ts: string, ids: readonly (number | bigint)[] = [1, 2]) =>
     [
       [ts, [DAY, DAY]],
       ['app_id', [1n, 1n]],
-      ['request_id', [1, 2]],
+      ['request_id', ids],
       ['prompt_tokens', [5n, 5n]],
       ['completion_tokens', [1n, 1n]],
     ] as const
-  for (const format of FORMATS)
+  for (const format of FORMATS) {
     writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, columns('ts')))
+    writeRaw(dataDir, `usage/date=${DAY}/integers.${format}`, rawFile(format, columns('ts', [2n, 1n])))
+  }
   writeRaw(dataDir, `usage/date=${DAY}/capitals.ndjson`, rawFile('ndjson', columns('TS')))
   await runAt(dataDir, '2026-01-06T02:00:00Z')
   expect(await queryCurrent(dataDir, 'SELECT requests FROM app_daily')).toEqual([{ requests: '2' }])

@@ -236,6 +236,11 @@ describe('a rejected file', () => {
     ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 'not a JSON object'],
     [
       'a.ndjson',
+      '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":1,"completion_tokens":1}\r\nError\r\n',
+      'the first is row 2: not a JSON object',
+    ],
+    [
+      'a.ndjson',
       '{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}\n',
       'the first is row 1: the key prompt_tokens is missing',
     ],

@@ -382,7 +382,8 @@ const printed = z.object({ imported: z.tuple([z.object({ first_rows: rowsOfUsage
 
 describe.each(Object.entries(FORMS))('of %s, the rows of usage of', (producer, forms) => {
   it.each(forms)('%s', async (_form, document, rows) => {
-    const path = put('export.ndjson', lines(document))
+    // As pandas writes whole numbers of a column with a null.
+    const path = put('export.ndjson', lines(document).replaceAll(/:(\d+)(?=[,}])/g, ':$1.0'))
     const { imported } = printed.parse(await importAs(makeFolder(), '--from', producer, path, '--dry-run'))
     const named = rows.map((row) => row.split(' ').map((pair) => pair.replace(/=.*/, '')))
     const found = imported[0].first_rows.map((row, index) =>
