@@ -176,8 +176,8 @@ class ToolCall {
     const name = part.name.startsWith(this.name) ? part.name.slice(this.name.length) : part.name
     this.name += name
     const { text, rest } = this.#take(part.text)
-    const begins = !this.#isFunction || (this.name !== '' && this.#hasText)
-    if (!this.#isSent) return { sent: begins ? this.sendFirst() : [], rest }
+    const hasBegun = this.#isSent || !this.#isFunction || (this.name !== '' && this.#hasText)
+    if (!this.#isSent) return { sent: hasBegun ? this.sendFirst() : [], rest }
     const inner = { ...part.moreOfFunction, ...(name && { name }), ...(text && { arguments: text }) }
     const added = { ...part.more, ...(Object.keys(inner).length > 0 && { function: inner }) }
     return { sent: Object.keys(added).length > 0 ? [{ index: this.#index, ...added }] : [], rest }
@@ -209,15 +209,16 @@ class ToolCall {
   #take(sent: string): { readonly text: string; readonly rest: string } {
     // Some servers send it instead of no arguments.
     const text = this.text === '' && sent === 'null' ? '' : sent
-    const end = this.#endIn(text)
+    // It reads all arguments: of a long call not again with each part.
+    const end = text.includes('{') ? this.#endIn(text) : undefined
     const own = text.slice(0, end)
     const rest = text.slice(own.length)
     if (rest !== '' && !this.#isSent && PLACEHOLDER.test(this.text + own)) {
       this.text = ''
       return this.#take(rest)
     }
-    const isRepeated = PLACEHOLDER.test(rest) || rest.trim() === (this.text + own).trim()
     this.text += own
+    const isRepeated = rest !== '' && (PLACEHOLDER.test(rest) || rest.trim() === this.text.trim())
     return { text: own, rest: isRepeated ? '' : rest }
   }
 
