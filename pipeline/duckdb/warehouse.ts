@@ -92,7 +92,7 @@ async function openFile(...[path, ...others]: Parameters<typeof openDatabase>): 
     return await openDatabase(path, ...others)
   } catch (error) {
     // On a full disk DuckDB leaves a file that no run can open.
-    if (isNew && isShortage(error)) rmSync(path, { force: true })
+    if (isNew && isShortage(error) && existsSync(path)) rmSync(realpathSync(path))
     explainFailure(path, error)
   }
 }

@@ -1,6 +1,6 @@
 /** CONTRACT 9: a disk that fills up during a night, and while the API serves. */
 import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { lstatSync, readFileSync, readdirSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -69,11 +69,15 @@ runIf('a first run without free space leaves no warehouse that stops the next on
   const fresh = join(dataDir, 'fresh')
   register(fresh, ['1,One,public,,,2026-01-01T00:00:00Z'])
   deliver(fresh, '2026-01-05', ['1,2,3'])
+  const warehouse = join(fresh, 'warehouse.duckdb')
+  symlinkSync(join(fresh, 'elsewhere.duckdb'), warehouse)
   fillUp()
   const stopped = await startNightly(fresh, 'run', '--as-of', SECOND_NIGHT).ended
   rmSync(filler)
   expect(stopped.stderr).toMatch(/no space left on device/i)
+  expect(readdirSync(fresh)).not.toContain('elsewhere.duckdb')
   const ended = await startNightly(fresh, 'run', '--as-of', SECOND_NIGHT).ended
+  expect(lstatSync(warehouse).isSymbolicLink()).toBe(true)
   rmSync(fresh, { recursive: true })
   expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('is current')])
 })

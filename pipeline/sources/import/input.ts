@@ -11,7 +11,7 @@ export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
 
 /** The first bytes of formats and compressions, in hex. */
 const GZIP = /^1f8b/
-const ZSTD = /^28b52ffd/
+const ZSTD = /^(?:28b52ffd|5.2a4d18)/
 const ZSTD_BEHIND_LENGTH = /^.{8}28b52ffd/
 const PARQUET = /^50415231/
 const ARROW = /^(?:4152524f5731|ffffffff)/

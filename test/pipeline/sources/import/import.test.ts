@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { lastCompletedDay } from '../../../../pipeline/contract/calendar.ts'
 import { until } from '../../../support/api.ts'
@@ -83,7 +83,10 @@ describe('import', () => {
   it('accepts files of different kinds, compressed ones too, with all their columns', async () => {
     const ndjson =
       '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":5,"model":"e/f"}\n'
-    await runCommand(dataDir, 'import', put('a.ndjson', ndjson), put('b.csv.gz', gzipSync(CSV)))
+    // As pzstd writes it.
+    const skippable = Buffer.from('502a4d180400000000000000', 'hex')
+    const packed = put('a.ndjson.zst', Buffer.concat([skippable, zstdCompressSync(ndjson)]))
+    await runCommand(dataDir, 'import', packed, put('b.csv.gz', gzipSync(CSV)))
     await runAt(dataDir, '2026-01-07T02:00:00Z')
     const figures =
       'SELECT day, model, prompt_tokens FROM usage_by_model JOIN models ON key = model_key ORDER BY ALL'
