@@ -63,10 +63,8 @@ CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS coalesce(
 CREATE OR REPLACE TEMP MACRO without_null_word(t) AS CASE WHEN t NOT IN ('\N', 'NULL', 'null', 'NA') THEN t END;
 
 -- An id, which is a floating-point number where some rows have none and a program knows no other null for integers.
-CREATE OR REPLACE TEMP MACRO id_as_integer(t) AS CASE
-  WHEN ends_with(t, '.0') THEN regexp_replace(t, '^(\d+)\.0$', '\1')
-  WHEN t <> '' THEN t
-END;
+CREATE OR REPLACE TEMP MACRO id_as_integer(t) AS
+  CASE WHEN ends_with(t, '.0') THEN regexp_replace(t, '^(\d+)\.0$', '\1') ELSE nullif(t, '') END;
 
 -- A model is `author/slug`, with an optional variant after a colon. Variants count for their model; any other text is unknown.
 CREATE OR REPLACE TEMP MACRO model_from_text(t) AS nullif(

@@ -69,7 +69,10 @@ function holds(condition: Condition, read: Read): boolean {
   const value = read(condition.path)?.trim().toLowerCase()
   if (value === undefined) return false
   if ('matches' in condition) return condition.matches.test(value)
-  return 'is' in condition ? condition.is.includes(value) : !condition.not.includes(value)
+  const texts = 'is' in condition ? condition.is : condition.not
+  // As pandas writes an integer of a column with a null.
+  const isAmong = [value, value.replace(/^(\d+)\.0$/, '$1')].some((text) => texts.includes(text))
+  return 'is' in condition ? isAmong : !isAmong
 }
 
 /** A number of units since 1970 as ISO 8601, up to 10^21 nanoseconds; any other text unchanged. */

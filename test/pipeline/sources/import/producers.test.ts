@@ -313,6 +313,7 @@ const FORMS: Readonly<Record<string, readonly Form[]>> = {
       helicone({ request_properties: null, request_referrer: 'https://shop.example/ask' }),
       [USAGE.replace('shop', 'https://shop.example/ask')],
     ],
+    ['a status in CSV of pandas', helicone({ response_status: '200.0' }), [`${USAGE} requests=`]],
     ['a cancelled request has a negative status', helicone({ response_status: -3 }), [`${USAGE} requests=0`]],
     [
       'a stream without usage has no tokens',
