@@ -84,7 +84,6 @@ describe.runIf(isAllowed)('with a read-only root', () => {
       ...['', 'rankings.csv', 'rankings.json', 'models', 'method', 'docs'].map((name) => `/${name}`),
       ...['', '/history.csv'].map((end) => `/apps/2299688${end}`),
       '/?q=a',
-      '/compare?apps=2299688,2262242',
       ...['feed.xml', 'healthz', 'readyz', 'metrics'].map((name) => `/${name}`),
     ]
     for (const path of paths) expect([path, (await get(path)).status]).toEqual([path, 200])
