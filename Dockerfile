@@ -22,4 +22,4 @@ EXPOSE 3000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:3000/healthz').then((reply) => process.exit(reply.ok ? 0 : 1), () => process.exit(1))"]
 # Node is PID 1: the entry handles SIGTERM itself, and reaps its child processes.
-CMD ["node", "--heap-growing-percent=20", "api/start.ts"]
+CMD ["node", "api/start.ts"]

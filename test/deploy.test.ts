@@ -51,7 +51,7 @@ it('the container image copies existing files and runs without privileges', () =
 it.each(['app-rankings.service', 'app-rankings-nightly.service'])(
   'the unit %s starts an entry of the project',
   (unit) => {
-    const entry = /ExecStart=\S+node (?:--\S+ )*(\S+)/.exec(read(`data/deploy/${unit}`))?.[1] ?? 'none'
+    const entry = /ExecStart=\S+node (\S+)/.exec(read(`data/deploy/${unit}`))?.[1] ?? 'none'
     expect(existsSync(join(REPOSITORY, entry))).toBe(true)
   },
 )

@@ -24,11 +24,7 @@ export async function startService(
   const log = join(dataDir, 'service.log')
   const PORT = String(await freePort())
   const settings = { DATA_DIR: dataDir, PORT, DATABASE_URL: '', ...environment }
-  const service = startProgram('api/server.ts', [], settings, [
-    'sh',
-    '-c',
-    `exec "$0" --heap-growing-percent=20 "$@" 2>'${log}'`,
-  ])
+  const service = startProgram('api/server.ts', [], settings, ['sh', '-c', `exec "$0" "$@" 2>'${log}'`])
   return untilAnswering(service, `http://127.0.0.1:${PORT}`, () => readFileSync(log, 'utf8'))
 }
 
