@@ -5,7 +5,7 @@ import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
-import { readGroup, type Page, type ReceivedGroup } from './messages.ts'
+import { offersCursors, readGroup, type Page, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, PER_TURN, type RemoteGroup } from './plan.ts'
 import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
@@ -48,6 +48,8 @@ export class Directory {
   /** Groups that were received without members: these are none once another group has some. */
   readonly #empty = new Map<string, ReceivedGroup>()
   #memberships = 0
+  /** Whether the directory announces cursors. */
+  #hasCursors = false
 
   constructor(options: ReadOptions) {
     this.#options = options
@@ -58,10 +60,13 @@ export class Directory {
    * @throws SyncFailure if they are unreadable or provably incomplete.
    */
   async read(): Promise<Walk> {
-    const { members } = this.#options.connection
+    const { client, connection } = this.#options
+    const { members } = connection
+    const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
+    this.#hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
     const walk = await this.#readList(members === 'inline')
     if (walk.isCapped) this.#warn('capped')
-    const isLacking = members === 'inline' && (await this.#isListLacking(walk))
+    const isLacking = members === 'inline' && (await this.#requestEmpty(walk))
     if (isLacking) this.#warn('not_in_list')
     if (isLacking || members === 'per_group') await this.#readMembers()
     await this.#addEmpty()
@@ -82,7 +87,7 @@ export class Directory {
       }
       await stage.flush()
     }
-    return await readList({ client, limits, withMembers, take })
+    return await readList({ client, limits, hasCursors: this.#hasCursors, withMembers, take })
   }
 
   /**
@@ -145,17 +150,18 @@ export class Directory {
   }
 
   /**
-   * Whether the list leaves members out: it was requested without, or has none, but some groups have. Groups that had
-   * members and are listed without keep those of their own answer, unless the directory answers for no single group.
+   * Requests groups by their id that are listed without members: those that had some get the members of their own answer,
+   * unless the directory answers for no single group. Resolves to whether the list leaves members out: it was requested
+   * without, or has none, but some groups have.
    */
-  async #isListLacking({ query }: Walk): Promise<boolean> {
+  async #requestEmpty({ query }: Walk): Promise<boolean> {
     if ('excludedAttributes' in query) return true
     const { client, stage } = this.#options
     const empty = [...this.#empty.values()]
     const former = empty.filter((group) => stage.hadMembers(group))
     const full = this.groups.values().find(({ members }) => members !== null)
-    const control = full && former.length > 0 ? await orFailure(readById(client, full.scim_id)) : full
-    if (control instanceof SyncFailure) return false
+    const hasControl = full !== undefined && former.length > 0
+    if (hasControl && (await orFailure(readById(client, full.scim_id))) instanceof SyncFailure) return false
     const asked = new Set([...former, ...(full === undefined ? empty.slice(0, SAMPLES) : [])])
     await inParallel([...asked], async ({ scim_id: scimId }) => {
       const found = await readById(client, scimId)

@@ -4,11 +4,13 @@
  */
 import { BRIEF, type DirectoryClient, type Patience, type Query, type SyncLimits } from './client.ts'
 import { orFailure, SyncFailure, type Failure } from './failures.ts'
-import { offersCursors, readPage, type Page } from './messages.ts'
+import { readPage, type Page } from './messages.ts'
 
 export type ListOptions = {
   readonly client: DirectoryClient
   readonly limits: SyncLimits
+  /** Whether the directory announces cursors. */
+  readonly hasCursors: boolean
   /** Whether to request members with the groups. */
   readonly withMembers: boolean
   /** Receives each page, some groups several times. */
@@ -34,9 +36,7 @@ const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
  */
 export async function readList(options: ListOptions): Promise<Walk> {
   const { byCursor, others } = waysToList(options)
-  const config = await orFailure(options.client.get('/ServiceProviderConfig', {}, BRIEF))
-  const hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
-  const ways = hasCursors ? [...byCursor, ...others] : others
+  const ways = options.hasCursors ? [...byCursor, ...others] : others
   const first = await walkBy(ways, options)
   let last = first.isDoubtful ? await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options) : first
   last.isCapped = await mayBeCapped(last, options)
