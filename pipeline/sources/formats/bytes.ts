@@ -72,7 +72,7 @@ export async function prepareText(
   let head: string | undefined
   try {
     for await (const chunk of readBytes(file)) {
-      head ??= textOf(file, chunk)
+      head ??= headText(file, chunk)
       look?.(chunk)
       // Streams would take a fifth more processor time.
       if (target !== undefined) appendFileSync(target, chunk)
@@ -88,7 +88,7 @@ export async function prepareText(
  * The first bytes of a text file as text.
  * @throws DataError with the remedy if they are of something else.
  */
-export function textOf({ name }: Pick<RawFile, 'name'>, chunk: Buffer): string {
+export function headText({ name }: Pick<RawFile, 'name'>, chunk: Buffer): string {
   const start = chunk.toString('hex', 0, 8)
   const isOldMac = !chunk.includes(LINE_FEED) && chunk.subarray(0, -1).includes(CARRIAGE_RETURN)
   const content = OTHER_CONTENT.find(([magic]) => magic.test(start))?.[1]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DataError } from '../../errors.ts'
 import { UsageError } from '../../program/program.ts'
 import { isSkipped, kindNamed, statFile, type Format, type RawFile } from '../drop-folder.ts'
-import { readHead, textOf } from '../formats/bytes.ts'
+import { headText, readHead } from '../formats/bytes.ts'
 
 /** The values of `--format`. */
 export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
@@ -77,9 +77,10 @@ export async function inspectInput(
  */
 function formatOf(file: Pick<RawFile, 'name'>, head: Buffer, known: Format | undefined): Format {
   const start = head.toString('hex', 0, 8)
-  if (known === 'parquet' || (known === undefined && PARQUET.test(start))) return 'parquet'
-  if (known === 'arrow' || (known === undefined && ARROW.test(start))) return 'arrow'
-  const text = textOf(file, head)
-  if (known === 'csv' || (known === undefined && !/^\uFEFF?\s*[[{]/.test(text))) return 'csv'
+  const binary = PARQUET.test(start) ? 'parquet' : ARROW.test(start) ? 'arrow' : undefined
+  const format = known ?? binary
+  if (format === 'parquet' || format === 'arrow') return format
+  const text = headText(file, head)
+  if (format === 'csv' || (format === undefined && !/^\uFEFF?\s*[[{]/.test(text))) return 'csv'
   return WHOLE_JSON.test(text) ? 'json' : 'ndjson'
 }
