@@ -54,6 +54,7 @@ export type ColumnType = 'text' | 'integer' | 'decimal'
 /** Columns by name, in the order of every format. */
 export type Columns = Readonly<Record<string, ColumnType>>
 
+const appName = z.string().meta({ examples: ['Example'] })
 const integer = z.bigint().meta({ examples: [123] })
 const decimal = z
   .string()
@@ -73,7 +74,7 @@ function typeOf(schema: unknown): ColumnType {
 /** One row of the rankings in the API (CONTRACT 4.3); strict clients reject further keys. */
 export const rankingRowSchema = z.strictObject({
   app_id: integer,
-  app_name: z.string().meta({ examples: ['Example'] }),
+  app_name: appName,
   rank: integer,
   total_requests: integer,
   total_tokens: decimal,
@@ -85,7 +86,7 @@ export const RANKING_COLUMNS = columnsOf(rankingRowSchema)
 export const seriesRowSchema = z.strictObject({
   day: daySchema,
   app_id: integer,
-  app_name: z.string().meta({ examples: ['Example'] }),
+  app_name: appName,
   requests: integer,
   prompt_tokens: decimal,
   completion_tokens: decimal,
