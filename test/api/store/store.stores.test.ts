@@ -1,14 +1,19 @@
-/** CONTRACT 4.5, 5 and 10: what the service stores, in either database. */
+/** CONTRACT 2, 4.5, 5 and 10: what is stored is whole and on the disk, whoever writes into the store meanwhile. */
 import { readlinkSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { keys } from '../../../api/commands/keys.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
-import type { Store } from '../../../api/store/store.ts'
-import { stores } from '../../support/stores.ts'
+import type { Queries, Store } from '../../../api/store/store.ts'
+import { startApi, UNKNOWN_KEY } from '../../support/api.ts'
+import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
+import { runCommandLine } from '../../support/processes.ts'
+import { asEnvironment, stores } from '../../support/stores.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
+/** A store with a table that counts. */
 async function openCounter(settings: StoreSettings) {
   const store = await openStore(settings, new Date())
   await store.query('CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL)')
@@ -18,86 +23,71 @@ async function openCounter(settings: StoreSettings) {
   return { store, value, [Symbol.asyncDispose]: () => store.close() }
 }
 
-/** A transaction that has written, and lasts until the test ends it. */
-async function beginWriting(store: Store, sql: string) {
-  const { promise: may, resolve: end } = Promise.withResolvers<void>()
-  const { promise: wrote, resolve: begun } = Promise.withResolvers<void>()
+/** Begins a transaction with this work, which lasts until the test ends it or makes it fail. */
+async function beginTransaction(store: Store, work: (queries: Queries) => Promise<unknown>) {
+  const begun = Promise.withResolvers<void>()
+  const lasting = Promise.withResolvers<void>()
   const ended = store.transaction(async (queries) => {
-    await queries.query(sql)
-    begun()
-    await may
+    await work(queries)
+    begun.resolve()
+    await lasting.promise
   })
-  await Promise.race([wrote, ended])
-  return async () => {
-    end()
-    await ended
-  }
+  await Promise.race([begun.promise, ended])
+  return { ended, end: lasting.resolve, fail: lasting.reject }
 }
 
-/** Lets other ready work run first. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
-describe.each(stores.kinds)('Store.query on $name', ({ fresh }) => {
-  it('binds $1, $2 … in any order and more than once; counts, sums, fractions and booleans are numbers', async () => {
+describe.each(stores.kinds)('a transaction on $name', ({ fresh, name }) => {
+  it('that fails is rolled back, and no query of others with it', async () => {
     await using counter = await openCounter(await fresh())
-    const rowsOf = async (...statement: Parameters<Store['query']>) =>
-      (await counter.store.query(...statement)).map((row) => ({ ...row }))
-    const bound = await rowsOf('SELECT $2 AS b, $1 AS a, $2 AS c', ['x', null])
-    expect(bound).toEqual([{ a: 'x', b: null, c: null }])
-    await counter.store.query('UPDATE counter SET n = $1', [3_000_000_000])
-    const sql =
-      'SELECT count(*) AS rows, sum(n) AS sum, max(n) AS max, 1.5 AS more, 1 = 1 AS yes, 1 = 2 AS no FROM counter'
-    const numbers = { rows: 2, sum: 6_000_000_000, max: 3_000_000_000, more: 1.5, yes: 1, no: 0 }
-    expect(await rowsOf(sql)).toEqual([numbers])
-  })
-
-  it('rejects other numbers of parameters, whole numbers beyond 2^53 and invalid SQL, and works on', async () => {
-    await using counter = await openCounter(await fresh())
-    const sql = "SELECT 1 AS found WHERE $2 = 'y' AND $1 = 'x'"
-    for (const values of [[], ['x'], ['x', 'y', 'z']])
-      await expect(counter.store.query(sql, values)).rejects.toThrow(/parameter/)
-    await expect(counter.store.query('SELECT 1 FROM nowhere')).rejects.toThrow('nowhere')
-    await counter.store.query('UPDATE counter SET n = 9007199254740993')
-    await expect(counter.value()).rejects.toThrow('9007199254740993')
-    expect(await counter.store.query(sql, ['x', 'y'])).toHaveLength(1)
-  })
-})
-
-describe.each(stores.kinds)('Store.transaction on $name', ({ fresh }) => {
-  it('rolls back no query of others', async () => {
-    await using counter = await openCounter(await fresh())
-    let began: () => void = () => undefined
-    const beginning = new Promise<void>((resolve) => (began = resolve))
-    const failing = counter.store.transaction(async (queries) => {
-      await queries.query("UPDATE counter SET n = 5 WHERE name = 'a'")
-      began()
-      await pause()
-      throw new Error('no')
-    })
-    const other = beginning.then(() => counter.store.query("UPDATE counter SET n = 7 WHERE name = 'b'"))
-    await expect(failing).rejects.toThrow('no')
+    const set = "UPDATE counter SET n = 5 WHERE name = 'a'"
+    const failing = await beginTransaction(counter.store, (queries) => queries.query(set))
+    const other = counter.store.query("UPDATE counter SET n = 7 WHERE name = 'b'")
+    failing.fail(new Error('no'))
+    await expect(failing.ended).rejects.toThrow('no')
     await other
     expect([await counter.value('a'), await counter.value('b')]).toEqual([0, 7])
   })
 
-  it('is committed or rolled back as a whole if the work goes on after a failed statement', async () => {
-    await using counter = await openCounter(await fresh())
-    const kept = await counter.store
-      .transaction(async (queries) => {
-        await queries.query('UPDATE counter SET n = 5')
-        await queries.query('SELECT 1 FROM nowhere').catch(() => undefined)
-      })
-      .then(
-        () => true,
-        () => false,
-      )
-    expect(await counter.value()).toBe(kept ? 5 : 0)
+  it('that runs is waited for by the end of the store', async () => {
+    const settings = await fresh()
+    const { store } = await openCounter(settings)
+    const running = await beginTransaction(store, (queries) => queries.query('UPDATE counter SET n = 9'))
+    const closed = store.close()
+    running.end()
+    await Promise.all([running.ended, closed])
+    await using counter = await openCounter(settings)
+    expect(await counter.value()).toBe(9)
+  })
+
+  it('of another process delays no request and command that only reads, and counted requests get 503', async () => {
+    const settings = await fresh()
+    await publishSnapshot(settings.DATA_DIR, oneApp())
+    await using api = await startApi(settings.DATA_DIR, { environment: asEnvironment(settings) })
+    const [key, manager] = [await api.makeKey(), await api.makeKey('management')]
+    await using other = await openStore(settings, new Date())
+    const writing = await beginTransaction(other, async (queries) => {
+      if (name === 'PostgreSQL') await queries.query('LOCK TABLE quotas IN EXCLUSIVE MODE')
+    })
+
+    const rankings = '/datasets/app-rankings'
+    const counted = api.get(rankings, key)
+    expect((await api.get('/scim/groups', manager)).status).toBe(200)
+    expect((await api.get(rankings, key, { method: 'HEAD' })).status).toBe(200)
+    expect((await api.get(rankings, UNKNOWN_KEY)).status).toBe(401)
+    const listed = await runCommandLine(keys, ['list'], asEnvironment(settings))
+    expect([listed.code, listed.stdout]).toEqual([0, expect.stringContaining(key.slice(-4))])
+    const refused = await counted
+    expect([refused.status, refused.headers.get('Retry-After')]).toEqual([503, '2'])
+
+    writing.end()
+    await writing.ended
+    // A request that was answered 503 is not counted afterwards either.
+    const limits = (await api.get(rankings, key)).headers.get('RateLimit')
+    expect(limits).toMatch(/"per-minute";r=29;.*"per-day";r=499;/)
   })
 })
 
-stores.describeOnce('A store in an SQLite file', () => {
+stores.describeOnce('a store in an SQLite file', () => {
   const { fresh } = stores.sqlite
 
   it('has a transaction on the disk before it is done; single statements, which count requests, are not synced', async () => {
@@ -114,42 +104,22 @@ stores.describeOnce('A store in an SQLite file', () => {
     expect(synced).toEqual([['service.sqlite-wal', 2]])
   })
 
-  it('finishes pending queries before it is closed', async () => {
-    const counter = await openCounter(await fresh())
-    const asked = counter.value()
-    await counter.store.close()
-    expect(await asked).toBe(0)
-  })
-
-  it('fails with a message if another process keeps it locked', async () => {
+  it('that another process keeps locked is named with the remedy', async () => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
     await using other = await openCounter(settings)
-    const end = await beginWriting(other.store, 'UPDATE counter SET n = 5')
+    const writing = await beginTransaction(other.store, (queries) =>
+      queries.query('UPDATE counter SET n = 5'),
+    )
     let time = 0
     vi.spyOn(performance, 'now').mockImplementation(() => (time += 4000))
     const add = 'UPDATE counter SET n = n + 1'
-    const asked = [counter.store.query(add), counter.store.transaction((queries) => queries.query(add))]
-    const results = await Promise.all(asked.map((each) => each.then(() => 'done', String)))
-    await end()
-    for (const each of results) expect(each).toContain('database is locked')
-    expect(results[1]).toMatch(/\(.*service\.sqlite\): try again once no other process writes into it$/)
+    await expect(counter.store.query(add)).rejects.toThrow('database is locked')
+    await expect(counter.store.transaction((queries) => queries.query(add))).rejects.toThrow(
+      /database is locked \(.*service\.sqlite\): try again once no other process writes into it$/,
+    )
+    writing.end()
+    await writing.ended
     expect(await counter.value()).toBe(5)
-  })
-})
-
-describe.each(stores.kinds)('Store.close on $name', ({ fresh }) => {
-  it('waits for the running transaction', async () => {
-    const settings = await fresh()
-    {
-      const counter = await openCounter(settings)
-      const work = counter.store.transaction(async (queries) => {
-        await pause()
-        await queries.query('UPDATE counter SET n = 9')
-      })
-      await Promise.all([work, counter.store.close()])
-    }
-    await using counter = await openCounter(settings)
-    expect(await counter.value()).toBe(9)
   })
 })
