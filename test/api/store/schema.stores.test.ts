@@ -102,28 +102,31 @@ stores.describeOnce('npm run copy-store', () => {
 
 const databases = stores.kinds.filter(({ name }) => name === 'PostgreSQL')
 
-it.each(databases)('npm run copy-store copies every row into $name, and refuses a database that holds some', async ({ fresh }) => {
-  const settings = await fresh()
-  await using from = await openStore({ DATA_DIR: settings.DATA_DIR }, new Date())
-  const create = ['create', '--account', ACCOUNT, '--kind', 'management']
-  await runCommandLine(keys, create, { DATA_DIR: settings.DATA_DIR })
-  await from.query("UPDATE api_keys SET revoked_at = '2026-11-20T00:00:00.000Z'")
-  await runScript(from, FILL)
+it.each(databases)(
+  'npm run copy-store copies every row into $name, and refuses a database that holds some',
+  async ({ fresh }) => {
+    const settings = await fresh()
+    await using from = await openStore({ DATA_DIR: settings.DATA_DIR }, new Date())
+    const create = ['create', '--account', ACCOUNT, '--kind', 'management']
+    await runCommandLine(keys, create, { DATA_DIR: settings.DATA_DIR })
+    await from.query("UPDATE api_keys SET revoked_at = '2026-11-20T00:00:00.000Z'")
+    await runScript(from, FILL)
 
-  const run = await copy(settings)
-  expect(run).toMatchObject({ code: 0 })
-  await using to = await openStore(settings, new Date())
-  const tables = await namesIn(from, "SELECT name FROM sqlite_schema WHERE type = 'table'")
-  expect(tables).toEqual(expect.arrayContaining(['api_keys', 'quotas', 'scim_members']))
-  for (const table of tables.filter((each) => each !== 'migrations')) {
-    const [rows, copied] = [await from.query(`SELECT * FROM ${table}`), await to.query(`TABLE ${table}`)]
-    expect(run.stdout).toContain(`${table}\t${rows.length}\n`)
-    expect(copied).toHaveLength(rows.length)
-    expect(copied).toEqual(expect.arrayContaining(rows.map((row) => ({ ...row }))))
-  }
+    const run = await copy(settings)
+    expect(run).toMatchObject({ code: 0 })
+    await using to = await openStore(settings, new Date())
+    const tables = await namesIn(from, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+    expect(tables).toEqual(expect.arrayContaining(['api_keys', 'quotas', 'scim_members']))
+    for (const table of tables.filter((each) => each !== 'migrations')) {
+      const [rows, copied] = [await from.query(`SELECT * FROM ${table}`), await to.query(`TABLE ${table}`)]
+      expect(run.stdout).toContain(`${table}\t${rows.length}\n`)
+      expect(copied).toHaveLength(rows.length)
+      expect(copied).toEqual(expect.arrayContaining(rows.map((row) => ({ ...row }))))
+    }
 
-  expect(await copy(settings)).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('already holds accounts') as unknown,
-  })
-})
+    expect(await copy(settings)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('already holds accounts') as unknown,
+    })
+  },
+)
