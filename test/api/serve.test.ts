@@ -69,6 +69,8 @@ describe('a service that stops', () => {
     await publishSnapshot(dataDir, oneApp())
     const api = await startApi(dataDir, { limits: { unreadyMs: HOUR_MS } })
     expect(await readiness(api)).toEqual({ status: 'ready' })
+    // Longer than proxies keep idle connections.
+    expect((await fetch(`${api.origin}/healthz`)).headers.get('Keep-Alive')).toMatch(/^timeout=65\b/)
     const closed = api.close()
     expect((await fetch(`${api.origin}/healthz`)).status).toBe(200)
     expect(await readiness(api)).toEqual({ reasons: ['the service is stopping'] })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { keys as runKeys } from '../../../api/commands/keys.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { startProgram, runCommandLine } from '../../support/processes.ts'
+import { runCommandLine } from '../../support/processes.ts'
 
 function keys(dataDir: string, ...args: string[]) {
   return runCommandLine(runKeys, args, { DATA_DIR: dataDir })
@@ -90,14 +90,4 @@ describe('npm run keys', () => {
       expect(stderr).toContain(line === 'list' ? '' : 'No key has the id "nobody": list shows the ids')
     },
   )
-
-  it('works while other processes create keys in the same new folder', async () => {
-    const dataDir = makeFolder()
-    const args = ['create', '--account', 'same', '--kind', 'inference']
-    const create = () => startProgram('api/commands/keys.ts', args, { DATA_DIR: dataDir }).ended
-    const runs = await Promise.all([create(), create(), create()])
-    expect(runs.map(({ code, stderr }) => (code === 0 ? 0 : stderr))).toEqual([0, 0, 0])
-    const lines = (await keys(dataDir, 'list')).stdout.trimEnd().split('\n')
-    expect(lines).toHaveLength(4)
-  })
 })

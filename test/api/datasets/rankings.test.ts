@@ -1,5 +1,4 @@
 /** CONTRACT 4.1, 4.2, 4.3, 4.4, 4.5 and 4.6: GET /datasets/app-rankings: order, pages, caching, limits. */
-import { request } from 'undici'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
@@ -167,12 +166,6 @@ describe('caching of GET /datasets/app-rankings', () => {
       }
     }
     expect([tags.size, bodies.size]).toEqual([3, 1])
-  })
-
-  it('sends no coding to a client that names none', async () => {
-    const Authorization = `Bearer ${await api.makeKey()}`
-    const { headers, body } = await request(`${api.base}${PATH}`, { headers: { Authorization } })
-    expect([await body.json(), headers['content-encoding']]).toEqual([expect.anything(), undefined])
   })
 
   it('answers 304 without a body for a cached reply', async () => {
