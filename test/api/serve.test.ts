@@ -1,12 +1,10 @@
 /** CONTRACT 4.6 and 9: what a service that starts or ends has open, and what /readyz says meanwhile. */
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
-
-afterEach(() => void vi.useRealTimers())
 
 const HOUR_MS = 3_600_000
 
@@ -55,13 +53,6 @@ describe('a service that stops', () => {
     await api.close()
     expect([isStoreOpen(dataDir), openSnapshots(dataDir)]).toEqual([false, 0])
     expect(api.messages().at(-1)?.['msg']).toBe('stopped')
-  })
-
-  it('leaves no timer behind', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
-    const api = await startApi(makeFolder())
-    await api.close()
-    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('reports that to clients that poll readiness before its port closes, and answers others until then', async () => {

@@ -191,7 +191,7 @@ describe('caching of GET /datasets/app-rankings', () => {
 describe('rate limits of GET /datasets/app-rankings', () => {
   it('are stated in full on a 401, which does not count, until the end of their time', async () => {
     const resetOfDay = async () => {
-      const response = await api.get(PATH)
+      const response = await api.get(`${PATH}?limit=x`)
       expect(response.status).toBe(401)
       expect(remaining(response)).toEqual(['30', '500'])
       expect(response.headers.get('RateLimit-Policy')).toBe('"per-minute";q=30;w=60, "per-day";q=500;w=86400')

@@ -183,15 +183,22 @@ it.each([
   [`${SERIES}?app_id=${Array.from({ length: 11 }, (_, id) => id).join(',')}`, 'app_id', 'at most 10 times'],
   [`${SERIES}?app_id=1&limit=367`, 'limit', 'from 1 to 366'],
   [`${SERIES}?app_id=1&sort=popular`, 'sort', 'is unknown'],
-  [`${SERIES}?app_id=1&end_date=2024-12-31`, 'end_date', '2025-01-01'],
-  [`${SERIES}?app_id=1&start_date=2026-11-20`, 'start_date', 'not after the end'],
   [`${SERIES}?app_id=1&as_of=2020-01-01T00:00:00Z`, 'as_of', 'retained'],
   [`${MODELS}?limit=10`, 'limit', 'is unknown'],
-  [`${MODELS}?end_date=2024-12-31`, 'end_date', '2025-01-01'],
   [`${MODELS}?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after the end'],
 ])('%s is 400 and names %s', async (path, parameter, message) => {
   const response = await ask(path)
   expect(response.status).toBe(400)
   const { error } = envelopeSchema.parse(await response.json())
   for (const part of [`"${parameter}"`, message]) expect(error.message).toContain(part)
+})
+
+it('both need a key, and count against the limits of the rankings', async () => {
+  const key = await api.makeKey('inference', 'of all three')
+  const paths = ['/datasets/app-rankings', `${SERIES}?app_id=1`, MODELS]
+  for (const [index, path] of paths.entries()) {
+    expect((await api.get(path)).status).toBe(401)
+    const { headers } = await api.get(path, key)
+    expect(headers.get('RateLimit')).toMatch(`"per-minute";r=${29 - index};`)
+  }
 })

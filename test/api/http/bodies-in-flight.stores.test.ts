@@ -1,9 +1,10 @@
 /** CONTRACT 3 and 6: what clients may hold of the service's memory at once. */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { startApi, until } from '../../support/api.ts'
+import { sendOver } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { asEnvironment, stores } from '../../support/stores.ts'
 
@@ -11,13 +12,9 @@ const MEBIBYTE = 1024 * 1024
 
 /** A chat request that announces a body of this size and sends its first byte. */
 function beginBody(origin: string, key: string, bytes: number): Socket {
-  const { hostname, port } = new URL(origin)
-  const socket = connect(Number(port), hostname).setEncoding('utf8')
-  socket.on('error', () => undefined)
   const head = ['POST /api/v1/chat/completions HTTP/1.1', 'Host: x', `Authorization: Bearer ${key}`]
   const ofBody = ['Content-Type: application/json', `Content-Length: ${bytes}`, 'Expect: 100-continue']
-  socket.write([...head, ...ofBody, '', '{'].join('\r\n'))
-  return socket
+  return sendOver(origin, [...head, ...ofBody, '', '{'].join('\r\n')).setEncoding('utf8')
 }
 
 stores.describeOnce('in one process', () => {

@@ -1,11 +1,15 @@
-/** CONTRACT 9: how `npm run serve` starts and ends: gracefully on one signal, at once on a second. */
-import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
+/** CONTRACT 9: how the service starts and ends: gracefully on one signal, at once on a second; under npm and a terminal too. */
+import { once } from 'node:events'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
-import { startApi, startServer } from '../../support/api.ts'
+import { describe, expect, it } from 'vitest'
+import { said, startApi, startServer, until } from '../../support/api.ts'
 import { halfRequest, untilClosing } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { startProgram, UNPRIVILEGED } from '../../support/processes.ts'
+import { listen } from '../../support/ports.ts'
+import { startProcess, startProgram, UNPRIVILEGED } from '../../support/processes.ts'
+import { hasProgram } from '../../support/programs.ts'
 
 it('exits with 2 and one line if DATA_DIR cannot be created, or may not be written', async () => {
   const folder = makeFolder()
@@ -72,3 +76,103 @@ it('under npm, which passes on a Ctrl-C a second time, ends at once on the next'
   server.child.kill('SIGINT')
   expect(await server.ended).toMatchObject({ code: null, signal: 'SIGINT' })
 })
+
+/** The signal that npm passes on may arrive after the end of all handlers, and then ends the process. */
+const ENDS = [0, 'SIGTERM', 'SIGINT']
+const LISTENING = /"origin":"([^"]+)"/
+
+/** `npm run NAME` over an empty folder, in its own process group; the rest of it ends with `using`. */
+function npmRun(name: string, environment: Readonly<Record<string, string>> = {}) {
+  const program = startProcess('npm', ['run', '-s', name], {
+    environment: { DATA_DIR: makeFolder(), PORT: '0', NO_UPDATE_NOTIFIER: '1', ...environment },
+    detached: true,
+  })
+  const { pid } = program.child
+  if (pid === undefined) throw new Error('npm did not start')
+  const signalGroup = (signal: NodeJS.Signals) => process.kill(-pid, signal)
+  return {
+    ...program,
+    signalGroup,
+    [Symbol.dispose]() {
+      try {
+        signalGroup('SIGKILL')
+      } catch {
+        // Expected: nothing is left.
+      }
+    },
+  }
+}
+
+describe('SIGTERM to npm alone', () => {
+  it.each([
+    ['start', 'stdout', /Try it: /],
+    ['serve', 'stderr', LISTENING],
+  ] as const)('ends `npm run %s` like a signal to the program', async (name, stream, ready) => {
+    using program = npmRun(name)
+    await said(program, stream, ready)
+    program.child.kill('SIGTERM')
+    // Output ends only when every process that shares it has ended.
+    const { code, signal, stderr } = await program.ended
+    expect(stderr).toContain('"stopped"')
+    expect(signal ?? code).toBeOneOf(ENDS)
+  })
+
+  it('ends `npm run schedule`', async () => {
+    using program = npmRun('schedule')
+    await said(program, 'stderr', /the next nightly run is at/)
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toMatchObject({ signal: 'SIGTERM' })
+  })
+
+  it('ends `npm run nightly`, which prints what stays', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => undefined).resume())
+    const asked = once(silent, 'connection')
+    const { port, close } = await listen(silent)
+    using program = npmRun('nightly', {
+      USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
+    })
+    await Promise.race([asked, program.ended])
+    program.child.kill('SIGTERM')
+    const { signal, stderr } = await program.ended
+    expect(signal).toBe('SIGTERM')
+    expect(stderr).toContain('Stopped by SIGTERM. What is published stays')
+    await close()
+  })
+})
+
+// A terminal sends its Ctrl-C to the whole group, and systemd its SIGTERM to the whole unit.
+it.each(['SIGINT', 'SIGTERM'] as const)(
+  'a %s to npm and the program, which npm passes on a second time, lets requests finish',
+  async (stop) => {
+    using program = npmRun('serve')
+    const [, origin = ''] = await said(program, 'stderr', LISTENING)
+    const idle = await untilClosing(origin)
+    const busy = await halfRequest(origin)
+    program.signalGroup(stop)
+    await idle.closed
+    expect(await busy.finish()).toMatch(/^HTTP\/1\.1 200 /)
+    const { code, signal, stderr } = await program.ended
+    expect(stderr).toContain('"stopped"')
+    expect(signal ?? code).toBeOneOf(ENDS)
+  },
+)
+
+it.runIf(process.platform === 'linux' && hasProgram('script'))('ends with its terminal', async () => {
+  const dataDir = makeFolder()
+  const command = `echo "pid=$$"; exec '${process.execPath}' api/server.ts`
+  const options = ['--quiet', '--flush', '--return', '--command', command, '/dev/null']
+  const terminal = startProcess('script', options, { environment: { DATA_DIR: dataDir, PORT: '0' } })
+  const [, pid = ''] = await said(terminal, 'stdout', /pid=(\d+)[^]*listening origin=http:/)
+  expect(commandLine(pid)).toContain('api/server.ts')
+  terminal.child.kill('SIGKILL')
+  await until(() => commandLine(pid) === '')
+})
+
+/** The command line of a process, empty once it has ended. */
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -85,20 +85,6 @@ describe('at a start', () => {
     const message = `cannot be opened, and ${SECOND} is served instead`
     expect((await statusOf(api)).faults).toEqual([{ thing: 'current', message }])
   })
-
-  it('of which none opens, the reply is 503, /readyz too', async () => {
-    const dataDir = makeFolder()
-    writeFileSync(join(await publishSnapshot(dataDir, oneApp()), 'app-rankings.duckdb'), 'no database')
-    await using api = await startApi(dataDir)
-    const reply = await api.get(RANKINGS, await api.makeKey())
-    expect(reply.status).toBe(503)
-    expect(await reply.json()).toMatchObject({
-      error: {
-        message: 'The snapshot of the dataset cannot be opened; the log of the service has the reason',
-      },
-    })
-    expect((await health(api))[0]).toBe(503)
-  })
 })
 
 describe('in a running service', () => {
