@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { rankingsSchema, startApi, until, type Api } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
+import { expectSamePages, makeShaped, SHAPES } from '../../support/pipeline/shaped-snapshot.ts'
 import { publishSnapshot, type SnapshotContent } from '../../support/pipeline/snapshot.ts'
 
 const AS_OF = new Date('2026-11-20T02:00:07Z')
@@ -95,6 +96,19 @@ describe('GET /datasets/app-rankings', () => {
     expect(await ranked(query)).toEqual(expected)
   })
 })
+
+// test/system/ draws more windows over more shapes.
+it.each(['steep', 'bursting'] as const)(
+  'pages over data that are %s are the pages of all apps, whether or not the candidates prove them',
+  async (name) => {
+    const windows = 80
+    const snapshot = await makeShaped(SHAPES[name], 1, { apps: 60, level: 3, rowShare: 100 })
+    const proven = await expectSamePages(snapshot, windows, 1)
+    expect(proven).toBeGreaterThan(0)
+    expect(proven).toBeLessThan(windows)
+    await snapshot.close()
+  },
+)
 
 describe('pages of GET /datasets/app-rankings', () => {
   it.each(['popular', 'trending'])('of %s have absolute ranks without gap or overlap', async (sort) => {

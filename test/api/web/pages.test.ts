@@ -123,6 +123,10 @@ it.each<[path: string, shown: string | RegExp]>([
   ['/', /<meta property="og:description" content="Popular apps by their use of [^"]{20,}"/],
 ])('%s shows %s', async (path, shown) => expect(await page(path)).toMatch(shown))
 
+it('the feed counts the days with new figures', async () => {
+  expect(await (await fetch(`${api.origin}/feed.xml`)).text()).toContain('Days with new figures: 1;')
+})
+
 it.each([
   ['/', '<script>alert'],
   ['/', '\u0007'],

@@ -1,22 +1,27 @@
-/** CONTRACT 4.6: the current snapshot while other processes lock, write or remove its file, and under continuous requests. */
+/** CONTRACT 4.6: the current snapshot while others lock, write or remove its file, ask without end, or take every connection. */
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
 import {
+  makeKey,
   rankingsSchema,
+  said,
   served,
   startApi,
   startSampleApi,
   statusOf,
+  statusSchema,
   until,
   type Api,
 } from '../../../../support/api.ts'
 import { makeFolder } from '../../../../support/folders.ts'
 import { LONG } from '../../../../support/long.ts'
-import { REPOSITORY } from '../../../../support/processes.ts'
+import { REPOSITORY, startProgram } from '../../../../support/processes.ts'
 import { oneApp, pointAt, publishSnapshot, recordSnapshot } from '../../../../support/pipeline/snapshot.ts'
 
 /** Runs a program with `connection`, open for writing on the snapshot's file, in another process; returns its exit code. */
@@ -137,4 +142,36 @@ it('swaps fail no request, never mix two snapshots and close the old ones', asyn
   expect([...tokensAsOf.values()].toSorted()).toEqual(['1000', '1001', '1002', '1003'])
   await until(() => published.slice(0, 3).every(isFree))
   expect(published.map(isFree)).toEqual([true, true, true, false])
+})
+
+it('a run that publishes while all connections are taken is served, and the service goes on', async () => {
+  const dataDir = makeFolder()
+  await publishSnapshot(dataDir, oneApp())
+  const key = await makeKey({ DATA_DIR: dataDir })
+  const limited = ['bash', '-c', 'ulimit -n 256 && exec "$0" "$@"']
+  const server = startProgram('api/server.ts', [], { DATA_DIR: dataDir, PORT: '0' }, limited)
+  const [, origin = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
+  const { hostname, port } = new URL(origin)
+  const request = { headers: { Authorization: `Bearer ${key}` } }
+  const rankings = `${origin}/api/v1/datasets/app-rankings`
+  expect((await fetch(rankings, request)).status).toBe(200)
+
+  const sockets: Socket[] = []
+  for (let index = 0; index < 300; index += 1) {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined)
+    sockets.push(socket)
+    await once(socket, 'connect')
+  }
+  await publishSnapshot(dataDir, { ...oneApp(), asOf: new Date('2027-01-01T02:00:00Z') })
+  await said(server, 'stderr', /20270101T020000Z/)
+  for (const socket of sockets) socket.destroy()
+  const asOf = async () => {
+    const reply = await fetch(`${origin}/api/v1/status`).catch(() => undefined)
+    return reply?.ok === true && statusSchema.parse(await reply.json()).data.as_of
+  }
+  expect(await until(asOf)).toBe('2027-01-01T02:00:00Z')
+  expect((await fetch(rankings, request)).status).toBe(200)
+  server.child.kill('SIGTERM')
+  expect(await server.ended).toMatchObject({ code: 0 })
 })
