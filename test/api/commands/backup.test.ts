@@ -15,10 +15,10 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
-import { rankingsSchema, startApi, startServer } from '../../support/api.ts'
+import { rankingsSchema, startApi, startServer, type Api } from '../../support/api.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
-import { startProgram, runCommandLine } from '../../support/processes.ts'
+import { startProgram, runCommandLine, type Ended } from '../../support/processes.ts'
 
 const APPS = `app_id,app_name,visibility,subcategories,alias_of,updated_at
 1,One,public,cli-agent,,2026-01-01T00:00:00Z
@@ -27,7 +27,11 @@ const usage = (day: string) =>
   `ts,app_id,prompt_tokens,completion_tokens\n${day}T10:00:00Z,1,${day.replaceAll('-', '')},5\n`
 
 const dataDir = makeFolder()
+/** A backup that was made while the service ran, with a key of its store. */
 const whole = join(makeFolder(), 'whole')
+let running: Api
+let key: string
+let made: Ended
 
 beforeAll(async () => {
   writeRaw(dataDir, 'apps/apps.csv', APPS)
@@ -38,6 +42,9 @@ beforeAll(async () => {
   // Unfinished files are not in a backup.
   writeRaw(dataDir, 'usage/date=2026-03-11/.a.csv', 'half')
   mkdirSync(join(dataDir, 'snapshots', '.building-x'))
+  running = await startApi(dataDir)
+  key = await running.makeKey()
+  made = await run(whole)
 })
 
 const run = (to: string, from = dataDir, environment = {}) =>
@@ -52,11 +59,7 @@ function copyBack(): string {
 
 describe('a backup of a running service', () => {
   it('has snapshots, raw usage and every key, is checked by sha256sum, and serves once it is copied back', async () => {
-    await using running = await startApi(dataDir)
-    const key = await running.makeKey()
-    const query = '/datasets/app-rankings?start_date=2026-02-01'
-    const before = await running.get(query, key)
-    expect(await run(whole)).toMatchObject({
+    expect(made).toMatchObject({
       code: 0,
       stdout: '',
       stderr: expect.stringMatching(/^The backup in .*whole is complete: \d+ files\n$/) as unknown,
@@ -66,7 +69,8 @@ describe('a backup of a running service', () => {
     const restored = copyBack()
     expect(globSync('**/.*', { cwd: restored })).toEqual([])
     await using api = await startApi(restored)
-    const after = await api.get(query, key)
+    const query = '/datasets/app-rankings?start_date=2026-02-01'
+    const [before, after] = [await running.get(query, key), await api.get(query, key)]
     expect(after.headers.get('ETag')).toBe(before.headers.get('ETag'))
     const text = await after.text()
     expect(rankingsSchema.parse(JSON.parse(text)).data).toHaveLength(1)
@@ -79,8 +83,8 @@ describe('a backup of a running service', () => {
     const from = copyFolder(dataDir)
     for (const mode of [0o755, 0o750]) {
       chmodSync(from, mode)
-      const made = await startProgram('api/commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
-      expect(made.code, made.stderr).toBe(0)
+      const copied = await startProgram('api/commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
+      expect(copied.code, copied.stderr).toBe(0)
       const modeOf = (path: string) => statSync(join(`${to}-${mode}`, path)).mode & 0o777
       expect(['', 'current/', 'current/app_daily', 'snapshots'].map(modeOf)).toEqual([
         mode,
@@ -146,8 +150,8 @@ describe('a backup of a running service', () => {
 
   it('beside PostgreSQL leaves the store out and shows how to dump it', async () => {
     const to = join(makeFolder(), 'to')
-    const made = await run(to, dataDir, { DATABASE_URL: 'postgres://127.0.0.1:1/rankings' })
-    expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('pg_dump')])
+    const without = await run(to, dataDir, { DATABASE_URL: 'postgres://127.0.0.1:1/rankings' })
+    expect([without.code, without.stderr]).toEqual([0, expect.stringContaining('pg_dump')])
     expect(existsSync(join(to, 'service.sqlite'))).toBe(false)
   })
 })
