@@ -138,7 +138,7 @@ function reportRepairs(dataDir: string, progress: Progress): void {
  * identifier: one of a retracted or pruned snapshot is never used again.
  * @throws DataError when the clock is far behind the newest snapshot.
  */
-export function chooseAsOf(now: Date, newest: string | undefined, taken: readonly string[]): Date {
+function chooseAsOf(now: Date, newest: string | undefined, taken: readonly string[]): Date {
   const clock = Math.floor(now.getTime() / 1000) * 1000
   const last = (newest === undefined ? undefined : asOfFromId(newest))?.getTime() ?? -Infinity
   if (last - clock > CLOCK_TOLERANCE_MS) {

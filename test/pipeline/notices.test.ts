@@ -130,13 +130,19 @@ it('a run that is locked out sends nothing; one that meets a published file open
   await publish(dataDir, FIRST_NIGHT)
   requests = []
   const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
-  expect((await startNightly(dataDir, 'run').ended).code).toBe(75)
+  const { code, stderr } = await startNightly(dataDir, 'run').ended
   warehouse.close()
+  expect([code, stderr]).toEqual([75, expect.stringMatching(/another run/i)])
+  expect(stderr).toContain(String(process.pid))
   expect(requests).toEqual([])
   deliver(dataDir, '2026-01-07', ['1,1,0'])
   const opened = await DuckDBInstance.create(join(currentSnapshot(dataDir), 'app-rankings.duckdb'))
-  expect((await startNightly(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z').ended).code).toBe(75)
+  const failed = await startNightly(dataDir, 'run', '--as-of', '2026-01-08T02:00:00Z').ended
   opened.closeSync()
+  expect([failed.code, failed.stderr]).toEqual([
+    75,
+    expect.stringMatching(/^Process \d+ \(\S+.*\) has .* open for writing/m),
+  ])
   expect(events()).toEqual(['failed'])
   expect(requests[0]?.body).toContain('open for writing')
   expect(readLastRun(dataDir)).toMatchObject({ outcome: 'failed', snapshot: null })

@@ -74,13 +74,6 @@ describe('Parquet', () => {
     await expectSameRows(`FROM read_parquet('${join(folder, files)}')`, `FROM ${table}`)
   })
 
-  it('is compressed with zstd', async () => {
-    const parquet = `parquet_metadata('${join(folder, '**', '*.parquet')}')`
-    expect(await queryCurrent(dataDir, `SELECT DISTINCT compression FROM ${parquet}`)).toEqual([
-      { compression: 'ZSTD' },
-    ])
-  })
-
   /** The metadata inside a file. */
   async function about(file: string) {
     const rows = await queryCurrent(

@@ -79,34 +79,3 @@ it.each(KINDS)(
     expect(kept).toEqual(asked.map((row) => ({ ...row, ...window })))
   },
 )
-
-it('the table rankings keeps each list together, ranks ascending, the wider filter first', async () => {
-  const lists = KINDS.flatMap((kind) => FILTERS.map((filter) => ({ ...kind, ...filter })))
-  const rows = await queryCurrent(dataDir, 'FROM rankings')
-  const firsts = rows.filter(({ rank }) => rank === '1')
-  expect(firsts.map((row) => [row['window_days'], row['sort'], row['category'], row['subcategory']])).toEqual(
-    lists.map(({ days, sort, category, subcategory }) => [String(days), sort, category, subcategory]),
-  )
-  const ranks = rows.map(({ rank }) => Number(rank))
-  expect(ranks).toEqual(ranks.map((rank, index) => (rank === 1 ? 1 : Number(ranks[index - 1]) + 1)))
-})
-
-it('the test data cuts lists among ties: of all apps, of groups and of single tags', async () => {
-  const cut = await queryCurrent(
-    dataDir,
-    `SELECT DISTINCT category IS NOT NULL AS grouped, subcategory IS NOT NULL AS single
-     FROM rankings WHERE rank = 200 ORDER BY ALL`,
-  )
-  expect(cut.map(({ grouped, single }) => `${grouped} ${single}`)).toEqual([
-    'false false',
-    'true false',
-    'true true',
-  ])
-  const [equals] = await queryCurrent(
-    dataDir,
-    `WITH list AS (FROM popular('${LAST_DAY}', '${LAST_DAY}'))
-     SELECT count(*) > 1 AS among_equals FROM list
-     WHERE total_tokens = (SELECT total_tokens FROM list WHERE rank = 200) AND rank BETWEEN 199 AND 201`,
-  )
-  expect(equals).toEqual({ among_equals: 'true' })
-})

@@ -8,12 +8,10 @@ import {
   symlinkSync,
   utimesSync,
   writeFileSync,
-  readFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
-import { chooseAsOf } from '../../../pipeline/run.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
 import { copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
@@ -210,20 +208,6 @@ describe('publish', () => {
     expect(readlinkSync(current)).toBe('snapshots/20260108T020000Z')
     expect(left.filter((folder) => existsSync(folder))).toEqual([])
   })
-
-  it('records the report of the last run whole, with unregistered apps', async () => {
-    put('2026-01-07', 'rows.csv', '76,1,1', '77,5,6')
-    await runAt(dataDir, '2026-01-08T02:00:00Z')
-    expect(JSON.parse(readFileSync(join(dataDir, 'last-run.json'), 'utf8'))).toMatchObject({
-      outcome: 'published',
-      not_published: {
-        unregistered: [
-          { app_id: '77', tokens: '11' },
-          { app_id: '76', tokens: '2' },
-        ],
-      },
-    })
-  })
 })
 
 describe('restatements', () => {
@@ -255,42 +239,6 @@ describe('restatements', () => {
     expect(await queryCurrent(dataDir, `SELECT ${figures} FROM restatements`)).toEqual([
       { day: '2026-01-06', apps_changed: '1', tokens_before: '40', tokens_after: '45' },
     ])
-  })
-
-  it('do not list days once all usage together passes 2^63, and counts of a day keep their type', async () => {
-    put('2026-01-07', 'rows.csv', '1,9000000000000000000,9000000000000000000')
-    const types = () =>
-      queryCurrent(
-        dataDir,
-        'SELECT DISTINCT typeof(d.prompt_tokens) AS counts, typeof(r.total_tokens) AS totals FROM app_daily d, rankings r',
-      )
-    expect(await types()).toEqual([{ counts: 'BIGINT', totals: 'BIGINT' }])
-    await runAt(dataDir, '2026-01-08T02:00:00Z', { accepted: ['volume'] })
-    expect(await types()).toEqual([{ counts: 'BIGINT', totals: 'DECIMAL(38,0)' }])
-    deliver('2026-01-08', 40)
-    await runAt(dataDir, '2026-01-09T02:00:00Z', { accepted: ['volume'] })
-    expect(await queryCurrent(dataDir, 'SELECT day FROM restatements')).toEqual([])
-  })
-})
-
-describe('the time of a run', () => {
-  const now = new Date('2026-01-08T02:00:00.900Z')
-  const retracted = ['20260108T020000Z', '20260108T020001Z', '29260108T020000Z']
-
-  it.each([
-    ['in whole seconds', undefined, [], '2026-01-08T02:00:00.000Z'],
-    ['after an older snapshot', '20260107T020000Z', [], '2026-01-08T02:00:00.000Z'],
-    ['a second after a snapshot of the same second', '20260108T020000Z', [], '2026-01-08T02:00:01.000Z'],
-    ['after a snapshot a minute ahead', '20260108T020100Z', [], '2026-01-08T02:01:01.000Z'],
-    ['never that of a retracted one', '20260107T020000Z', retracted, '2026-01-08T02:00:02.000Z'],
-  ])('is %s', (_, newest, withdrawn, expected) => {
-    expect(chooseAsOf(now, newest, withdrawn).toISOString()).toBe(expected)
-  })
-
-  it.each(['20260108T020101Z', '20260109T020000Z'])('is rejected far behind the snapshot %s', (newest) => {
-    expect(() => chooseAsOf(now, newest, [])).toThrow(
-      'The clock shows 2026-01-08T02:00:00Z, but the newest snapshot was computed at 2026-01-0',
-    )
   })
 })
 

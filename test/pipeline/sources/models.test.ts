@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
-import { FORMATS, parquetWithBytes, rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
+import { FORMATS, rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
 
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-06T02:00:00Z'
@@ -80,43 +80,6 @@ describe('the warehouse', () => {
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(COUNTED)
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
-  })
-
-  it('has a model whose token parts are all unknown, from a Parquet file of few groups', async () => {
-    const dataDir = withRegistry()
-    const columns = COLUMNS.map(([name, cells]): RawColumn => [name, cells.slice(3, 4)])
-    writeRaw(dataDir, `usage/date=${DAY}/rows.parquet`, rawFile('parquet', columns))
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([COUNTED[2]])
-  })
-
-  it('counts models that are not UTF-8 as unknown, without an effect on other days', async () => {
-    const dataDir = withRegistry()
-    writeDay(dataDir, [`${DAY},1,10,5,acme/large`])
-    const day = '2026-01-04'
-    const counts = { app_id: [1n, 1n], prompt_tokens: [1n, 2n], completion_tokens: [0n, 0n] }
-    writeRaw(dataDir, `usage/date=${day}/rows.parquet`, parquetWithBytes({ ts: [day, day], ...counts }))
-    await runAt(dataDir, AS_OF)
-    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([counted(1, 'acme/large', [1, 10, 5, 0, 0])])
-    expect(
-      await queryCurrent(dataDir, 'SELECT model_permaslug, prompt_tokens FROM model_daily ORDER BY day'),
-    ).toEqual([
-      { model_permaslug: 'other', prompt_tokens: '3' },
-      { model_permaslug: 'acme/large', prompt_tokens: '10' },
-    ])
-  })
-
-  it('has no rows by model for usage without models, and follows the files of a day', async () => {
-    const dataDir = withRegistry()
-    for (const [hour, model, expected] of [
-      ['02', 'gpt', []],
-      ['03', 'acme/large', [counted(1, 'acme/large', [1, 10, 5, 0, 0])]],
-      ['04', '', []],
-    ] as const) {
-      writeDay(dataDir, [`${DAY},1,10,5,${model}`])
-      await runAt(dataDir, AS_OF.replace('02', hour))
-      expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(expected)
-    }
   })
 
   it('counts the model of the winning row of a request_id, in any order', async () => {

@@ -307,6 +307,14 @@ describe('two rows of 12 tokens are read', () => {
     ],
     ['columns of Parquet that have the type of no value', 'parquet', withoutValues],
     [
+      'models of Parquet that are not UTF-8',
+      'parquet',
+      (day) => {
+        const models = [Buffer.of(0x41, 0xff), Buffer.of(0xe9)]
+        return parquet({ ...good(day), model: [] }, { model: { type: 'BYTE_ARRAY', data: models } })
+      },
+    ],
+    [
       'values of Parquet in JSON, with quotes and without',
       'parquet',
       withCountsAs({ type: 'BYTE_ARRAY', converted_type: 'JSON' }, [5, '5']),
@@ -369,6 +377,11 @@ describe('two rows of 12 tokens are read', () => {
     ],
     ['a .gz of two members', 'csv.gz', gz(csvRows('', ''), CSV_ROW)],
     ['a .zst of two frames', 'ndjson.zst', zst(JSON_ROW, JSON_ROW)],
+    [
+      'a .zst that begins with a skippable frame, as pzstd writes it',
+      'ndjson.zst',
+      (day) => Buffer.concat([Buffer.from('502a4d180400000000000000', 'hex'), zst(JSON_ROW.repeat(2))(day)]),
+    ],
     [
       'a quoted header after a byte order mark',
       'csv',

@@ -110,14 +110,6 @@ describe('volume', () => {
     expect(JSON.parse(ended.stdout).outcome).toBe('published')
   })
 
-  it('is reported with the first six figures, and the number of further ones', async () => {
-    for (const weeks of [0, 1, 2]) deliver(addDays(LAST, 7 * weeks), 501, Array<number>(11).fill(1))
-    deliver(addDays(LAST, 21), 501)
-    const { stderr } = await runCommand(dataDir, 'run', '--as-of', '2026-03-25T02:00:00Z')
-    expect(stderr.match(/allowed are/g)).toHaveLength(6)
-    expect(stderr).toContain('  volume: and 1 more\n')
-  })
-
   it('of a day that fills a gap, and of a published day with changed figures, is compared like a new day', async () => {
     rmSync(join(dataDir, 'raw/usage/date=2026-02-24'), { recursive: true })
     deliver(LAST, 100)

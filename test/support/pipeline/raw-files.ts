@@ -113,9 +113,3 @@ function parquetColumn([name, data]: RawColumn): ParquetColumn {
 export function plainColumns(columns: Readonly<Record<string, readonly Cell[]>>): ParquetColumn[] {
   return Object.entries(columns).map(parquetColumn)
 }
-
-/** A Parquet file of these rows with two models that are not UTF-8. */
-export function parquetWithBytes(columns: Readonly<Record<string, readonly Cell[]>>): Uint8Array {
-  const models = [Buffer.of(0x41, 0xff), Buffer.of(0xe9)]
-  return parquetOf([...plainColumns(columns), ['model', UTF8, models]])
-}

@@ -62,8 +62,3 @@ it('ends together with the program that started it', async () => {
   child.disconnect()
   expect(await exited).toEqual([null, 'SIGTERM'])
 })
-
-it('rejects an invalid cron expression', async () => {
-  const { code, stderr } = await start(folder(), 'at night').ended
-  expect([code, stderr]).toEqual([2, expect.stringContaining('NIGHTLY_SCHEDULE')])
-})

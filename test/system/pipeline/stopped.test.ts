@@ -1,11 +1,9 @@
 /**
- * CONTRACT 9: a run that is stopped in any stage or at any moment leaves a whole snapshot, and the next run is correct; a
- * run beside another one exits with 75.
+ * CONTRACT 9: a run that is stopped in any stage or at any moment leaves a whole snapshot, and the next run is correct.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { beforeAll, expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
@@ -84,17 +82,4 @@ it('runs killed one after the other leave whole snapshots, and the next run publ
     const whole = readdirSync(currentSnapshot(dataDir)).toSorted()
     for (const name of names) expect(readdirSync(join(dataDir, 'snapshots', name)).toSorted()).toEqual(whole)
   }
-})
-
-it('a run during another one exits with 75, names the other process, and changes nothing', async () => {
-  const dataDir = copyFolder(template)
-  const before = currentSnapshot(dataDir)
-  const other = await DuckDBInstance.create(join(dataDir, 'warehouse.duckdb'))
-  const { code, stderr } = await startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT).ended
-  other.closeSync()
-  expect([code, stderr]).toEqual([75, expect.stringMatching(/another run/i)])
-  expect(stderr).toContain(String(process.pid))
-  expect(stderr).not.toMatch(/^\s+at /m)
-  expect(currentSnapshot(dataDir)).toBe(before)
-  await expectSecondNight(dataDir, APPS)
 })

@@ -14,7 +14,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { lastCompletedDay } from '../../../../pipeline/contract/calendar.ts'
 import { until } from '../../../support/api.ts'
@@ -78,24 +77,6 @@ describe('import', () => {
     const path = put('apps.csv', `ts,app,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`)
     const { stdout } = await runCommand(dataDir, 'import', path, '--json')
     expect(JSON.parse(stdout)).toMatchObject({ imported: [{ new_apps: ['Three'] }] })
-  })
-
-  it('accepts files of different kinds, compressed ones too, with all their columns', async () => {
-    const ndjson =
-      '{"ts":"2026-01-05T01:00:00Z","app_id":1,"prompt_tokens":5,"completion_tokens":5,"model":"e/f"}\n'
-    // As pzstd writes it.
-    const skippable = Buffer.from('502a4d180400000000000000', 'hex')
-    const packed = put('a.ndjson.zst', Buffer.concat([skippable, zstdCompressSync(ndjson)]))
-    await runCommand(dataDir, 'import', packed, put('b.csv.gz', gzipSync(CSV)))
-    await runAt(dataDir, '2026-01-07T02:00:00Z')
-    const figures =
-      'SELECT day, model, prompt_tokens FROM usage_by_model JOIN models ON key = model_key ORDER BY ALL'
-    expect(await queryWarehouse(dataDir, figures)).toEqual([
-      { day: '2026-01-05', model: 'a/b', prompt_tokens: '10' },
-      { day: '2026-01-05', model: 'c/d', prompt_tokens: '40' },
-      { day: '2026-01-05', model: 'e/f', prompt_tokens: '5' },
-      { day: '2026-01-06', model: 'a/b', prompt_tokens: '20' },
-    ])
   })
 
   it('stores the same file once, whatever its name', async () => {
@@ -214,13 +195,6 @@ describe('import', () => {
     })
     expect(ended.stderr).toBe('')
     expect(ended.stdout).toContain('standard input: 3 rows of 2 days imported')
-  })
-
-  it('writes nothing with --dry-run', async () => {
-    const path = put('a.csv', CSV)
-    const ended = await runCommand(dataDir, 'import', path, '--dry-run')
-    expect(ended.stdout).toContain('3 rows of 2 days to import')
-    expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
   })
 })
 
