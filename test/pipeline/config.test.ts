@@ -1,4 +1,4 @@
-/** CONTRACT 9: settings are checked at start in one place, and all faults are reported together. */
+/** CONTRACT 9 and 10: settings are checked at start in one place, and all faults are reported together. */
 import { expect, it, vi } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 
@@ -34,6 +34,14 @@ it.each([
   [{ PORT: '4000' }, { publicUrl: 'http://127.0.0.1:3000' }],
   [{ GATE_ROWS_LOST: '3' }, { gates: { volume_low: '0.5', volume_high: '5', rows_lost: '3' } }],
   [{ NOTICE_WEBHOOK: 'https://me:secret@example.com/' }, { webhook: 'https://me:secret@example.com/' }],
+  [
+    { USAGE_SOURCE: 'clickhouse://u:p%40@host/db?table=t&tls=1' },
+    { usageSource: { url: 'https://host:8123', user: 'u', password: 'p@', database: 'db', table: 't' } },
+  ],
+  [
+    { USAGE_SOURCE: 'clickhouse://host:1/db?table=t', USAGE_SOURCE_PASSWORD: 'secret' },
+    { usageSource: { user: 'default', password: 'secret' } },
+  ],
 ])('%j gives %j', (environment, expected) => {
   expect(readConfig(environment)).toMatchObject(expected)
 })
@@ -70,6 +78,17 @@ it.each([
   expect(() => readConfig({ [name]: value })).toThrow(
     new RegExp(`^Invalid settings in the environment:\n${name}: ${RegExp.escape(allowed)}$`),
   )
+})
+
+it.each([
+  'clickhouse://host/db',
+  'clickhouse://host?table=t',
+  'clickhouse://host/db?table=t&clutser=c',
+  'clickhouse://u:100%@host/db?table=t',
+  'postgres://host/db?table=t',
+  'cluster',
+])('USAGE_SOURCE "%s" is rejected with the expected form', (address) => {
+  expect(() => readConfig({ USAGE_SOURCE: address })).toThrow('clickhouse://user:password@host:port/database')
 })
 
 it('a working directory with a ? in its name is rejected, since DuckDB would read options', () => {

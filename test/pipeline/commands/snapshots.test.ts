@@ -53,6 +53,10 @@ it('runs after a retraction take a later time; it says that unchanged input give
   expect(currentSnapshot(dataDir)).toContain(later)
   // The night is compared with the remaining snapshot.
   expect(await queryCurrent(dataDir, "FROM restatements WHERE cause = 'figures'")).toEqual([])
+  // The clock was set back a little.
+  deliver(dataDir, '2026-01-05', ['1,5,0'])
+  await publish(dataDir, '2026-01-08T01:59:30Z')
+  expect(currentSnapshot(dataDir)).toContain('20260108T020002Z')
 })
 
 it('retract keeps the pointer if another snapshot is retracted', async () => {

@@ -32,7 +32,6 @@ import {
   register,
   runCommand,
   startNightly,
-  writeRaw,
 } from '../../support/pipeline/nightly.ts'
 import { startProgram, UNPRIVILEGED, type Ended } from '../../support/processes.ts'
 
