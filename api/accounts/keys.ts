@@ -41,6 +41,8 @@ const storedKeySchema = limitsSchema.extend({
   created_at: z.string(),
   revoked_at: z.string().nullable(),
 })
+// Made once: a schema for each request takes more memory than the rest of its look-up.
+const storedKeysSchema = z.array(storedKeySchema)
 
 /** A stored key without its secret; times are ISO 8601 UTC. */
 export type StoredKey = z.infer<typeof storedKeySchema>
@@ -107,7 +109,7 @@ async function setLimits(queries: Queries, id: string, changes: Partial<StoredLi
 export function createKeyFinder(store: Queries) {
   const find = collectTurn(async (hashes: readonly string[]) => {
     const wanted = [...new Set(hashes)]
-    const rows = z.array(storedKeySchema).parse(await store.query(FIND(wanted.length), wanted))
+    const rows = storedKeysSchema.parse(await store.query(FIND(wanted.length), wanted))
     const found = new Map(rows.map((row) => [row.key_hash, row]))
     return (digest) => found.get(digest)
   })
@@ -116,7 +118,7 @@ export function createKeyFinder(store: Queries) {
 
 /** All keys, oldest first, revoked ones included. */
 export async function listKeys(store: Store): Promise<readonly StoredKey[]> {
-  return z.array(storedKeySchema).parse(await store.query(`${SELECT_KEYS} ORDER BY k.created_at, k.id`))
+  return storedKeysSchema.parse(await store.query(`${SELECT_KEYS} ORDER BY k.created_at, k.id`))
 }
 
 /** Revokes the key with this id for good; false if there is none. A second call changes nothing. */

@@ -32,10 +32,7 @@ export type ReplyIdentity = ReturnType<ChatCall['identity']>
 /** The recorded status of a client that disconnected before it received one (nginx's 499). */
 const STATUS_DISCONNECTED = 499
 
-/**
- * One chat request. It holds neither bodies nor its reply: the set of calls in progress is rehashed all the time, and V8
- * keeps what its former tables held until the next full collection.
- */
+/** One chat request. It holds neither bodies nor its reply. */
 export class ChatCall {
   readonly id: string
   readonly caller: Caller

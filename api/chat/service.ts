@@ -105,12 +105,13 @@ export async function openChat(options: ChatOptions) {
 
 /** The requests in progress. If a client disconnects, a reply is cancelled or read to its end, within limits. */
 function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
-  const calls = new Set<ChatCall>()
+  // No Set: V8 keeps each former table of a set that changes all the time, with its calls, until a full collection.
+  const calls: ChatCall[] = []
   const draining = new Map<ChatCall, NodeJS.Timeout>()
   let wasLast: (() => void) | undefined
 
   function disconnected(call: ChatCall): void {
-    if (!calls.has(call)) return
+    if (!calls.includes(call)) return
     call.isDisconnected = true
     const isWorthReading = call.attempt?.provider.on_leave === 'finish'
     if (!isWorthReading || draining.size >= drains) return call.cancel()
@@ -123,21 +124,21 @@ function createCallsInProgress({ drainMs, drains, stopMs }: ChatLimits) {
   return {
     cancel,
     began(call: ChatCall, reply: Reply): void {
-      calls.add(call)
+      calls.push(call)
       reply.once('close', () => {
         if (!reply.writableFinished) disconnected(call)
       })
     },
     /** The usage record of a call is written. */
     ended(call: ChatCall): void {
-      calls.delete(call)
+      calls.splice(calls.indexOf(call), 1)
       clearTimeout(draining.get(call))
       draining.delete(call)
-      if (calls.size === 0) wasLast?.()
+      if (calls.length === 0) wasLast?.()
     },
     /** Resolves when no call is in progress; after `stopMs` it cancels the rest. */
     async close(): Promise<void> {
-      if (calls.size === 0) return
+      if (calls.length === 0) return
       const timer = setTimeout(cancel, stopMs)
       await new Promise<void>((resolve) => (wasLast = resolve))
       clearTimeout(timer)
