@@ -8,7 +8,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vite
 import { z } from 'zod'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
-import { makeFolder } from '../support/folders.ts'
 import {
   deliver,
   currentSnapshot,
@@ -17,6 +16,7 @@ import {
   runCommand,
   startNightly,
   writeRaw,
+  withApps,
 } from '../support/pipeline/nightly.ts'
 import { pointAt } from '../support/pipeline/snapshot.ts'
 import { freePort, portOf } from '../support/ports.ts'
@@ -50,8 +50,7 @@ beforeEach(() => {
   replies = []
   vi.stubEnv('NOTICE_WEBHOOK', `${origin}/hook`)
   vi.stubEnv('SUCCESS_PING', `${origin}/ping`)
-  dataDir = makeFolder()
-  register(dataDir, ['1,One,public,,,2025-01-01', '2,Two,public,,,2025-01-01'])
+  dataDir = withApps('One', 'Two')
   deliver(dataDir, DAY, ['1,1,0'])
 })
 afterEach(() => vi.unstubAllEnvs())

@@ -17,7 +17,7 @@ import {
   sha256,
 } from '../../support/pipeline/bundle.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { currentSnapshot, deliver, query, register } from '../../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, query, withApps } from '../../support/pipeline/nightly.ts'
 
 let folder = ''
 
@@ -124,8 +124,7 @@ describe('the texts', () => {
   })
 
   it('do not mention sources if the data has none', async () => {
-    const without = makeFolder()
-    register(without, ['1,One,public,,,2025-01-01'])
+    const without = withApps('One')
     deliver(without, LAST_DAY, ['1,1,1'])
     await runAt(without, AS_OF)
     const mentions = (at: string, name: string) =>

@@ -2,17 +2,15 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, register, runCommand } from '../../support/pipeline/nightly.ts'
+import { deliver, runCommand, withApps } from '../../support/pipeline/nightly.ts'
 
 const DAYS = ['2026-01-04', '2026-01-05', '2026-01-06', '2026-01-07']
 const AS_OF = '2026-01-08T02:00:00Z'
 
 /** A DATA_DIR with these days published. */
 async function published(): Promise<string> {
-  const dataDir = makeFolder()
-  register(dataDir, ['1,One,public,,,2025-01-01'])
+  const dataDir = withApps('One')
   for (const day of DAYS) deliver(dataDir, day, ['1,10,0'])
   await runAt(dataDir, AS_OF)
   return dataDir

@@ -15,7 +15,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
+import { writeParquet, writeRaw, withApps } from '../../support/pipeline/nightly.ts'
 import { rawFile } from '../../support/pipeline/raw-files.ts'
 
 const DAY = '2026-01-05'
@@ -25,8 +25,7 @@ const CSV = `ts,app_id,prompt_tokens,completion_tokens\n${DAY}T10:00:00Z,1,5,1\n
 
 /** A DATA_DIR with files of the day. */
 function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  const dataDir = withApps('One')
   for (const [name, content] of Object.entries(files)) writeRaw(dataDir, `${FOLDER}/${name}`, content)
   return dataDir
 }

@@ -5,20 +5,16 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { BlockedError } from '../../../pipeline/errors.ts'
-import { makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, runCommand, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, runCommand, writeParquet, writeRaw, withApps } from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile } from '../../support/pipeline/raw-files.ts'
-
-const REGISTRY = 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n'
 
 const ROWS = 300_000
 const DAY = '2026-01-05'
 
 /** A day with unique request_ids, except that every `step`-th repeats a distant one. */
 async function runOver(step: number) {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const dataDir = withApps('One', 'Two')
   await writeParquet(
     join(dataDir, 'raw', 'usage', `date=${DAY}`, 'rows.parquet'),
     `SELECT TIMESTAMP '${DAY}' AS ts, 1 AS app_id, 1 AS prompt_tokens, 0 AS completion_tokens,
@@ -40,8 +36,7 @@ it.each([
 })
 
 it('an unknown count ranks below 0, and a duplicate without tokens reduces their number', async () => {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const dataDir = withApps('One', 'Two')
   const rows = ['a,,,5', 'a,0,0,1', 'b,,,1', 'b,,,2'].map((row) => `${DAY},1,${row}`)
   writeRaw(
     dataDir,
@@ -55,8 +50,7 @@ it('an unknown count ranks below 0, and a duplicate without tokens reduces their
 })
 
 it('a request_id counts once in every format, also by lines, and as integer and floating-point number', async () => {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const dataDir = withApps('One', 'Two')
   const columns = (ts: string, ids: readonly (number | bigint)[] = [1, 2]) =>
     [
       [ts, [DAY, DAY]],
@@ -83,8 +77,7 @@ function writeDay(dataDir: string, day: string, again: readonly string[]): void 
 }
 
 it('a redelivery is no conflict, and up to one conflict in a thousand rows is only reported', async () => {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const dataDir = withApps('One', 'Two')
   writeDay(dataDir, '2026-01-04', [])
   await runAt(dataDir, '2026-01-05T02:00:00Z')
   // A later row, or one with other descriptive values, is the same request.
@@ -101,8 +94,7 @@ it('a redelivery is no conflict, and up to one conflict in a thousand rows is on
 })
 
 it('more conflicts block the run until they are corrected or accepted', async () => {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const dataDir = withApps('One', 'Two')
   writeDay(dataDir, '2026-01-05', [])
   await runAt(dataDir, '2026-01-06T02:00:00Z')
   writeDay(
@@ -120,8 +112,7 @@ it('more conflicts block the run until they are corrected or accepted', async ()
 })
 
 it('a day with many tokens of unknown apps gives a warning', async () => {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  const dataDir = withApps('One', 'Two')
   const csv =
     'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,90,0\n2026-01-05,0,4,0\n2026-01-05,77,6,0\n'
   writeRaw(dataDir, 'usage/date=2026-01-05/a.csv', csv)

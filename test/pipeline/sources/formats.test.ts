@@ -146,6 +146,18 @@ it('unsigned and decimal values past 2^62 keep every digit', async () => {
   ])
 })
 
+it('a row of Parquet counts its requests, or one in a file without that column', async () => {
+  const day = '2025-01-01'
+  const row = `SELECT TIMESTAMP '${day} 01:00:00' AS ts, 1 AS app_id, 2 AS prompt_tokens, 3 AS completion_tokens`
+  const files = {
+    'singles.parquet': await written('parquet', `${row} FROM range(4)`),
+    'summed.parquet': await written('parquet', `${row}, 70 AS requests`),
+  }
+  expect(await dailyOf(await folderOf(day, files), day)).toMatchObject([
+    { requests: '74', prompt_tokens: '10' },
+  ])
+})
+
 it.each(["it's one br[ack]et * star?", 'a "double" #%20 ü\\n {curly},$dollar;', 'app_id=7', 'line=7'])(
   'a DATA_DIR and files with the name %s are read',
   async (name) => {

@@ -82,6 +82,19 @@ describe('the warehouse', () => {
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
   })
 
+  it('has no rows by model for usage without models, and follows the files of a day', async () => {
+    const dataDir = withRegistry()
+    for (const [hour, model, expected] of [
+      ['02', 'gpt', []],
+      ['03', 'acme/large', [counted(1, 'acme/large', [1, 10, 5, 0, 0])]],
+      ['04', '', []],
+    ] as const) {
+      writeDay(dataDir, [`${DAY},1,10,5,${model}`])
+      await runAt(dataDir, AS_OF.replace('02', hour))
+      expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(expected)
+    }
+  })
+
   it('counts the model of the winning row of a request_id, in any order', async () => {
     const header = 'ts,app_id,prompt_tokens,completion_tokens,model,request_id'
     const lines = [

@@ -3,9 +3,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, runCommand, writeRaw, withApps } from '../../support/pipeline/nightly.ts'
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 const DAY = '2026-01-05'
@@ -22,8 +21,7 @@ function json(further = '"prompt_tokens":1,"completion_tokens":1'): string {
 }
 
 function folder(files: Readonly<Record<string, string | Uint8Array>> = {}): string {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
+  const dataDir = withApps('One')
   for (const [name, content] of Object.entries(files)) writeRaw(dataDir, `${FOLDER}/${name}`, content)
   return dataDir
 }

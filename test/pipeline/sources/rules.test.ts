@@ -26,7 +26,7 @@ import { crc32, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib
 import { beforeAll, describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { runCommand, writeRaw } from '../../support/pipeline/nightly.ts'
+import { runCommand, writeRaw, withApps } from '../../support/pipeline/nightly.ts'
 import { FORMATS, parquetOf, plainColumns, rawFile } from '../../support/pipeline/raw-files.ts'
 import type { ParquetColumn, RawColumn, RawFormat } from '../../support/pipeline/raw-files.ts'
 
@@ -42,15 +42,9 @@ function dayOf(index: number): string {
   return new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
 }
 
-function withRegistry(): string {
-  const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
-  return dataDir
-}
-
 /** A DATA_DIR with a day per case, so that one run suffices. */
 function folderOf(cases: readonly Case[]): string {
-  const dataDir = withRegistry()
+  const dataDir = withApps('One')
   for (const [index, [, ending, content]] of cases.entries()) {
     const day = dayOf(index)
     const bytes = typeof content === 'string' ? content.replaceAll('DAY', day) : content(day)
@@ -405,7 +399,7 @@ describe('two rows of 12 tokens are read', () => {
     const dataDir = folderOf(cases)
     await runAt(dataDir, AS_OF)
     days = await queryWarehouse(dataDir, figures)
-    const other = withRegistry()
+    const other = withApps('One')
     const ended = await runCommand(other, 'import', join(dataDir, 'raw/usage'), '--source', 'all')
     expect(ended.stderr).toBe('')
     await runAt(other, AS_OF)
@@ -747,7 +741,7 @@ describe('the app registry', () => {
   })
 
   it('may be in any format, and in several', async () => {
-    const dataDir = withRegistry()
+    const dataDir = withApps('One')
     for (const [index, format] of FORMATS.entries())
       writeRaw(dataDir, `apps/more.${format}`, rawFile(format, Object.entries(columns(BigInt(index + 2)))))
     writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', JSON_ROW.replace('DAY', '2026-01-05'))
@@ -769,7 +763,7 @@ describe('the app registry', () => {
     ['parquet', 'PAR1', 'apps/rows.parquet cannot be read as Parquet'],
     ['arrow', 'ARROW1', 'apps/rows.arrow cannot be read as Arrow IPC'],
   ])('a broken file, .%s, fails the run and is named', async (ending, content, words) => {
-    const dataDir = withRegistry()
+    const dataDir = withApps('One')
     writeRaw(dataDir, `apps/rows.${ending}`, content)
     writeRaw(dataDir, 'usage/date=2026-01-05/rows.ndjson', JSON_ROW.replace('DAY', '2026-01-05'))
     await expect(runAt(dataDir, AS_OF)).rejects.toThrow(words)

@@ -7,7 +7,7 @@ import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, register, currentSnapshot } from '../../support/pipeline/nightly.ts'
+import { deliver, register, currentSnapshot, withApps } from '../../support/pipeline/nightly.ts'
 
 const CHECKS = Object.fromEntries(sqlSections('checks.sql'))
 
@@ -146,8 +146,7 @@ it('every check has a planted violation, and states its rule in complete sentenc
 })
 
 it('a failed check names the day, and the next run counts that day again', async () => {
-  const dataDir = makeFolder()
-  register(dataDir, ['1,One,public,,,2025-01-01'])
+  const dataDir = withApps('One')
   deliver(dataDir, '2026-01-06', ['1,5,1'])
   await runAt(dataDir, '2026-01-07T02:00:00Z')
   const warehouse = await openWarehouse({ dataDir, memory: '1GB' })

@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
+import { makeFolder } from '../folders.ts'
 import { runCommandLine, startProgram, type Ended } from '../processes.ts'
 
 /** A row as text, so that no digit is lost. */
@@ -42,6 +43,16 @@ export function writeRaw(dataDir: string, path: string, content: string | Uint8A
 export function register(dataDir: string, rows: readonly string[], file = 'registry.csv'): void {
   const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
   writeRaw(dataDir, `apps/${file}`, [header, ...rows].join('\n'))
+}
+
+/** A new DATA_DIR, with a registry of public apps of these names; their ids count from 1. */
+export function withApps(...names: readonly string[]): string {
+  const dataDir = makeFolder()
+  register(
+    dataDir,
+    names.map((name, index) => `${index + 1},${name},public,,,2025-01-01`),
+  )
+  return dataDir
 }
 
 /** Writes a file of a day's usage from rows of app_id, prompt_tokens and completion_tokens. */

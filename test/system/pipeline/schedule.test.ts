@@ -7,15 +7,14 @@ import { expect, it } from 'vitest'
 import { until } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { LONG } from '../../support/long.ts'
-import { deliver, register } from '../../support/pipeline/nightly.ts'
+import { deliver, withApps } from '../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProgram } from '../../support/processes.ts'
 
 const NEVER = '0 0 29 2 *'
 const EVERY_SECOND = '* * * * * *'
 
 function folder(): string {
-  const dataDir = makeFolder()
-  register(dataDir, ['1,One,public,,,2025-01-01'])
+  const dataDir = withApps('One')
   deliver(dataDir, '2026-01-06', ['1,1,0'])
   return dataDir
 }

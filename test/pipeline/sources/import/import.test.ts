@@ -19,16 +19,15 @@ import { lastCompletedDay } from '../../../../pipeline/contract/calendar.ts'
 import { until } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../../support/pipeline/in-process.ts'
-import { runCommand, writeRaw } from '../../../support/pipeline/nightly.ts'
+import { runCommand, writeRaw, withApps } from '../../../support/pipeline/nightly.ts'
 import { REPOSITORY, startProcess } from '../../../support/processes.ts'
 
 let dataDir = ''
 let inbox = ''
 
 beforeEach(() => {
-  dataDir = makeFolder()
+  dataDir = withApps('One')
   inbox = makeFolder('in box')
-  writeRaw(dataDir, 'apps/registry.csv', 'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n')
 })
 
 function put(name: string, content: string | Uint8Array): string {

@@ -5,7 +5,7 @@ import { join, relative } from 'node:path'
 import { beforeEach, expect, it } from 'vitest'
 import { apps } from '../../../../pipeline/apps.ts'
 import { makeFolder } from '../../../support/folders.ts'
-import { currentSnapshot, deliver, publish, register, runCommand } from '../../../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, publish, runCommand, withApps } from '../../../support/pipeline/nightly.ts'
 import { runCommandLine } from '../../../support/processes.ts'
 
 const ID = '20260110T020000Z'
@@ -13,8 +13,7 @@ const ID = '20260110T020000Z'
 let dataDir = ''
 
 beforeEach(() => {
-  dataDir = makeFolder()
-  register(dataDir, ['1,One,public,,,2025-01-01'])
+  dataDir = withApps('One')
   deliver(dataDir, '2026-01-05', ['1,1,1'])
 })
 
