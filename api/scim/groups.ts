@@ -6,8 +6,16 @@ import { hash, randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
-import type { Member, ReceivedGroup } from './messages.ts'
-import { addTo, storedGroupSchema, type FindFormer, type Report, type StoredGroup } from './plan.ts'
+import type { Member } from './messages.ts'
+import {
+  addTo,
+  storedGroupSchema,
+  type FindFormer,
+  type Identity,
+  type RemoteGroup,
+  type Report,
+  type StoredGroup,
+} from './plan.ts'
 
 export type PageWanted = {
   readonly limit: number
@@ -135,12 +143,14 @@ export class MemberStage {
   }
 
   /** Whether the stored group has members. */
-  hadMembers(group: ReceivedGroup): boolean {
+  hadMembers(group: Identity): boolean {
     return Number(this.#options.findFormer(group)?.member_count) > 0
   }
 
   /** Takes the members of a group; resolves to their columns. A staged list is written after `flush`. */
-  async take(received: readonly Member[], group: ReceivedGroup) {
+  async take(received: readonly Member[], group: RemoteGroup) {
+    // So that thousands of groups leave others their turn.
+    await endOfTurn()
     const former = this.#options.findFormer(group)
     // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
     const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
@@ -150,7 +160,6 @@ export class MemberStage {
     const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
     if (member_digest === former?.member_digest)
       return { member_digest, member_count, member_list: former.member_list }
-    await endOfTurn()
     await this.#compare(members, former?.member_list, `${group.display_name}: `)
     return { member_digest, member_count, member_list: await this.#add(members) }
   }

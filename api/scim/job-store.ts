@@ -51,24 +51,19 @@ const SELECT = `SELECT ${COLUMNS} FROM ${OF_ACCOUNT}`
 const ADD = `
   INSERT INTO scim_sync_jobs (id, account_id, status, created_at, scheduled)
   SELECT $1, account_id, 'queued', $3, $4 FROM scim_connections WHERE account_id = $2 RETURNING ${COLUMNS}`
-const QUEUED = `
-  SELECT ${COLUMNS} FROM scim_sync_jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 100`
+// A read, since an UPDATE takes SQLite's write lock even without a row to change.
+const WAITING = `
+  SELECT ${COLUMNS} FROM scim_sync_jobs WHERE status = 'queued' OR (status = 'running' AND lease_until < $1)
+  ORDER BY status DESC, created_at, id LIMIT 100`
 // Clocks of machines may differ, but no job may start before its creation or end before its start.
-const TAKE = `
-  UPDATE scim_sync_jobs SET status = 'running', lease_until = $3,
-    started_at = CASE WHEN created_at > $2 THEN created_at ELSE $2 END
-  WHERE id = $1 AND status = 'queued' RETURNING ${COLUMNS}`
-const RENEW = `
-  UPDATE scim_sync_jobs SET lease_until = $2 WHERE id = $1 AND status = 'running' RETURNING ${COLUMNS}`
+const HOLD = `
+  UPDATE scim_sync_jobs SET status = 'running', lease_until = $4,
+    started_at = coalesce(started_at, CASE WHEN created_at > $3 THEN created_at ELSE $3 END)
+  WHERE id = $1 AND status = $2 RETURNING ${COLUMNS}`
 const END = `
   UPDATE scim_sync_jobs SET status = $3, synced_groups = $4, deleted_groups = $5, report = $6, failure = $7,
     finished_at = CASE WHEN started_at > $2 THEN started_at ELSE $2 END
   WHERE id = $1 AND status = 'running' RETURNING ${COLUMNS}`
-const EXPIRED = "status = 'running' AND lease_until < $1"
-const INTERRUPT = `
-  UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted',
-    finished_at = CASE WHEN started_at > $1 THEN started_at ELSE $1 END
-  WHERE ${EXPIRED} RETURNING ${COLUMNS}`
 const FORMER = `
   ${SELECT} AND id <> $2 AND scheduled = 1 AND finished_at IS NOT NULL AND created_at <= $3
   ORDER BY created_at DESC, id LIMIT 1`
@@ -112,23 +107,15 @@ export async function readReport(queries: Queries, accountId: string, id: string
   return report === null ? emptyReport() : reportSchema.parse(JSON.parse(report))
 }
 
-/** The queued jobs, oldest first. */
-export async function queuedJobs(queries: Queries): Promise<readonly Job[]> {
-  return await jobs(queries, QUEUED)
+/** The jobs that wait for a process, oldest first: running ones with an expired lease, then queued ones. */
+export async function waitingJobs(queries: Queries, now: Date): Promise<readonly Job[]> {
+  return await jobs(queries, WAITING, [now.toISOString()])
 }
 
-/** Takes a queued job for as long as the lease; undefined if another process was faster. */
-export async function takeJob(queries: Queries, { id }: Job, now: Date, leaseMs: number) {
-  return (await jobs(queries, TAKE, [id, now.toISOString(), leaseEnd(now, leaseMs)]))[0]
-}
-
-/** Renews the lease of a job of this process; undefined if the job is over. */
-export async function renewJob(queries: Queries, { id }: Job, now: Date, leaseMs: number) {
-  return (await jobs(queries, RENEW, [id, leaseEnd(now, leaseMs)]))[0]
-}
-
-function leaseEnd(now: Date, leaseMs: number): string {
-  return new Date(now.getTime() + leaseMs).toISOString()
+/** Takes a queued job for as long as the lease, or renews the lease of a taken one; undefined if another process was faster. */
+export async function holdJob(queries: Queries, { id, status }: Job, now: Date, leaseMs: number) {
+  const until = new Date(now.getTime() + leaseMs)
+  return (await jobs(queries, HOLD, [id, status, now.toISOString(), until.toISOString()]))[0]
 }
 
 /** What a job has come to. */
@@ -136,7 +123,7 @@ type Outcome =
   | { readonly failure: Failure }
   | { readonly synced_groups: number; readonly deleted_groups: number; readonly report: Report }
 
-/** Records the end of a job of this process; undefined if the job was over. */
+/** Records the end of a running job; undefined if the job was over. */
 export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, now: Date) {
   const values =
     'failure' in outcome
@@ -145,20 +132,11 @@ export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, no
   return (await jobs(queries, END, [id, now.toISOString(), ...values]))[0]
 }
 
-/** Ends the jobs of dead processes; resolves to them. */
-export async function interruptExpired(queries: Queries, now: Date): Promise<readonly Job[]> {
-  const values = [now.toISOString()]
-  // An UPDATE takes SQLite's write lock even without a row to change.
-  const hasExpired =
-    (await queries.query(`SELECT id FROM scim_sync_jobs WHERE ${EXPIRED}`, values)).length > 0
-  return hasExpired ? await jobs(queries, INTERRUPT, values) : []
-}
-
 /** The last scheduled job of the account that ended before this one. */
 export async function formerJob(queries: Queries, { account_id, id, created_at }: Job) {
   return (await jobs(queries, FORMER, [account_id, id, created_at]))[0]
 }
 
-async function jobs(queries: Queries, sql: string, values: readonly Value[] = []): Promise<readonly Job[]> {
+async function jobs(queries: Queries, sql: string, values: readonly Value[]): Promise<readonly Job[]> {
   return z.array(rowSchema).parse(await queries.query(sql, values))
 }

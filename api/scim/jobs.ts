@@ -9,18 +9,16 @@ import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { SYNC_LIMITS } from './client.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
-import { SyncFailure } from './failures.ts'
+import { SyncFailure, type Failure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
 import {
   endJob,
   findJob,
   formerJob,
-  interruptExpired,
-  queuedJobs,
-  renewJob,
+  holdJob,
   requestJob,
   showJob,
-  takeJob,
+  waitingJobs,
   type Job,
 } from './job-store.ts'
 import { lostJob, runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
@@ -60,8 +58,7 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
 
   async function poll(): Promise<void> {
     isWaiting = false
-    await endExpired(dependencies)
-    for (const queued of await queuedJobs(store)) {
+    for (const queued of await endExpired(dependencies)) {
       if (running.size < concurrent && !stopping.signal.aborted) await start(queued)
     }
     // Last, since an interrupted job would stand for the due one. The next poll takes their jobs.
@@ -69,7 +66,7 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
   }
 
   async function start(queued: Job): Promise<void> {
-    const job = await takeJob(store, queued, clock(), leaseMs)
+    const job = await holdJob(store, queued, clock(), leaseMs)
     if (job === undefined) return
     const { signal } = stopping
     const work = runJob(job, { signal, allowDeletions: false }, dependencies).finally(() => {
@@ -116,7 +113,7 @@ export async function syncNow(accountId: string, options: SyncOptions, dependenc
   await endExpired(dependencies)
   const job = await store.transaction(async (queries) => {
     const open = await requestJob(queries, accountId, clock())
-    return open && (await takeJob(queries, open, clock(), leaseMs))
+    return open?.status === 'queued' ? await holdJob(queries, open, clock(), leaseMs) : undefined
   })
   if (job === undefined)
     throw new UsageError('Another process is syncing the account: sync again once that has ended')
@@ -139,9 +136,11 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
   }
 }
 
-async function endExpired(dependencies: JobDependencies): Promise<void> {
-  const { store, clock } = dependencies
-  for (const job of await interruptExpired(store, clock())) await reportEnd(job, dependencies)
+/** Ends the jobs of dead processes; resolves to the queued ones. */
+async function endExpired(dependencies: JobDependencies): Promise<readonly Job[]> {
+  const waiting = await waitingJobs(dependencies.store, dependencies.clock())
+  for (const job of waiting) if (job.status === 'running') await failJob(job, 'interrupted', dependencies)
+  return waiting.filter(({ status }) => status === 'queued')
 }
 
 /** Runs a job that this process has taken, and records its end. If the store fails, the lease expires. */
@@ -154,30 +153,31 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
   const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
   const deadline = setTimeout(() => ending.abort(late), syncMs)
   const lease = setInterval(() => {
-    renewJob(store, job, clock(), leaseMs)
-      .then((isRenewed) => isRenewed || ending.abort(lostJob()))
+    holdJob(store, job, clock(), leaseMs)
+      .then((held) => held || ending.abort(lostJob()))
       .catch(failed('the lease of a directory sync could not be renewed'))
   }, leaseMs / RENEWALS_PER_LEASE)
   try {
-    const ended = await runSync(job, { ...options, signal }, dependencies).catch((error: unknown) => {
-      const fault =
-        error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
-      const { failure } = fault
-      log[failure === 'internal' ? 'error' : 'warn'](
-        { ...about, failure, err: fault },
-        'directory sync failed',
-      )
-      return endJob(store, job, { failure }, clock())
-    })
-    // A job that another process ended as interrupted was counted there.
-    if (ended !== undefined) await reportEnd(ended, dependencies)
+    await reportEnd(await runSync(job, { ...options, signal }, dependencies), dependencies)
   } catch (error) {
-    failed('the end of a directory sync could not be recorded')(error)
+    const fault =
+      error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
+    const { failure } = fault
+    log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
+    await failJob(job, failure, dependencies).catch(
+      failed('the end of a directory sync could not be recorded'),
+    )
   } finally {
     clearTimeout(deadline)
     clearInterval(lease)
     await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
   }
+}
+
+/** Records the failure of a job, unless it is over: whoever ended it has counted it. */
+async function failJob(job: Job, failure: Failure, dependencies: JobDependencies): Promise<void> {
+  const ended = await endJob(dependencies.store, job, { failure }, dependencies.clock())
+  if (ended !== undefined) await reportEnd(ended, dependencies)
 }
 
 /** Counts the end of a job, and sends a notice of a scheduled one if it fails first or succeeds again. */

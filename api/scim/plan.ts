@@ -8,7 +8,7 @@ import type { ReceivedGroup } from './messages.ts'
 /** Names that a report lists of each kind. */
 const NAMED = 100
 /** Groups between two turns of the event loop. */
-export const PER_TURN = 2000
+const PER_TURN = 2000
 
 /** Some groups or members: their number, and the names of the first. */
 const partSchema = z.strictObject({
@@ -68,7 +68,7 @@ const NO_MEMBERS = { member_digest: null, member_count: null, member_list: null 
 
 /** A group of the directory. Its members are the columns of their list, or null if they are unknown. */
 export type RemoteGroup = Pick<ReceivedGroup, 'scim_id' | 'external_id' | 'display_name'> & {
-  readonly members: Pick<StoredGroup, keyof typeof NO_MEMBERS> | null
+  members: Pick<StoredGroup, keyof typeof NO_MEMBERS> | null
 }
 
 /** This many groups and members may be removed in one sync, and beyond them this percentage. */
@@ -132,7 +132,7 @@ const COMPARED = ['scim_id', 'external_id', 'display_name', 'member_digest', 'de
 export const isLiving = ({ deleted_at }: StoredGroup): boolean => deleted_at === null
 
 /** What identifies a group of a directory. */
-type Identity = Pick<ReceivedGroup, 'scim_id' | 'external_id'>
+export type Identity = Pick<ReceivedGroup, 'scim_id' | 'external_id'>
 export type FindFormer = ReturnType<typeof indexStored>
 
 /**
@@ -165,15 +165,18 @@ function byExternalId<Group extends Identity>(groups: readonly Group[]) {
  * Added members do not offset removed ones.
  */
 export function deletionFault(
-  living: readonly StoredGroup[],
+  { stored, remote }: Pick<Sides, 'stored' | 'remote'>,
   rows: readonly StoredGroup[],
   { groups_deleted: { count: deleted }, members_left: { count: left } }: Report,
   gate: Gate,
 ): SyncFailure | undefined {
+  const living = stored.filter(isLiving)
+  const groups = living.length
+  if (remote.size === 0 && groups > 0)
+    return new SyncFailure('directory_empty', `the directory has no groups, but ${groups} are stored`)
   const gone = new Set(rows.filter((row) => !isLiving(row)).map(({ id }) => id))
   const staying = living.filter(({ id }) => !gone.has(id))
   const members = staying.reduce((sum, { member_count }) => sum + (member_count ?? 0), 0)
-  const groups = living.length
   const isTooMuch =
     exceedsGate(deleted, groups, gate.gate_groups, gate) ||
     exceedsGate(left, members, gate.gate_members, gate)

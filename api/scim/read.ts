@@ -1,12 +1,11 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
-import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { shorten } from '../untrusted/json.ts'
 import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
 import { offersCursors, readGroup, type Page, type ReceivedGroup } from './messages.ts'
-import { exceedsGate, PER_TURN, type RemoteGroup } from './plan.ts'
+import { exceedsGate, type RemoteGroup } from './plan.ts'
 import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
@@ -46,7 +45,7 @@ export class Directory {
   readonly #options: ReadOptions
   readonly #warned = new Map<keyof typeof WARNINGS, Set<string>>()
   /** Groups that were received without members: these are none once another group has some. */
-  readonly #empty = new Map<string, ReceivedGroup>()
+  readonly #empty = new Set<RemoteGroup>()
   #memberships = 0
   /** Whether the directory announces cursors. */
   #hasCursors = false
@@ -68,7 +67,7 @@ export class Directory {
     if (walk.isCapped) this.#warn('capped')
     const isLacking = members === 'inline' && (await this.#requestEmpty(walk))
     if (isLacking) this.#warn('not_in_list')
-    if (isLacking || members === 'per_group') await this.#readMembers()
+    if (isLacking || members === 'per_group') await this.#requestUnread()
     await this.#addEmpty()
     return walk
   }
@@ -77,13 +76,14 @@ export class Directory {
     const { client, limits, stage } = this.#options
     const take = async ({ groups, unusable }: Page) => {
       if (unusable.length > 0) this.#warn('group_without_id', unusable)
-      for (const group of groups) {
-        const { scim_id, external_id, display_name } = group
+      for (const received of groups) {
+        const { scim_id, external_id, display_name } = received
         // The first row of a group counts.
         if (this.groups.has(scim_id)) continue
         if (this.groups.size >= limits.groups) throw tooLarge('groups')
-        this.groups.set(scim_id, { scim_id, external_id, display_name, members: null })
-        if (withMembers) await this.#addMembers(group)
+        const group = { scim_id, external_id, display_name, members: null }
+        this.groups.set(scim_id, group)
+        if (withMembers) await this.#addMembers(group, received)
       }
       await stage.flush()
     }
@@ -120,18 +120,16 @@ export class Directory {
   }
 
   /** Stages the members of a group; empty lists wait for the end of the reading. */
-  async #addMembers(received: ReceivedGroup): Promise<void> {
-    const { scim_id: scimId, members, lacksMembers } = received
-    this.#empty.delete(scimId)
-    if (lacksMembers) this.#warn('member_without_id', [scimId])
-    else if (members === null) this.#setUnreadable(scimId)
-    const group = this.groups.get(scimId)
-    if (members === null || group === undefined) return
-    if (members.length === 0) return void this.#empty.set(scimId, received)
+  async #addMembers(group: RemoteGroup, { members, lacksMembers }: ReceivedGroup): Promise<void> {
+    this.#empty.delete(group)
+    if (lacksMembers) this.#warn('member_without_id', [group.scim_id])
+    else if (members === null) this.#warn('members_unreadable', [group.scim_id])
+    if (members === null) return
+    if (members.length === 0) return void this.#empty.add(group)
     this.#memberships += members.length
     const { limits, stage } = this.#options
     if (this.#memberships > limits.members) throw tooLarge('memberships')
-    this.groups.set(scimId, { ...group, members: await stage.take(members, received) })
+    group.members = await stage.take(members, group)
   }
 
   /** A group without members is empty if the directory supplies members, for others or for this one before. */
@@ -139,14 +137,8 @@ export class Directory {
     const { stage } = this.#options
     if (this.#memberships === 0 && this.#empty.size > 0 && this.#empty.size === this.groups.size)
       this.#warn('no_members')
-    let done = 0
-    for (const [scimId, received] of this.#empty) {
-      if ((done += 1) % PER_TURN === 0) await endOfTurn()
-      const group = this.groups.get(scimId)
-      if (group !== undefined && (this.#memberships > 0 || stage.hadMembers(received)))
-        this.groups.set(scimId, { ...group, members: await stage.take([], received) })
-    }
-    this.#empty.clear()
+    for (const group of this.#empty)
+      if (this.#memberships > 0 || stage.hadMembers(group)) group.members = await stage.take([], group)
   }
 
   /**
@@ -157,43 +149,52 @@ export class Directory {
   async #requestEmpty({ query }: Walk): Promise<boolean> {
     if ('excludedAttributes' in query) return true
     const { client, stage } = this.#options
-    const empty = [...this.#empty.values()]
-    const former = empty.filter((group) => stage.hadMembers(group))
+    const former = [...this.#empty].filter((group) => stage.hadMembers(group))
     const full = this.groups.values().find(({ members }) => members !== null)
     const hasControl = full !== undefined && former.length > 0
-    if (hasControl && (await orFailure(readById(client, full.scim_id))) instanceof SyncFailure) return false
-    const asked = new Set([...former, ...(full === undefined ? empty.slice(0, SAMPLES) : [])])
-    await inParallel([...asked], async ({ scim_id: scimId }) => {
-      const found = await readById(client, scimId)
-      if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
-      if (found.failure !== 'directory_invalid_response') this.#setUnreadable(scimId)
+    if (hasControl && (await readById(client, full.scim_id)) instanceof SyncFailure) return false
+    const samples = full === undefined ? [...this.#empty].slice(0, SAMPLES) : []
+    await this.#requestMembers([...new Set([...former, ...samples])], (group, { failure }) => {
+      if (failure !== 'directory_invalid_response') this.#keepMembers(group)
     })
-    await stage.flush()
     return full === undefined && this.#memberships > 0
   }
 
-  #setUnreadable(scimId: string): void {
-    this.#empty.delete(scimId)
-    this.#warn('members_unreadable', [scimId])
-  }
-
   /**
-   * Reads members by a request per group. Groups with unreadable members keep the stored ones.
+   * Requests the members of all groups that have none yet. Groups with unreadable members keep the stored ones.
    * @throws SyncFailure if more are unreadable than the gate lets a sync remove.
    */
-  async #readMembers(): Promise<void> {
-    const { client, connection, stage } = this.#options
-    const unread = [...this.groups.values()].filter(({ members }) => members === null)
+  async #requestUnread(): Promise<void> {
+    const { connection } = this.#options
+    const all = this.groups.size
     let missing = 0
-    await inParallel(unread, async ({ scim_id: scimId }) => {
-      const found = await readById(client, scimId)
-      if (!(found instanceof SyncFailure)) return await this.#addMembers(found)
-      this.#setUnreadable(scimId)
-      missing += 1
-      const all = this.groups.size
-      if (missing === all || exceedsGate(missing, all, connection.gate_groups, connection)) throw found
+    await this.#requestMembers(
+      [...this.groups.values()].filter(({ members }) => members === null),
+      (group, failure) => {
+        this.#keepMembers(group)
+        missing += 1
+        if (missing === all || exceedsGate(missing, all, connection.gate_groups, connection)) throw failure
+      },
+    )
+  }
+
+  /** Requests these groups by their id; `fail` gets those that are not answered. */
+  async #requestMembers(
+    groups: readonly RemoteGroup[],
+    fail: (group: RemoteGroup, failure: SyncFailure) => void,
+  ): Promise<void> {
+    const { client, stage } = this.#options
+    await inParallel(groups, async (group) => {
+      const found = await readById(client, group.scim_id)
+      if (found instanceof SyncFailure) fail(group, found)
+      else await this.#addMembers(group, found)
     })
     await stage.flush()
+  }
+
+  #keepMembers(group: RemoteGroup): void {
+    this.#empty.delete(group)
+    this.#warn('members_unreadable', [group.scim_id])
   }
 
   /** Those of these groups that are answered by their id, with anything but 404 or 410. */

@@ -38,7 +38,6 @@ export async function prepareSync(
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw connectionChanged()
   const stored = await readStoredGroups(store, accountId)
-  const living = stored.filter(isLiving)
   const report = emptyReport()
   await using client = new DirectoryClient(connection, signal, dependencies)
   const findFormer = indexStored(stored)
@@ -46,17 +45,15 @@ export async function prepareSync(
   const directory = new Directory({ client, limits, connection, stage })
   const { groups } = directory
   const walk = await directory.read()
-  const absent = living.map(({ scim_id }) => scim_id).filter((id) => !groups.has(id))
-  const isEmpty = groups.size === 0 && living.length > 0
-  // An empty directory alone stops the sync, so absent groups are not confirmed.
-  const staying = await directory.findStaying(walk, isEmpty && !allowDeletions ? [] : absent)
-  const rows = await planSync({ stored, findFormer, remote: groups, staying }, report, clock())
+  const living = stored.filter(isLiving).map(({ scim_id }) => scim_id)
+  const absent = living.filter((id) => !groups.has(id))
+  const staying = await directory.findStaying(walk, absent)
+  const sides = { stored, findFormer, remote: groups, staying }
+  const rows = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
-  const fault = isEmpty
-    ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)
-    : deletionFault(living, rows, report, connection)
-  // Groups present after the sync: also unlisted ones that stay.
-  const present = living.length + report.groups_added.count - report.groups_deleted.count
+  const fault = deletionFault(sides, rows, report, connection)
+  // Unlisted groups that stay are present too.
+  const present = groups.size + staying.size
   return { connection, groups, rows, report, present, ...(fault && !allowDeletions && { fault }) }
 }
 

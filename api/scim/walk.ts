@@ -64,19 +64,18 @@ function waysToList({ limits, withMembers }: ListOptions) {
 async function walkBy(ways: readonly Query[], options: ListOptions): Promise<Walk> {
   let failed: SyncFailure | undefined
   for (const way of ways) {
-    const walk = new Walk(way)
     // Once a way has failed in spite of retries, every other one is tried once.
-    const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : options.limits
-    const fault = await follow(walk, options, patience)
-    if (fault === undefined) return walk
-    if (failed === undefined || fault.failure === 'directory_incomplete') failed = fault
+    const walk = await follow(way, options, STARTS_ANEW.includes(failed?.failure) ? BRIEF : options.limits)
+    if (walk instanceof Walk) return walk
+    if (failed === undefined || walk.failure === 'directory_incomplete') failed = walk
   }
   throw failed ?? new SyncFailure('internal', 'no way to list groups')
 }
 
 /** Follows a list to its end. Resolves to a failure after which another way may work. */
-async function follow(walk: Walk, options: ListOptions, patience: Patience) {
+async function follow(way: Query, options: ListOptions, patience: Patience): Promise<Walk | SyncFailure> {
   const { client, limits, take } = options
+  const walk = new Walk(way)
   for (let asked = 0; asked < limits.pages; asked += 1) {
     const isFirst = asked === 0
     const page = await orFailure(
@@ -85,13 +84,13 @@ async function follow(walk: Walk, options: ListOptions, patience: Patience) {
     if (page instanceof SyncFailure) {
       // Once the total is reached, this may be the end, unless the total is that of the pages before.
       walk.isCut = walk.rows >= (walk.total ?? Infinity) && page.failure !== 'directory_too_large'
-      if (walk.isCut) return undefined
+      if (walk.isCut) return walk
       if (MOVES_ON.includes(page.failure) || (isFirst && STARTS_ANEW.includes(page.failure))) return page
       throw page
     }
     const isLast = walk.add(page)
     await take(page)
-    if (isLast) return walk.isIgnored ? incomplete(walk.rows, walk.total) : undefined
+    if (isLast) return walk.isIgnored ? incomplete(walk.rows, walk.total) : walk
   }
   throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
 }
@@ -177,8 +176,6 @@ export class Walk {
   isCut = false
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   #isUnsteady = false
-  /** The cursor of the last page with new groups: if it comes again, cursors lead in a circle. */
-  #cursorAfterNew: string | undefined
 
   constructor(way: Query) {
     this.way = way
@@ -201,9 +198,9 @@ export class Walk {
     return isComplete && this.unusable === 0 && !isLimited
   }
 
-  /** Whether its only page lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */
+  /** Whether it lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */
   get isIgnored(): boolean {
-    return this.pages === 1 && this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
+    return this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
   }
 
   /** Whether groups may be missing: fewer than the total, or paging that skips rows when others are deleted. */
@@ -230,8 +227,9 @@ export class Walk {
   /** Goes on to the next page, by index after the rows received, whatever the directory calls them; true without one. */
   #advance(hasNew: boolean, cursor: string | undefined): boolean {
     const { startIndex, ...rest } = this.query
-    if (hasNew || this.#cursorAfterNew === undefined) this.#cursorAfterNew = cursor
-    else if (cursor === this.#cursorAfterNew) throw incomplete(this.rows, 'cursors in a circle')
+    // A cursor may stay the same as long as its pages have new groups.
+    if (cursor !== undefined && cursor === rest['cursor'] && !hasNew)
+      throw incomplete(this.rows, 'cursors in a circle')
     // Even past the total, which some directories take from the page.
     const isMore = startIndex !== undefined && hasNew
     if (cursor !== undefined) this.query = { ...rest, cursor }
