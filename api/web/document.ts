@@ -76,6 +76,7 @@ export function renderDocument(page: PageDocument): string {
 <html lang="en">
   ${head(page)}
   <body>
+    ${controls && markup`<a href="#rows">Skip to the table</a>`}
     <header>
       <h1><bdi>${heading}</bdi></h1>
       ${context && firstLine(context, page)}

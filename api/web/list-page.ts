@@ -67,7 +67,7 @@ function renderPage(page: Page): string {
     main: markup`${chartFigure(source, `${measure} per day, ${range}`, subject)}
       <section id="list">
         <p>${caption(page)} · ${dataLinks(page)}</p>
-        ${data.items.some((item) => item.in_page) ? ranking(page) : markup`<p>${none}.</p>`}
+        <div id="rows">${data.items.some((item) => item.in_page) ? ranking(page) : markup`<p>${none}.</p>`}</div>
         <p>
           ${offset > 0 && turn('prev', 'Previous', Math.max(0, offset - limit))}
           ${data.hasNext && turn('next', 'Next', offset + limit)}

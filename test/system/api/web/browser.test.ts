@@ -162,6 +162,18 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(await page.evaluate(`${title}.footer.join()`)).toMatch(/^Total: [\d.]+T$/)
   })
 
+  it('one link by keyboard leads past every choice to the first row, and is hidden until then', async () => {
+    await using page = await open('/', { viewport: sizeOf('390x844') })
+    const skip = page.getByRole('link', { name: 'Skip to the table' })
+    const hidden = await page.screenshot()
+    await page.keyboard.press('Tab')
+    expect(await skip.evaluate('document.activeElement.textContent')).toBe('Skip to the table')
+    expect((await page.screenshot()).equals(hidden)).toBe(false)
+    await page.keyboard.press('Enter')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate("document.activeElement.matches('tbody tr:first-child input')")).toBe(true)
+  })
+
   it('a day is read by keyboard into a live region, and a day without data says so', async () => {
     await using page = await open('/?days=90')
     await page.locator('canvas').focus()
