@@ -82,6 +82,14 @@ describe('the warehouse', () => {
     expect(await queryWarehouse(dataDir, BY_APP)).toEqual(COUNTED_BY_APP)
   })
 
+  it('has a model whose token parts are all unknown, from a Parquet file of few groups', async () => {
+    const dataDir = withRegistry()
+    const columns = COLUMNS.map(([name, cells]): RawColumn => [name, cells.slice(3, 4)])
+    writeRaw(dataDir, `usage/date=${DAY}/rows.parquet`, rawFile('parquet', columns))
+    await runAt(dataDir, AS_OF)
+    expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual([COUNTED[2]])
+  })
+
   it('has no rows by model for usage without models, and follows the files of a day', async () => {
     const dataDir = withRegistry()
     for (const [hour, model, expected] of [

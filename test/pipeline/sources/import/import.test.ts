@@ -78,7 +78,7 @@ describe('import', () => {
     expect(JSON.parse(stdout)).toMatchObject({ imported: [{ new_apps: ['Three'] }] })
   })
 
-  it('stores the same file once, whatever its name', async () => {
+  it('stores the same file once, whatever its name, with all its columns', async () => {
     await runCommand(dataDir, 'import', put('one.csv', CSV))
     const folder = join(dataDir, 'raw/usage/date=2026-01-05')
     const [name = '', ...others] = readdirSync(folder)
@@ -88,6 +88,9 @@ describe('import', () => {
     expect(again.stdout).toContain(', imported before')
     expect(readdirSync(folder)).toEqual([name])
     expect(statSync(join(folder, name)).ino).toBe(ino)
+    await runAt(dataDir, '2026-01-07T02:00:00Z')
+    const models = 'SELECT DISTINCT model FROM usage_by_model JOIN models ON key = model_key ORDER BY model'
+    expect(await queryWarehouse(dataDir, models)).toEqual([{ model: 'a/b' }, { model: 'c/d' }])
   })
 
   it('reads a copy among the files of a source once', async () => {
