@@ -7,7 +7,7 @@ import { chatRoutes } from './chat/routes.ts'
 import { CHAT_LIMITS, openChat, type ChatLimits } from './chat/service.ts'
 import type { Settings } from './config.ts'
 import { datasetRoutes } from './datasets/routes.ts'
-import { openSnapshots } from './datasets/snapshots/current.ts'
+import { Snapshots } from './datasets/snapshots/current.ts'
 import { measureDataset } from './datasets/status.ts'
 import { createApp } from './http/app.ts'
 import type { Clock } from './http/call.ts'
@@ -108,7 +108,7 @@ async function openDataset(
   { log, clock }: { readonly log: Log; readonly clock: Clock },
   opened: AsyncDisposableStack,
 ) {
-  const snapshots = await openSnapshots(dataDir, memory, log)
+  const snapshots = new Snapshots(dataDir, memory, log)
   opened.defer(() => snapshots.close())
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
   const origin = publicUrl ?? localUrl(String(PORT))

@@ -8,7 +8,7 @@ import type { Log } from '../../process/log.ts'
 import { createSerialQueue } from '../../process/serial-queue.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
 import { Catalogue, type Fault } from './catalogue.ts'
-import { openDatabase, type Database, type PoolName } from './database.ts'
+import type { Database, PoolName } from './database.ts'
 import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 
 /** An attached snapshot; `users` counts what goes on with it. */
@@ -29,22 +29,17 @@ const PAUSE_AFTER_FAULT_MS = 1000
 const RETRY_AFTER_SECONDS = 60
 
 /**
- * The snapshots under `dataDir`; none is served before `follow`.
- * @param memory of all open snapshots together, such as `1GB`.
+ * The snapshots of a service: which is current, and which are attached for the requests that use them. None is served before
+ * `follow`.
  */
-export async function openSnapshots(dataDir: string, memory: string, log: Log): Promise<Snapshots> {
-  const folder = join(resolve(dataDir), SNAPSHOTS_FOLDER)
-  return new Snapshots(dataDir, folder, await openDatabase(folder, memory), log)
-}
-
-/** The snapshots of a service: which is current, and which are attached for the requests that use them. */
 export class Snapshots {
   readonly dataDir: string
   /** The snapshots inside, each a folder. */
   readonly folder: string
   readonly catalogue: Catalogue
+  readonly #memory: string
   readonly #log: Log
-  readonly #database: Database
+  #database: Promise<Database> | undefined
   /** By identifier; the last used is last. */
   readonly #attached = new Map<string, Attached>()
   // A snapshot that is being detached is attached again only afterwards.
@@ -55,11 +50,12 @@ export class Snapshots {
   #polling: Promise<void> | undefined
   #nextPoll: NodeJS.Timeout | undefined
 
-  constructor(dataDir: string, folder: string, database: Database, log: Log) {
+  /** @param memory of all open snapshots together, such as `1GB`. */
+  constructor(dataDir: string, memory: string, log: Log) {
     this.dataDir = dataDir
-    this.folder = folder
-    this.catalogue = new Catalogue(folder, log)
-    this.#database = database
+    this.folder = join(resolve(dataDir), SNAPSHOTS_FOLDER)
+    this.catalogue = new Catalogue(this.folder, log)
+    this.#memory = memory
     this.#log = log
   }
 
@@ -113,7 +109,8 @@ export class Snapshots {
     clearTimeout(this.#nextPoll)
     // DuckDB must not be closed while a file is being attached or detached.
     await this.#inTurn(async () => undefined)
-    await this.#database.close()
+    const database = await this.#database
+    await database?.close()
   }
 
   async #poll(): Promise<void> {
@@ -165,7 +162,7 @@ export class Snapshots {
 
   /** @throws if the file is missing, damaged, not a snapshot, or was written after it was published. */
   async #take(id: string, pool: PoolName, isNamed = false, signal?: AbortSignal) {
-    const open = () => this.#inTurn(() => attach(this.#database, this.folder, id))
+    const open = () => this.#inTurn(async () => attach(await this.#openDatabase(), this.folder, id))
     const attached = this.#attached.get(id) ?? { opened: open(), users: 0, isNamed }
     this.#attached.delete(id)
     this.#attached.set(id, attached)
@@ -181,6 +178,13 @@ export class Snapshots {
       throw error
     })
     return { ...facts, query: file.queryOf(pool, signal), [Symbol.dispose]: release }
+  }
+
+  /** Loads DuckDB for the first snapshot: a service without one, as for chat alone, needs less memory by a tenth. */
+  async #openDatabase(): Promise<Database> {
+    const { openDatabase } = await import('./database.ts')
+    this.#database ??= openDatabase(this.folder, this.#memory)
+    return await this.#database
   }
 
   /** Detaches what has no users, except the current snapshot and a few retained ones that were named last. */

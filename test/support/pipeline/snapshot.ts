@@ -2,7 +2,7 @@
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { openSnapshots } from '../../../api/datasets/snapshots/current.ts'
+import { Snapshots } from '../../../api/datasets/snapshots/current.ts'
 import type { Snapshot } from '../../../api/datasets/snapshots/facts.ts'
 import { createLog } from '../../../api/process/log.ts'
 import { addDays, asOfFromId, snapshotId, wholeSeconds } from '../../../pipeline/contract/calendar.ts'
@@ -70,7 +70,7 @@ export type OpenSnapshot = Snapshot & { readonly close: () => Promise<void> }
 
 /** The snapshot in this folder as the API opens it, over the connections of clients. */
 export async function openSnapshot(path: string): Promise<OpenSnapshot> {
-  const snapshots = await openSnapshots(dirname(dirname(path)), '4GB', createLog('silent'))
+  const snapshots = new Snapshots(dirname(dirname(path)), '4GB', createLog('silent'))
   const snapshot = await snapshots.take(basename(path), 'clients')
   return { ...snapshot, close: () => snapshots.close() }
 }

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { openSnapshots } from '../../../../api/datasets/snapshots/current.ts'
+import { Snapshots } from '../../../../api/datasets/snapshots/current.ts'
 import { memoryLog, served, startApi, statusOf, until, type Api } from '../../../support/api.ts'
 import { copyFolder, makeFolder } from '../../../support/folders.ts'
 import { FIRST, publishTwice, SECOND } from '../../../support/pipeline/published-twice.ts'
@@ -107,7 +107,7 @@ describe('in a running service', () => {
   it('all open snapshots share one limit of memory, and spill nothing to disk', async () => {
     const dataDir = makeFolder()
     for (const hour of [2, 3]) await publishSnapshot(dataDir, oneApp(hour, 10))
-    const snapshots = await openSnapshots(dataDir, '1GB', memoryLog().log)
+    const snapshots = new Snapshots(dataDir, '1GB', memoryLog().log)
     await snapshots.follow()
     const settings = `SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder,
       count(*) AS files FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL`
