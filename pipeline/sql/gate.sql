@@ -77,12 +77,21 @@ ORDER BY c.day, c.measure DESC;
 -- name: rows
 -- A correction replaces a day and does not remove it, so every published day that is missing is a finding: a percentage alone
 -- would never reveal one among hundreds. An app-day that is gone although its app is still public is lost; only a
--- restated day can have lost any.
+-- restated day can have lost any. If an operator takes an alias away, its usage moves to another app and is not lost: then
+-- its row in the registry is as new as the previous snapshot. After the loss of a registry file, an older row counts again.
 WITH missing AS (
   SELECT list(CAST(p.day AS VARCHAR) ORDER BY p.day) AS days
   FROM published_days AS p
   LEFT JOIN snapshot.coverage AS c ON c.day = p.day
   WHERE coalesce(c.status, 'missing') = 'missing'
+),
+moved AS (
+  SELECT u.day, e.canonical_id AS app_id
+  FROM earlier_apps AS e
+  JOIN warehouse.registry AS r ON r.app_id = e.app_id
+  JOIN warehouse.resolved AS c ON c.app_id = e.app_id
+  JOIN warehouse.usage_daily AS u ON u.app_id = e.app_id
+  WHERE c.canonical_id <> e.canonical_id AND r.updated_at >= (SELECT CAST(m.as_of AS DATE) FROM previous.meta AS m)
 ),
 lost AS (
   SELECT count(*) AS app_days
@@ -90,6 +99,7 @@ lost AS (
   SEMI JOIN (SELECT r.day FROM snapshot.restatements AS r WHERE r.as_of = getvariable('as_of')) AS r ON r.day = d.day
   SEMI JOIN snapshot.apps AS a ON a.app_id = d.app_id
   ANTI JOIN snapshot.app_daily AS n ON n.day = d.day AND n.app_id = d.app_id
+  ANTI JOIN moved AS v ON v.day = d.day AND v.app_id = d.app_id
 ),
 before AS (SELECT count(*) AS app_days FROM previous.app_daily)
 SELECT format('published days that have no usage any more: {} ({})', len(m.days), listed(m.days)) AS reason

@@ -187,6 +187,20 @@ describe('rows', () => {
     vi.stubEnv('GATE_ROWS_LOST', '12.5')
     expect((await run()).code).toBe(0)
   })
+
+  it('lets an operator take an alias away, but blocks if the row that made it is lost', async () => {
+    for (const day of ['2026-02-25', '2026-02-26', '2026-02-27', '2026-02-28']) deliver(day, 100, [3])
+    register(dataDir, ['3,Three,public,,,2025-01-01'], 'three.csv')
+    register(dataDir, ['3,Three,public,,1,2026-03-03'], 'three-later.csv')
+    await publish(dataDir, '2026-03-03T12:00:00Z')
+    rmSync(join(dataDir, 'raw/apps/three-later.csv'))
+    expect(await run()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('4 of 20 published rows (a day of an app) are gone, 20 %'),
+    })
+    register(dataDir, ['3,Three,public,,,2026-03-03'], 'three-later.csv')
+    expect((await run()).code).toBe(0)
+  })
 })
 
 it('days before the published history, a correction that loses few rows, and an app that is hidden or becomes an alias pass', async () => {
