@@ -45,8 +45,9 @@ export async function pruneSnapshots(
     const removed = superfluous()
     for (const id of removed) {
       recordPublished(dataDir, id)
-      recordPruned(dataDir, id, now())
+      // On a full disk there is no space for the time in the record before.
       removeSnapshot(dataDir, id)
+      recordPruned(dataDir, id, now())
     }
     return removed
   })

@@ -212,6 +212,8 @@ export function failureText(error: unknown): string {
   const isOfSystem = 'syscall' in error || 'errcode' in error || SYSTEM_FAILURE.test(error.message)
   if (!isOfSystem) return `Crashed: ${error.stack ?? error.message}`
   const line = error.message.split('\n', 1).join('')
-  if (!line.startsWith('Out of Memory')) return line
-  return `${line.replace(/\.$/, '')}. Raise PIPELINE_MEMORY or PIPELINE_SPILL`
+  if (line.startsWith('Out of Memory'))
+    return `${line.replace(/\.$/, '')}. Raise PIPELINE_MEMORY or PIPELINE_SPILL`
+  if (!/no space left on device/i.test(line)) return line
+  return `${line}. Free some; npm run nightly -- prune removes old snapshots`
 }

@@ -57,7 +57,7 @@ export function recordPublished(dataDir: string, id: string): void {
   if (record !== undefined) writeRecord(dataDir, record)
 }
 
-/** Adds the time at which the files of a snapshot are removed. */
+/** Adds the time at which the files of a snapshot were removed. */
 export function recordPruned(dataDir: string, id: string, at: Date): void {
   const record = recordOf(dataDir, id)
   if (record !== undefined) writeRecord(dataDir, { ...record, pruned_at: wholeSeconds(at) })

@@ -46,7 +46,7 @@ runIf.each([0, 300_000, 2_000_000, 4_000_000])(
     fillUp(free)
     const ended = await startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT).ended
     rmSync(filler)
-    expect(ended.stderr).toMatch(/no space left on device/i)
+    expect(ended.stderr).toMatch(/no space left on device.*\. Free some; npm run nightly -- prune /i)
     expect(ended.stderr).toContain(dataDir)
     expect(ended.stderr).not.toMatch(/^\s+at /m)
     expect(ended.code).toBeGreaterThan(0)
@@ -86,6 +86,13 @@ runIf('with free space again all data is published, and the run warns that few s
   expect(await expectSecondNight(dataDir, APPS)).toMatch(
     /^The disk has room for \d more snapshots? of [\d.]+ MB: set RETENTION_DAYS/m,
   )
+})
+
+runIf('with no free space prune removes snapshots', async () => {
+  fillUp()
+  const pruned = await startNightly(dataDir, 'prune', '--keep-days', '0').ended
+  rmSync(filler)
+  expect(pruned).toMatchObject({ code: 0, stdout: expect.stringContaining('1 snapshot removed') })
 })
 
 runIf('the service serves and counts as before', async () => {
