@@ -105,7 +105,7 @@ function describeNobody({ apps_public, apps_registered, apps_unregistered }: Rep
 
 function describeAhead(rows: readonly string[]): string {
   return (
-    `Warning: ${pluralize(rows.length, 'registry row')} dated after this run outranks every later decision until then: ` +
+    'Warning: registry rows that are dated after this run outrank newer rows until then: ' +
     `${firstFew(rows, WARNED).join('; ')}. Correct updated_at`
   )
 }

@@ -112,9 +112,9 @@ describe('broken registries', () => {
 
   it.each([
     [
-      'a row dated after the run, which outranks every later decision',
+      'a row dated after the run, which outranks newer rows',
       ['1,A,public,,,2025-01-01', '2,B,public,,,2030-01-01'],
-      /Warning: 1 registry row dated after this run .*: apps\/registry\.csv, row 3: app 2\. Correct updated_at/,
+      /Warning: registry rows that are dated after this run .*: apps\/registry\.csv, row 3: app 2\. Correct updated_at/,
     ],
     [
       'empty rankings, since all apps are hidden',
