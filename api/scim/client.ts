@@ -119,7 +119,8 @@ export class DirectoryClient {
       answer = await send(this.#token)
     }
     if (answer.status !== 401 && answer.status !== 403) return answer
-    throw new SyncFailure('directory_unauthorized', `${what}: status ${answer.status}`)
+    const { status } = answer
+    throw new SyncFailure('directory_unauthorized', `${what}: status ${status}`, { status })
   }
 
   /**

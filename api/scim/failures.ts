@@ -32,12 +32,20 @@ export class SyncFailure extends ProgramError {
   readonly exitCode = 1
   readonly failure: Failure
   readonly detail: string
+  /** The directory's status, 401 or 403, if it refused the token. */
+  readonly status: number | undefined
 
-  constructor(failure: Failure, detail: string, options?: ErrorOptions) {
+  constructor(failure: Failure, detail: string, options: ErrorOptions & { readonly status?: number } = {}) {
     super(`${FAILURES[failure]} (${detail})`, options)
     this.failure = failure
     this.detail = detail
+    this.status = options.status
   }
+}
+
+/** The failure of a job that another process ended. */
+export function lostJob(): SyncFailure {
+  return new SyncFailure('interrupted', 'another process ended this job as interrupted')
 }
 
 /**

@@ -6,6 +6,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
+import { lostJob } from './failures.ts'
 import type { Member } from './messages.ts'
 import {
   addTo,
@@ -121,6 +122,9 @@ const MEMBERS_AT_ONCE = 2000
 const LISTS = { table: 'scim_member_lists', columns: ['id', 'account_id', 'job_id'] }
 const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type', 'display_name'] }
 
+// Locks the job, so that nobody ends it before the transaction does.
+const LOCK_JOB = `UPDATE scim_sync_jobs SET status = status WHERE id = $1 AND status = 'running' RETURNING id`
+
 const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
 /** What a stage works on; without a job (a dry run) nothing is written. */
@@ -191,13 +195,18 @@ export class MemberStage {
     return listId
   }
 
-  /** Writes what has been added, in one short transaction. */
+  /**
+   * Writes what has been added, in one short transaction.
+   * @throws SyncFailure if the job is over: then its lists may have been swept, and nothing would sweep further members.
+   */
   async flush(): Promise<void> {
+    const { store, job } = this.#options
     const [lists, rows] = [this.#lists, this.#rows]
-    if (lists.length + rows.length === 0) return
+    if (job === undefined || lists.length + rows.length === 0) return
     this.#lists = []
     this.#rows = []
-    await this.#options.store.transaction(async (queries) => {
+    await store.transaction(async (queries) => {
+      if ((await queries.query(LOCK_JOB, [job.id])).length === 0) throw lostJob()
       await insertRows(queries, LISTS, lists)
       await insertRows(queries, MEMBERS, rows)
     })

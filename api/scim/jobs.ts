@@ -9,7 +9,7 @@ import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { SYNC_LIMITS } from './client.ts'
 import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
-import { SyncFailure, type Failure } from './failures.ts'
+import { lostJob, SyncFailure, type Failure } from './failures.ts'
 import { sweepMembers } from './groups.ts'
 import {
   endJob,
@@ -21,7 +21,7 @@ import {
   waitingJobs,
   type Job,
 } from './job-store.ts'
-import { lostJob, runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
+import { runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
 
 /** A process that has not renewed the lease of its job for this long is dead. */
 const LEASE_MS = 20_000

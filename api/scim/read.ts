@@ -152,7 +152,7 @@ export class Directory {
     const former = [...this.#empty].filter((group) => stage.hadMembers(group))
     const full = this.groups.values().find(({ members }) => members !== null)
     const hasControl = full !== undefined && former.length > 0
-    if (hasControl && (await readById(client, full.scim_id)) instanceof SyncFailure) return false
+    if (hasControl && (await orFailure(readById(client, full.scim_id))) instanceof SyncFailure) return false
     const samples = full === undefined ? [...this.#empty].slice(0, SAMPLES) : []
     await this.#requestMembers([...new Set([...former, ...samples])], (group, { failure }) => {
       if (failure !== 'directory_invalid_response') this.#keepMembers(group)
@@ -162,7 +162,7 @@ export class Directory {
 
   /**
    * Requests the members of all groups that have none yet. Groups with unreadable members keep the stored ones.
-   * @throws SyncFailure if more are unreadable than the gate lets a sync remove.
+   * @throws SyncFailure if more are unreadable than the gate lets a sync remove, or the token is not valid any more.
    */
   async #requestUnread(): Promise<void> {
     const { connection } = this.#options
@@ -173,7 +173,8 @@ export class Directory {
       (group, failure) => {
         this.#keepMembers(group)
         missing += 1
-        if (missing === all || exceedsGate(missing, all, connection.gate_groups, connection)) throw failure
+        const isTooMany = missing === all || exceedsGate(missing, all, connection.gate_groups, connection)
+        if (isTooMany || failure.status === 401) throw failure
       },
     )
   }

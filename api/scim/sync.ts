@@ -4,7 +4,7 @@ import type { Log } from '../process/log.ts'
 import type { Store } from '../store/store.ts'
 import { DirectoryClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection } from './connections.ts'
-import { SyncFailure } from './failures.ts'
+import { lostJob, SyncFailure } from './failures.ts'
 import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
 import { endJob, type Job } from './job-store.ts'
 import { deletionFault, emptyReport, indexStored, isLiving, planSync } from './plan.ts'
@@ -85,11 +85,6 @@ export async function runSync(job: Job, options: SyncOptions, dependencies: Sync
   const details = { job_id, account_id, ...success, ...(warnings.length > 0 && { warnings }) }
   log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
   return ended
-}
-
-/** The failure of a job that another process ended. */
-export function lostJob(): SyncFailure {
-  return new SyncFailure('interrupted', 'another process ended this job as interrupted')
 }
 
 function connectionChanged(): SyncFailure {

@@ -176,6 +176,8 @@ export class Walk {
   isCut = false
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   #isUnsteady = false
+  /** The cursor of the last page with new groups: if it comes again, cursors lead in a circle. */
+  #cursorAfterNew: string | undefined
 
   constructor(way: Query) {
     this.way = way
@@ -198,9 +200,9 @@ export class Walk {
     return isComplete && this.unusable === 0 && !isLimited
   }
 
-  /** Whether it lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */
+  /** Whether its only page lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */
   get isIgnored(): boolean {
-    return this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
+    return this.pages === 1 && this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
   }
 
   /** Whether groups may be missing: fewer than the total, or paging that skips rows when others are deleted. */
@@ -227,9 +229,8 @@ export class Walk {
   /** Goes on to the next page, by index after the rows received, whatever the directory calls them; true without one. */
   #advance(hasNew: boolean, cursor: string | undefined): boolean {
     const { startIndex, ...rest } = this.query
-    // A cursor may stay the same as long as its pages have new groups.
-    if (cursor !== undefined && cursor === rest['cursor'] && !hasNew)
-      throw incomplete(this.rows, 'cursors in a circle')
+    if (hasNew || this.#cursorAfterNew === undefined) this.#cursorAfterNew = cursor
+    else if (cursor === this.#cursorAfterNew) throw incomplete(this.rows, 'cursors in a circle')
     // Even past the total, which some directories take from the page.
     const isMore = startIndex !== undefined && hasNew
     if (cursor !== undefined) this.query = { ...rest, cursor }

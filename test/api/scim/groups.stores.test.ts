@@ -87,6 +87,31 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
     },
   )
 
+  it('keep no rows of a process that stalled while another ended its job and erased the directory', async () => {
+    const members = Array.from({ length: 2500 }, (_, index) => ({ value: `user-${index}` }))
+    let answer: (() => void) | undefined
+    const last = { id: '2', displayName: 'Last' }
+    await using directory = await startDirectory([{ id: '1', displayName: 'Staff', members }, last], {
+      quirk: ({ path }) =>
+        path === '/Groups/2'
+          ? { send: (response) => void (answer = () => response.end(JSON.stringify(last))) }
+          : undefined,
+    })
+    const settings = await fresh()
+    // With a day's lease it is not renewed meanwhile.
+    await using service = await startSyncApi(settings, { sync: { leaseMs: 86_400_000 } })
+    const acme = await service.connect(directory.url, { members: 'per_group' })
+    await acme.post()
+    // A part of the list is written, the rest waits for the other group.
+    await until(async () => answer !== undefined && (await countOf(service.store, 'scim_members')) > 0)
+    await service.store.query("UPDATE scim_sync_jobs SET status = 'failed', failure = 'interrupted'")
+    expect(await directories(settings, 'erase --account acme')).toMatchObject({ code: 0 })
+    answer?.()
+    const entry = await until(() => service.messages().find((line) => line['job_id'] !== undefined))
+    expect(await countOf(service.store, 'scim_members')).toBe(0)
+    expect(entry).toMatchObject({ failure: 'interrupted' })
+  })
+
   it('are synced by command unless another process does, and once that is dead', async () => {
     await using directory = await startDirectory(groupsNamed('1'))
     const settings = await fresh()

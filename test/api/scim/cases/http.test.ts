@@ -166,6 +166,15 @@ const manyMembers: Quirk = (asked) => {
 const endlessCursors: Quirk = ({ before }) => ({
   body: { Resources: [{ id: `${before}`, displayName: 'A' }], nextCursor: `cursor-${before}` },
 })
+/** Pages by cursor, whose total counts one group more than they have. */
+const oneTooMany: Quirk = ({ path, query }) => {
+  if (path === '/ServiceProviderConfig') return { body: { pagination: { cursor: true } } }
+  if (path !== '/Groups') return undefined
+  const start = Number(query.get('cursor'))
+  const end = start + Number(query.get('count'))
+  const more = end < hundreds.length && { nextCursor: String(end) }
+  return { body: { totalResults: 251, Resources: hundreds.slice(start, end), ...more } }
+}
 const tooLarge = (reply: Quirk | Reply) =>
   fails('directory_too_large', typeof reply === 'function' ? reply : () => reply)
 
@@ -184,6 +193,7 @@ describeDirectories(small, {
   'sends a number without end': tooLarge(tooMuch(`${GOOD},"x":`, '1')),
   'sends more members than a sync may have': tooLarge(manyMembers),
   'sends cursors without end': tooLarge(endlessCursors),
+  'has a total beyond the groups of its cursors': { quirk: oneTooMany, ends: 'directory_incomplete' },
   'has more groups than a sync may have': { groups: manyGroups(1001), ends: 'directory_too_large' },
   'sends an error of many bytes': fails('directory_invalid_response', () =>
     tooMuch('', ' ', { bytes: 4 * MIB, tail: '{}', code: 400 }),

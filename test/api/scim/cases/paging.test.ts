@@ -180,6 +180,10 @@ describeDirectories(useAccounts(), {
     () => ({ body: { Resources: some, nextCursor: 'again' } }),
     'directory_incomplete',
   ),
+  'leads its cursors in a circle of two pages': list(
+    ({ before }) => ({ body: { Resources: some, nextCursor: `cursor-${before % 2}` } }),
+    'directory_incomplete',
+  ),
   'gives the same cursor with empty pages for ever': list(
     ({ before }) => ({ body: { Resources: before === 0 ? some : [], nextCursor: 'again' } }),
     'directory_incomplete',

@@ -79,6 +79,7 @@ describeDirectories(useAccounts(), {
   'a failure at one group': byId(/^3$/, () => status(500), 30, 'could not be read'),
   'one group that is forbidden': byId(/^3$/, () => status(403), 30, 'could not be read'),
   'more than a fifth that are': byId(/^[1-7]$/, () => status(403), 'directory_unauthorized'),
+  'one group for which the token has expired': byId(/^3$/, () => status(401), 'directory_unauthorized'),
   'users and groups as members': byId(/./, (id) => ({ body: { id, displayName: 'x', members: both } })),
   'nonsense for one group': byId(/^3$/, () => ({ body: { id: '3', members: 'x' } }), 30, 'could not be read'),
   'a list for each group': byId(/./, () => ({ body: { Resources: both } }), 'directory_invalid_response'),
