@@ -1,6 +1,7 @@
 /** API keys (CONTRACT 2): 32 random bytes behind a readable prefix. The store has their hash, never the key itself. */
 import { hash, randomBytes, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { UsageError } from '../../pipeline/program/program.ts'
 import { collectTurn, places, type Queries, type Store } from '../store/store.ts'
 
 export const KEY_KINDS = ['inference', 'management'] as const
@@ -97,10 +98,16 @@ export async function limitKey(store: Store, id: string, changes: Partial<Stored
   return await store.transaction((queries) => setLimits(queries, id, changes))
 }
 
+const CHAT_ONLY =
+  'A management key sends no chat requests: leave out --requests-per-minute and --tokens-per-day'
+
+/** @throws UsageError for limits of chat of a management key. */
 async function setLimits(queries: Queries, id: string, changes: Partial<StoredLimits>) {
   const [row] = await queries.query(`${SELECT_KEYS} WHERE k.id = $1`, [id])
   if (row === undefined) return undefined
   const key: StoredKey = { ...storedKeySchema.parse(row), ...changes }
+  if (key.kind === 'management' && (changes.requests_per_minute ?? changes.tokens_per_day))
+    throw new UsageError(CHAT_ONLY)
   await queries.query(LIMIT, [id, key.requests_per_minute, key.tokens_per_day, key.expires_at])
   return key
 }

@@ -177,6 +177,17 @@ stores.describeOnce('npm run keys', () => {
     expect((await shown()).slice(-3)).toEqual(['5', '100000', ''])
   })
 
+  it('limit refuses limits of chat for a management key, but not its end', async () => {
+    const dataDir = makeFolder()
+    await run(dataDir, 'create', '--account', 'a', '--kind', 'management')
+    const [id = ''] = (await run(dataDir, 'list')).stdout.split('\n')[1]?.split('\t') ?? []
+    const refused = await run(dataDir, 'limit', id, '--requests-per-minute', '5')
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain('A management key sends no chat requests')
+    const off = ['--requests-per-minute', 'off', '--expires', '2031-02-03']
+    expect((await run(dataDir, 'limit', id, ...off)).code).toBe(0)
+  })
+
   it.each([
     ['', 'create --account'],
     ['make', 'expected create, list, limit, revoke'],
@@ -191,6 +202,7 @@ stores.describeOnce('npm run keys', () => {
     ['create --account a --kind inference x', 'create --help'],
     ['create --account a --kind inference --expires soon', 'use a UTC day'],
     ['create --account a --kind inference --expires 2020-01-31', 'which is over: use a later time'],
+    ['create --account a --kind management --tokens-per-day 9', 'leave out --requests-per-minute'],
     ['limit', 'limit takes one id, which list shows'],
     ['limit x --tokens-per-day 0', 'use a whole number from 1 to 1000000000000, or off'],
     ['limit x --requests-per-minute 1.5', 'use a whole number from 1 to 1000000, or off'],
