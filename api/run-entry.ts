@@ -1,5 +1,5 @@
 /** The course of an entry point of the service: check, start, serve until a signal. */
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
@@ -112,9 +112,10 @@ async function dataFaults({ DATA_DIR }: Settings): Promise<string[]> {
 async function restoreFaults(dataDir: string): Promise<string[]> {
   const list = join(dataDir, CHECKSUMS_FILE)
   if (!existsSync(list)) return []
-  // SQLite would replay the log of a killed store into the restored one.
+  // SQLite would replay the log of a killed store into the restored one. A command that only reads leaves an empty log.
   const log = join(dataDir, `${STORE_FILE}-wal`)
-  if (existsSync(log)) return [`${log} belongs to the store that was there before: remove it`]
+  if (existsSync(log) && statSync(log).size > 0)
+    return [`${log} belongs to the store that was there before: remove it`]
   if (existsSync(join(dataDir, WAREHOUSE_FILE))) return []
   const faults: string[] = []
   for (const line of readFileSync(list, 'utf8').trimEnd().split('\n')) {

@@ -197,8 +197,10 @@ describe('the first start over a copied backup', () => {
     expect(files).toEqual(filesOf(lost))
   })
 
-  it('serves though a nightly run came before it, which may change raw files; warns once of later revocations', async () => {
+  it('serves though a nightly run came before it, which may change raw files, and a command that read the store; warns once of later revocations', async () => {
     const restored = copyBack()
+    const list = startProgram('api/commands/keys.ts', ['list'], { DATA_DIR: restored })
+    expect(await list.ended).toMatchObject({ code: 0, stderr: '' })
     appendFileSync(join(restored, 'raw', 'usage', 'date=2026-02-10', 'a.csv'), '\n')
     await publish(restored, '2026-03-12T02:00:00Z')
     for (const isWarned of [true, false]) {
