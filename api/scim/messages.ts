@@ -46,12 +46,11 @@ export function readPage(body: unknown): Page {
   const cursor = attribute(body, 'nextCursor') || undefined
   const nextCursor = readId(cursor, MAX_CURSOR_BYTES)
   // An empty list may omit `Resources` (RFC 7644, 3.4.2), but then needs totalResults.
-  const isList = typeof resources === 'object' || (resources === undefined && total !== undefined)
+  if (typeof resources !== 'object' && (resources !== undefined || total === undefined))
+    throw new SyncFailure('directory_invalid_response', 'a list of groups has no list of Resources')
   // An invalid cursor must not count as none: the first page would pass for the whole list.
-  if (!isList || (cursor !== undefined && nextCursor === undefined)) {
-    const detail = isList ? 'nextCursor is not text' : 'no list of Resources'
-    throw new SyncFailure('directory_invalid_response', `a list of groups is malformed: ${detail}`)
-  }
+  if (cursor !== undefined && nextCursor === undefined)
+    throw new SyncFailure('directory_invalid_response', 'nextCursor of a list of groups is not text')
   const rows = asList(resources)
   const groups = rows.map(readGroup)
   const nameless = rows.filter((_row, index) => groups[index] === undefined)

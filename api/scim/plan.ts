@@ -85,17 +85,22 @@ type Sides = {
   readonly remote: ReadonlyMap<string, RemoteGroup>
   /** The ids of groups that are not deleted though they are absent. */
   readonly staying: ReadonlySet<string>
+  readonly gate: Gate
 }
 
-/** The rows to write, so that the stored groups become the received ones. Adds the groups to the report. */
+/**
+ * The rows to write, so that the stored groups become the received ones, the number of groups then, and the fault that
+ * blocks this without `--allow-deletions`, if any. Adds the groups to the report, which has the members already.
+ */
 export async function planSync(
-  { stored, findFormer, remote, staying }: Sides,
+  { stored, findFormer, remote, staying, gate }: Sides,
   report: Report,
   now: Date,
-): Promise<readonly StoredGroup[]> {
+) {
   const time = now.toISOString()
   const isAbsent = ({ scim_id }: StoredGroup) => !remote.has(scim_id) && !staying.has(scim_id)
-  const absent = new Set(stored.filter((group) => isLiving(group) && isAbsent(group)))
+  const living = stored.filter(isLiving)
+  const absent = new Set(living.filter(isAbsent))
   await endOfTurn()
   const received = byExternalId([...remote.values()])
   const formerOf = (group: Identity) => {
@@ -122,7 +127,11 @@ export async function planSync(
     addTo(report.groups_deleted, group.display_name)
     rows.push({ ...group, ...NO_MEMBERS, updated_at: time, deleted_at: time })
   }
-  return rows
+  const fault =
+    remote.size === 0 && living.length > 0
+      ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)
+      : deletionFault(living, absent, report.members_left.count, gate)
+  return { rows, present: remote.size + staying.size, fault }
 }
 
 /** The columns that make a change. */
@@ -160,28 +169,20 @@ function byExternalId<Group extends Identity>(groups: readonly Group[]) {
   return found
 }
 
-/**
- * The failure that blocks changes without `--allow-deletions`, if any: a large loss more likely is an incomplete reading.
- * Added members do not offset removed ones.
- */
-export function deletionFault(
-  { stored, remote }: Pick<Sides, 'stored' | 'remote'>,
-  rows: readonly StoredGroup[],
-  { groups_deleted: { count: deleted }, members_left: { count: left } }: Report,
+/** The failure if too much is lost, which more likely is an incomplete reading. Added members do not offset removed ones. */
+function deletionFault(
+  groups: readonly StoredGroup[],
+  deleted: ReadonlySet<StoredGroup>,
+  left: number,
   gate: Gate,
 ): SyncFailure | undefined {
-  const living = stored.filter(isLiving)
-  const groups = living.length
-  if (remote.size === 0 && groups > 0)
-    return new SyncFailure('directory_empty', `the directory has no groups, but ${groups} are stored`)
-  const gone = new Set(rows.filter((row) => !isLiving(row)).map(({ id }) => id))
-  const staying = living.filter(({ id }) => !gone.has(id))
-  const members = staying.reduce((sum, { member_count }) => sum + (member_count ?? 0), 0)
+  const counts = groups.map((group) => (deleted.has(group) ? 0 : (group.member_count ?? 0)))
+  const members = counts.reduce((sum, count) => sum + count, 0)
   const isTooMuch =
-    exceedsGate(deleted, groups, gate.gate_groups, gate) ||
+    exceedsGate(deleted.size, groups.length, gate.gate_groups, gate) ||
     exceedsGate(left, members, gate.gate_members, gate)
   if (!isTooMuch) return undefined
-  const detail = `${deleted} of ${groups} groups and ${left} of ${members} memberships would be removed`
+  const detail = `${deleted.size} of ${groups.length} groups and ${left} of ${members} memberships would be removed`
   return new SyncFailure('deletion_threshold_exceeded', detail)
 }
 

@@ -7,7 +7,7 @@ import { findConnection, holdConnection } from './connections.ts'
 import { lostJob, SyncFailure } from './failures.ts'
 import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
 import { endJob, type Job } from './job-store.ts'
-import { deletionFault, emptyReport, indexStored, isLiving, planSync } from './plan.ts'
+import { emptyReport, indexStored, isLiving, planSync } from './plan.ts'
 import { Directory } from './read.ts'
 
 export type SyncDependencies = ClientDependencies & {
@@ -48,13 +48,10 @@ export async function prepareSync(
   const living = stored.filter(isLiving).map(({ scim_id }) => scim_id)
   const absent = living.filter((id) => !groups.has(id))
   const staying = await directory.findStaying(walk, absent)
-  const sides = { stored, findFormer, remote: groups, staying }
-  const rows = await planSync(sides, report, clock())
+  const sides = { stored, findFormer, remote: groups, staying, gate: connection }
+  const { fault, ...plan } = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
-  const fault = deletionFault(sides, rows, report, connection)
-  // Unlisted groups that stay are present too.
-  const present = groups.size + staying.size
-  return { connection, groups, rows, report, present, ...(fault && !allowDeletions && { fault }) }
+  return { connection, groups, report, ...plan, fault: allowDeletions ? undefined : fault }
 }
 
 /**
