@@ -5,7 +5,7 @@ import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
 import { offersCursors, readGroup, type Page, type ReceivedGroup } from './messages.ts'
-import { exceedsGate, type RemoteGroup } from './plan.ts'
+import { exceedsGate, isLiving, type RemoteGroup, type StoredGroup } from './plan.ts'
 import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
@@ -91,15 +91,17 @@ export class Directory {
   }
 
   /**
-   * Checks groups that are not listed. Resolves to the ids of those that stay, since nothing proves their deletion. May
-   * find further groups.
+   * Checks the stored groups that are not listed. Resolves to the ids of those that stay, since nothing proves their
+   * deletion. May find further groups.
    */
-  async findStaying(walk: Walk, absent: readonly string[]): Promise<ReadonlySet<string>> {
+  async findStaying(walk: Walk, stored: readonly StoredGroup[]): Promise<ReadonlySet<string>> {
+    const isAbsent = ({ scim_id }: StoredGroup) => !this.groups.has(scim_id)
+    const absent = stored.filter((group) => isLiving(group) && isAbsent(group))
     if (absent.length === 0) return new Set()
     // A group in neither of two readings is deleted or no longer shared: directories that revoke access still answer for it.
     const again = walk.isProof ? await orFailure(this.#readList(false)) : walk
     const isProven = !(again instanceof SyncFailure) && again.isProof
-    const staying = isProven ? [] : await this.#notGone(absent.filter((id) => !this.groups.has(id)))
+    const staying = isProven ? [] : await this.#notGone(absent.filter(isAbsent).map(({ scim_id }) => scim_id))
     if (staying.length > 0) this.#warn('kept', staying)
     return new Set(staying)
   }

@@ -7,7 +7,7 @@ import { findConnection, holdConnection } from './connections.ts'
 import { lostJob, SyncFailure } from './failures.ts'
 import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
 import { endJob, type Job } from './job-store.ts'
-import { emptyReport, indexStored, isLiving, planSync } from './plan.ts'
+import { emptyReport, indexStored, planSync } from './plan.ts'
 import { Directory } from './read.ts'
 
 export type SyncDependencies = ClientDependencies & {
@@ -44,10 +44,7 @@ export async function prepareSync(
   const stage = new MemberStage({ store, findFormer, job, report })
   const directory = new Directory({ client, limits, connection, stage })
   const { groups } = directory
-  const walk = await directory.read()
-  const living = stored.filter(isLiving).map(({ scim_id }) => scim_id)
-  const absent = living.filter((id) => !groups.has(id))
-  const staying = await directory.findStaying(walk, absent)
+  const staying = await directory.findStaying(await directory.read(), stored)
   const sides = { stored, findFormer, remote: groups, staying, gate: connection }
   const { fault, ...plan } = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
