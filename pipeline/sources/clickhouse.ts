@@ -1,17 +1,16 @@
 /** USAGE_SOURCE, and the ClickHouse server it names: queries over HTTP with pinned settings. Messages contain no password. */
+import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { VERSION } from '../contract/version.ts'
-import { DataError, firstLineOf, messageOf } from '../errors.ts'
+import { DataError, firstLineOf } from '../errors.ts'
 
 /** The form of USAGE_SOURCE, for messages. */
 export const CLUSTER_FORM =
   'clickhouse://user:password@host:port/database?table=usage (port of the HTTP interface; tls=1 for https)'
-
-const CLICKHOUSE_PORT = '8123'
 
 /** A statement that lasts longer than this many milliseconds is ended. */
 const TIMEOUT_MS = 3_600_000
@@ -33,7 +32,7 @@ export function parseClusterAddress(address: string, user = 'default', password 
     const database = decodeURIComponent(url.pathname.slice(1))
     const { tls, ...place } = placeSchema.parse({ ...Object.fromEntries(url.searchParams), database })
     return {
-      url: `${tls === '1' ? 'https' : 'http'}://${url.hostname}:${url.port || CLICKHOUSE_PORT}`,
+      url: `${tls === '1' ? 'https' : 'http'}://${url.hostname}:${url.port || '8123'}`,
       user: decodeURIComponent(url.username) || user,
       password: decodeURIComponent(url.password) || password,
       ...place,
@@ -67,27 +66,34 @@ const PREFERRED = {
 export async function connectClickHouse(address: ClusterAddress) {
   // Loaded only for installations with a cluster. Node's own fetch gives up after five minutes without headers.
   const { request } = await import('undici')
-  const headers = { 'x-clickhouse-user': address.user, 'x-clickhouse-key': address.password }
+  // A header of its own for the password could not hold every character.
+  const credentials = Buffer.from(`${address.user}:${address.password}`).toString('base64')
+  const headers = { authorization: `Basic ${credentials}` }
   const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
-  let settings: Readonly<Record<string, string>> = { ...REQUIRED, ...PREFERRED }
+  let settings: Readonly<Record<string, string>> = {}
 
   async function send<T>(sql: string, receive: (body: Readable) => Promise<T>): Promise<T> {
-    // The status comes with the end of the query, so that an error is never taken for the end of a result.
-    const options = { ...settings, database: address.database, wait_end_of_query: '1' }
-    const url = `${address.url}/?${new URLSearchParams(options).toString()}`
+    const parameters = new URLSearchParams({
+      ...settings,
+      database: address.database,
+      query_id: `app-rankings-${randomUUID()}`,
+      // The status comes with the end of the query, so that an error is never taken for the end of a result.
+      wait_end_of_query: '1',
+    })
     try {
+      const url = `${address.url}/?${parameters.toString()}`
       const { statusCode, body } = await request(url, { method: 'POST', body: sql, headers, ...timeouts })
       if (statusCode !== 200) throw new Error(await text(body))
       return await receive(body)
     } catch (error) {
-      throw describeFault(address, error)
+      throw describeFault(address.url, error)
     }
   }
 
   /** All rows of a short query. */
   async function rows<T>(sql: string, schema: z.ZodType<T>): Promise<T[]> {
-    const lines = (await send(`${sql} FORMAT JSONEachRow`, text)).split('\n')
-    return lines.filter((line) => line !== '').map((line) => schema.parse(JSON.parse(line)))
+    const reply: unknown = JSON.parse(await send(`${sql} FORMAT JSON`, text))
+    return z.object({ data: z.array(schema) }).parse(reply).data
   }
 
   /** Writes the result of a query to a file, as Parquet. */
@@ -95,13 +101,9 @@ export async function connectClickHouse(address: ClusterAddress) {
     await send(`${sql} FORMAT Parquet`, (body) => pipeline(body, createWriteStream(path, { flush: true })))
   }
 
-  try {
-    await rows('SELECT 1', z.unknown())
-  } catch (error) {
-    if (!messageOf(error).includes('(READONLY)')) throw error
-    settings = REQUIRED
-    await rows('SELECT 1', z.unknown())
-  }
+  const profile = z.object({ readonly: z.coerce.number() })
+  const [user] = await rows("SELECT getSetting('readonly') AS readonly", profile)
+  settings = user?.readonly === 1 ? REQUIRED : { ...REQUIRED, ...PREFERRED }
   return { rows, save }
 }
 
@@ -112,13 +114,13 @@ const REMEDIES: Readonly<Record<string, string>> = {
   READONLY: "set it so in the user's profile: another value may cut results short",
   'ACCESS_DENIED|UNKNOWN_': 'data/clickhouse.sql has the table and the rights of the user',
   'TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED': "raise the limit in the user's profile",
+  '^ENOSPC': 'free space below DATA_DIR, and run again',
   '^Code: ': 'run again when every shard answers',
   '': 'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1; NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
 }
 
-function describeFault({ url, password }: ClusterAddress, error: unknown): DataError {
-  const words = (firstLineOf(error) || String(error)).replace(/[.\s]*(?:\(version [^)]*\))?[.\s]*$/, '')
-  const reason = password === '' ? words : words.replaceAll(password, '***')
+function describeFault(url: string, error: unknown): DataError {
+  const reason = (firstLineOf(error) || String(error)).replace(/[.\s]*(?:\(version [^)]*\))?[.\s]*$/, '')
   const remedy = Object.entries(REMEDIES).find(([pattern]) => new RegExp(pattern).test(reason))?.[1]
   return new DataError(
     `The ClickHouse cluster at ${new URL(url).host} cannot be read: ${reason}. Nothing is published; ${remedy}`,

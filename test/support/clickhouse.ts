@@ -12,7 +12,8 @@ import { freePort } from './ports.ts'
 import { REPOSITORY } from './processes.ts'
 import { findProgram, hasFolder } from './programs.ts'
 
-export const PASSWORD = 's3cret-of-the-test'
+/** Its last letter is beyond Latin-1, which a header cannot hold. */
+export const PASSWORD = 's3cret-of-the-test-€'
 
 /** Whether the tests of a cluster can run here. */
 export const hasClickHouse = hasFolder('CLICKHOUSE') && findProgram('python3') !== undefined
@@ -67,7 +68,7 @@ export async function startCluster() {
     hosts: [`127.0.0.1:${first.http}`, `127.0.0.1:${second.http}`] as const,
     /** The value of USAGE_SOURCE for a table, as a user of USERS or an unknown one. */
     source: (table: string, user = 'pipeline') =>
-      `clickhouse://${user}:${PASSWORD}@127.0.0.1:${first.http}/default?table=${table}`,
+      `clickhouse://${user}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${first.http}/default?table=${table}`,
     run: (sql: string) => ask(first.http, sql),
     runOnSecond: (sql: string) => ask(second.http, sql),
     runOnShards,
@@ -79,10 +80,13 @@ export async function startCluster() {
 }
 
 async function ask(port: number, sql: string): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/?user=pipeline&password=${PASSWORD}`, {
-    method: 'POST',
-    body: sql,
-  })
+  const response = await fetch(
+    `http://127.0.0.1:${port}/?user=pipeline&password=${encodeURIComponent(PASSWORD)}`,
+    {
+      method: 'POST',
+      body: sql,
+    },
+  )
   const text = await response.text()
   if (!response.ok) throw new Error(text)
   return text

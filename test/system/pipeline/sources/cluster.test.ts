@@ -170,9 +170,9 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     const serve: RequestListener = (request, response) => {
       void (async () => {
         const sql = await text(request)
-        const headers = { 'x-clickhouse-user': 'pipeline', 'x-clickhouse-key': PASSWORD }
+        const { authorization = '' } = request.headers
         const url = `http://${cluster.hosts[0]}${request.url}`
-        const answer = await fetch(url, { method: 'POST', body: sql, headers })
+        const answer = await fetch(url, { method: 'POST', body: sql, headers: { authorization } })
         const body = Buffer.from(await answer.arrayBuffer())
         await work(sql)
         response.writeHead(answer.status).end(body)
