@@ -23,7 +23,7 @@ import {
 } from '../../pipeline/program/program.ts'
 import { pluralize } from '../../pipeline/program/terminal.ts'
 import { readSettings } from '../config.ts'
-import { unlessAbsent } from '../process/system-errors.ts'
+import { messageOf, unlessAbsent } from '../process/system-errors.ts'
 
 /** The checksums of a backup, in the form of sha256sum; written last, so a backup without it is incomplete. */
 export const CHECKSUMS_FILE = 'SHA256SUMS'
@@ -38,6 +38,9 @@ file with its checksum.`
 const DUMP =
   'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
   'pg_dump --format=custom --file=rankings.dump "$DATABASE_URL"'
+
+/** SQLite opens the store of a running service, and writes beside it, even to read. */
+const NO_SERVICE = 'on a read-only disk no service runs, so copy DATA_DIR with cp -a'
 
 /** Backs up into the folder of the arguments; resolves to the exit code. */
 export function backup({ args, environment, print, note }: CommandLine): Promise<number> {
@@ -76,8 +79,12 @@ function copyAll(from: string, to: string, withStore: boolean): void {
   if (!fs.existsSync(store)) return
   // For a missing permission SQLite only reports that it cannot open the file.
   fs.accessSync(store, fs.constants.R_OK)
-  using database = new DatabaseSync(store, { readOnly: true })
-  database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
+  try {
+    using database = new DatabaseSync(store, { readOnly: true })
+    database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
+  } catch (error) {
+    throw new UsageError(`${store} cannot be copied: ${messageOf(error)}; ${NO_SERVICE}`, { cause: error })
+  }
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -105,11 +106,18 @@ describe('a backup of a running service', () => {
 
   it('is rejected for a folder that exists, is inside of the data, cannot be made, or holds nothing', async () => {
     const none = makeFolder()
+    const damaged = makeFolder()
+    writeFileSync(join(damaged, 'service.sqlite'), 'no database, for ever'.repeat(99))
     for (const [to, from, reason] of [
       [whole, dataDir, 'name a new folder'],
       [join(dataDir, 'raw', 'backup'), dataDir, 'name a new folder'],
       [join(makeFolder(), 'to'), none, 'holds nothing to back up'],
       ['', dataDir, 'name a new folder'],
+      [
+        join(makeFolder(), 'to'),
+        damaged,
+        'service.sqlite cannot be copied: file is not a database; on a read-only disk',
+      ],
       ['--force', dataDir, "Unknown option '--force'"],
       // Linux loops for ever over new folders there if they are made recursively.
       ['/proc/a/b', dataDir, 'ENOENT'],
