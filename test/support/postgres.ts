@@ -66,8 +66,15 @@ export async function startPostgres(bin: string) {
     rmSync(folder, { recursive: true, force: true })
   })
   return {
-    start,
-    stop,
+    /** Ends the server during `work`: connections break, and new ones are refused. */
+    async whileAway(work: () => Promise<unknown>): Promise<void> {
+      await stop()
+      try {
+        await work()
+      } finally {
+        await start()
+      }
+    },
     /** Stops every process of the server during `work`, as a frozen machine does: nothing answers, or closes. */
     async whileSuspended(work: () => Promise<unknown>): Promise<void> {
       signal('STOP')

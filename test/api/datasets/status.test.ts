@@ -96,6 +96,7 @@ it.each([
   ['*/20 2,14 * * *', '2026-11-20T02:30:00Z', '2026-11-20T02:40:00Z'],
   ['*/20 2,14 * * *', '2026-11-20T02:40:00Z', '2026-11-20T14:00:00Z'],
   ['30 0 2 * * *', '2026-11-20T02:00:29Z', '2026-11-20T02:00:30Z'],
+  ['0 2 * * monday', NOW, '2026-11-23T02:00:00Z'],
   // The longest gap: a weekday comes back to the leap day after 28 years.
   ['0 2 29 2 1', '2016-02-29T02:00:00Z', '2044-02-29T02:00:00Z'],
 ])('by the schedule %s, the run expected after %s is at %s', async (schedule, time, next) => {

@@ -123,8 +123,11 @@ it.each<[path: string, shown: string | RegExp]>([
   ['/', /<meta property="og:description" content="Popular apps by their use of [^"]{20,}"/],
 ])('%s shows %s', async (path, shown) => expect(await page(path)).toMatch(shown))
 
-it('the feed counts the days with new figures', async () => {
-  expect(await (await fetch(`${api.origin}/feed.xml`)).text()).toContain('Days with new figures: 1;')
+it.each([
+  ['/feed.xml', 'Days with new figures: 1;'],
+  ['/robots.txt', 'Disallow: /api/\nDisallow: /*q=\n'],
+])('%s has %j', async (path, part) => {
+  expect(await (await fetch(`${api.origin}${path}`)).text()).toContain(part)
 })
 
 it.each([

@@ -85,6 +85,18 @@ describe('at a start', () => {
     const message = `cannot be opened, and ${SECOND} is served instead`
     expect((await statusOf(api)).faults).toEqual([{ thing: 'current', message }])
   })
+
+  it('of which none opens, the reply is 503 and says so, /readyz too', async () => {
+    const dataDir = makeFolder()
+    writeFileSync(join(await publishSnapshot(dataDir, oneApp()), 'app-rankings.duckdb'), 'no database')
+    await using api = await startApi(dataDir)
+    const reply = await api.get(RANKINGS, await api.makeKey())
+    expect([reply.status, await reply.text()]).toEqual([
+      503,
+      expect.stringContaining('cannot be opened; the'),
+    ])
+    expect((await health(api))[0]).toBe(503)
+  })
 })
 
 describe('in a running service', () => {

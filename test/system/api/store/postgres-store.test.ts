@@ -105,10 +105,10 @@ async function publishOne(dataDir: string): Promise<void> {
 }
 
 describe.skipIf(bin === undefined)('several API processes on one database', () => {
-  it.each<readonly [string, (work: () => Promise<unknown>) => Promise<unknown>]>([
-    ['frozen', (work) => server.whileSuspended(work)],
-    ['away', (work) => server.stop().then(work).then(server.start)],
-  ])('answer 503 while the server is %s, and go on by themselves', async (_state, meanwhile) => {
+  it.each([
+    ['frozen', 'whileSuspended'],
+    ['away', 'whileAway'],
+  ] as const)('answer 503 while the server is %s, and go on by themselves', async (_state, meanwhile) => {
     const settings = await database()
     await publishOne(settings.DATA_DIR)
     const api = await startServing(settings)
@@ -117,7 +117,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
       await makeKey(asEnvironment(settings), 'management'),
     ]
     expect((await api.get(key)).status).toBe(200)
-    await meanwhile(async () => {
+    await server[meanwhile](async () => {
       const asked = [
         api.get(key),
         api.send('GET', '/api/v1/scim/groups', manager),
