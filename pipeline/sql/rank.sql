@@ -68,7 +68,9 @@ FROM warehouse.usage_daily AS u
 JOIN single_apps AS c ON c.app_id = u.app_id
 WHERE c.published AND u.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
 UNION ALL
-SELECT u.day, c.canonical_id, CAST(sum(u.requests) AS BIGINT), sum(u.prompt_tokens), sum(u.completion_tokens)
+SELECT
+  u.day, c.canonical_id, CAST(sum(u.requests) AS BIGINT), CAST(sum(u.prompt_tokens) AS BIGINT),
+  CAST(sum(u.completion_tokens) AS BIGINT)
 FROM warehouse.usage_daily AS u
 JOIN merged_apps AS c ON c.app_id = u.app_id
 WHERE c.published AND u.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
