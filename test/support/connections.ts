@@ -4,10 +4,10 @@ import { connect, type Socket } from 'node:net'
 
 const HALF = 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
 
-/** A new connection, on which this text is sent. */
-export function sendOver(origin: string, text: string): Socket {
+/** A new connection with these options, on which this text is sent. */
+export function sendOver(origin: string, text: string, options: { allowHalfOpen?: boolean } = {}): Socket {
   const { hostname, port } = new URL(origin)
-  const socket = connect(Number(port), hostname).on('error', () => undefined)
+  const socket = connect({ host: hostname, port: Number(port), ...options }).on('error', () => undefined)
   socket.write(text)
   return socket
 }

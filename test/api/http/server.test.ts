@@ -1,13 +1,13 @@
 /** CONTRACT 3: how the server treats connections: order and number of requests, clients that do not read, the end. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { answerWith, startApi, until, type Api } from '../../support/api.ts'
+import { sendOver } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
 
 const HOUR_MS = 3_600_000
@@ -27,13 +27,8 @@ const get = (path: string, lines = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${
 const LAST = get('/last', 'Connection: close\r\n')
 
 /** A client that sends this text and reads the reply, but never hangs up. */
-function stubbornClient({ origin }: Api, sent: string) {
-  const { hostname, port } = new URL(origin)
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
-  socket.on('error', () => undefined)
-  socket.setEncoding('utf8').write(sent)
-  return socket
-}
+const stubbornClient = ({ origin }: Api, sent: string) =>
+  sendOver(origin, sent, { allowHalfOpen: true }).setEncoding('utf8')
 
 /** Everything that the server sends in reply to this text, until it closes; then `more` after the first bytes. */
 async function allOf(api: Api, text: string, more = ''): Promise<string> {

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
@@ -19,6 +19,7 @@ import {
   until,
   type Api,
 } from '../../../../support/api.ts'
+import { sendOver } from '../../../../support/connections.ts'
 import { makeFolder } from '../../../../support/folders.ts'
 import { LONG } from '../../../../support/long.ts'
 import { REPOSITORY, startProgram } from '../../../../support/processes.ts'
@@ -151,15 +152,13 @@ it('a run that publishes while all connections are taken is served, and the serv
   const limited = ['bash', '-c', 'ulimit -n 256 && exec "$0" "$@"']
   const server = startProgram('api/server.ts', [], { DATA_DIR: dataDir, PORT: '0' }, limited)
   const [, origin = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
-  const { hostname, port } = new URL(origin)
   const request = { headers: { Authorization: `Bearer ${key}` } }
   const rankings = `${origin}/api/v1/datasets/app-rankings`
   expect((await fetch(rankings, request)).status).toBe(200)
 
   const sockets: Socket[] = []
   for (let index = 0; index < 300; index += 1) {
-    const socket = connect(Number(port), hostname)
-    socket.on('error', () => undefined)
+    const socket = sendOver(origin, '')
     sockets.push(socket)
     await once(socket, 'connect')
   }
