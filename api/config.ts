@@ -58,7 +58,8 @@ export const SETTINGS = {
     .string()
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
-  CHAT_BODY_MIB: wholeNumber(1, 9999).default(32).describe('Maximum size of a chat request, in MiB.'),
+  // All bodies of a key in flight have 64 MiB together (request-body.ts).
+  CHAT_BODY_MIB: wholeNumber(1, 64).default(32).describe('Maximum size of a chat request, in MiB.'),
 } as const
 
 export type Settings = ReturnType<typeof readSettings>

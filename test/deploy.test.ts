@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, it } from 'vitest'
+import { readSettings } from '../api/config.ts'
 import { PINNED_RUNTIME } from '../pipeline/contract/version.ts'
 import { startApi } from './support/api.ts'
 import { makeFolder } from './support/folders.ts'
@@ -26,6 +27,10 @@ it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json
     expect(named.filter((metric) => !exported.has(metric))).toEqual([])
   },
 )
+
+it('nginx takes chat requests as large as the service does', () => {
+  expect(read('data/deploy/nginx.conf')).toContain(`client_max_body_size ${readSettings({}).CHAT_BODY_MIB}m;`)
+})
 
 it('the container image runs the pinned runtime', () => {
   const images = [...read('Dockerfile').matchAll(/^FROM node:(\S+?)-/gm)].map(([, version]) => version)
