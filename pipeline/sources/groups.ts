@@ -55,6 +55,8 @@ function partOf(column: string, whole: string): string {
 /** Whether valid rows have tokens; NULL for rows that are not valid. */
 const HAS_TOKENS = 'CASE WHEN i.violation_but_text IS NULL THEN i.prompt_tokens IS NOT NULL END'
 
+const MODEL_KEY = 'hash(model_from_text(model))'
+
 const ID_HASHES = 'list(hash(i.request_id)) FILTER (i.request_id IS NOT NULL)'
 
 /** What the files of a batch have in common. */
@@ -95,21 +97,29 @@ export function groupQueries({ columns, days, areText }: Batch, keys: 'few' | 'a
     SELECT ${grouped.map(({ name, value }) => `${value} AS ${name}`).join(', ')}
     FROM incoming AS i
     GROUP BY ALL`
-  // Asked for each group, since it is slow.
-  const readable = 'CASE WHEN text_violation(g.app) IS NULL THEN g.has_tokens END AS has_tokens'
-  const isHashed = isFew && columns.includes('model')
+  const hasModels = columns.includes('model')
+  const isHashed = isFew && hasModels
+  const storedKey = isHashed ? 'model' : 'model_key'
   const ids = areText
     ? 'SELECT g.day, unnest(g.id_hashes) AS key FROM groups AS g'
     : 'SELECT i.day, hash(i.request_id) AS key FROM incoming AS i WHERE i.request_id IS NOT NULL'
   return `
     CREATE OR REPLACE TEMP TABLE grouped AS
-    ${columns.includes('app') ? `SELECT g.* REPLACE (${readable}) FROM (${rows}) AS g` : rows};
+    SELECT ${askedOnce(columns, isHashed)}
+    FROM (${rows}) AS g;
     CREATE OR REPLACE TEMP VIEW groups AS
     SELECT ${fields.map(({ name, constant }) => (constant === undefined ? name : `${constant} AS ${name}`)).join(', ')},
-      ${isHashed ? 'model' : 'hash(model_from_text(model))'} AS model_key
+      ${hasModels ? storedKey : MODEL_KEY} AS model_key
     FROM grouped;
     CREATE OR REPLACE TEMP TABLE model_texts AS
     SELECT t.text, model_from_text(t.text) AS model
     FROM (SELECT DISTINCT s.model AS text FROM ${isHashed ? 'incoming' : 'groups'} AS s) AS t;
     CREATE OR REPLACE TEMP VIEW ids AS ${ids}`
+}
+
+/** The columns of a group `g`, with what is asked once for each group, since it is slow. */
+function askedOnce(columns: readonly string[], isHashed: boolean): string {
+  const readable = ' REPLACE (CASE WHEN text_violation(g.app) IS NULL THEN g.has_tokens END AS has_tokens)'
+  const hasTexts = columns.includes('model') && !isHashed
+  return `g.*${columns.includes('app') ? readable : ''}${hasTexts ? `, ${MODEL_KEY} AS model_key` : ''}`
 }
