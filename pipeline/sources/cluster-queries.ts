@@ -102,11 +102,11 @@ export function pullQueries(
     (column) =>
       `accurateCast(sumIf(toInt128(row_${column}), row_${column} >= 0), 'Nullable(Int64)') AS ${column}`,
   )
-  const keys = KEYS.map((column) => `row_${column}`)
+  const asTheyAre = (columns: readonly string[]) =>
+    columns.map((column) => `row_${column} AS ${column}`).join(', ')
   return [
-    `${selected} min(row_ts) AS ts, '' AS request_id, ${keys.map((key) => `${key} AS ${key.slice(4)}`).join(', ')},
-     ${sums.join(', ')}, toInt64(count()) AS row_count ${rows} AND is_summed GROUP BY ${keys.join(', ')}, ${TOLD_APART}`,
-    `${selected} ${COLUMNS.map((column) => `row_${column} AS ${column}`).join(', ')}, toInt64(1) AS row_count
-     ${rows} AND NOT is_summed`,
+    `${selected} min(row_ts) AS ts, '' AS request_id, ${asTheyAre(KEYS)}, ${sums.join(', ')}, toInt64(count()) AS row_count
+     ${rows} AND is_summed GROUP BY ${KEYS.map((column) => `row_${column}`).join(', ')}, ${TOLD_APART}`,
+    `${selected} ${asTheyAre(COLUMNS)}, toInt64(1) AS row_count ${rows} AND NOT is_summed`,
   ]
 }
