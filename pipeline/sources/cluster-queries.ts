@@ -78,6 +78,11 @@ const ID_HASH = 'bitAnd(cityHash64(row_request_id), 0xFFFFFFFFFFFF)'
 /** A value for each element that occurred exactly once before it: one for each repeated hash of a bucket. */
 const REPEATED = 'arrayFilter((hash, occurrence) -> occurrence = 2, hashes, arrayEnumerateUniq(hashes))'
 
+/** The values of these columns, under their names. */
+function asTheyAre(columns: readonly string[]): string {
+  return columns.map((column) => `row_${column} AS ${column}`).join(', ')
+}
+
 /**
  * The two queries for a day's file: the sums of its plain rows, and as they are the rows that are not plain or have a repeated
  * request_id. Columns as in CONTRACT 7, and `row_count`, the rows of the table that each row stands for. A sum above 2^63 is
@@ -102,8 +107,6 @@ export function pullQueries(
     (column) =>
       `accurateCast(sumIf(toInt128(row_${column}), row_${column} >= 0), 'Nullable(Int64)') AS ${column}`,
   )
-  const asTheyAre = (columns: readonly string[]) =>
-    columns.map((column) => `row_${column} AS ${column}`).join(', ')
   return [
     `${selected} min(row_ts) AS ts, '' AS request_id, ${asTheyAre(KEYS)}, ${sums.join(', ')}, toInt64(count()) AS row_count
      ${rows} AND is_summed GROUP BY ${KEYS.map((column) => `row_${column}`).join(', ')}, ${TOLD_APART}`,
