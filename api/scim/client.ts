@@ -4,6 +4,7 @@
  */
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
 import { fetch, type Agent, type RequestInit, type Response } from 'undici'
+import { basicAuthorization } from '../../pipeline/program/webhook.ts'
 import { retryAfterMs } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
 import { codeOf } from '../process/system-errors.ts'
@@ -138,7 +139,7 @@ export class DirectoryClient {
       return await this.#request({ ...init, url, what, secret: client_secret }, this.#dependencies.limits)
     }
     const credentials = [client_id, client_secret].map(encodeURIComponent).join(':')
-    let answer = await post({}, { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` })
+    let answer = await post({}, { Authorization: basicAuthorization(credentials) })
     if (answer.status === 400 || answer.status === 401) answer = await post({ client_id, client_secret }, {})
     const token = isObject(answer.body) ? answer.body['access_token'] : undefined
     if (answer.status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token

@@ -30,7 +30,7 @@ async function sendOnce(address: string, body: unknown): Promise<void> {
   const response = await fetch(url, {
     signal: AbortSignal.timeout(TIMEOUT_MS),
     headers: {
-      ...(credentials !== ':' && { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+      ...(credentials !== ':' && { Authorization: basicAuthorization(credentials) }),
       ...(body !== undefined && { 'Content-Type': 'application/json' }),
     },
     ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
@@ -38,6 +38,11 @@ async function sendOnce(address: string, body: unknown): Promise<void> {
   // An unread body would keep the process alive.
   await response.body?.cancel()
   if (!response.ok) throw new Error(`HTTP status ${response.status}`)
+}
+
+/** The value of the header Authorization for `user:password`, in UTF-8 (RFC 7617). */
+export function basicAuthorization(credentials: string): string {
+  return `Basic ${Buffer.from(credentials).toString('base64')}`
 }
 
 /** Why a request failed, with the cause behind a `fetch failed`, such as ` (ECONNREFUSED)`. */

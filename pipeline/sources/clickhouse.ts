@@ -6,7 +6,8 @@ import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { VERSION } from '../contract/version.ts'
-import { DataError, firstLineOf } from '../errors.ts'
+import { DataError, firstLineOf, isShortage } from '../errors.ts'
+import { basicAuthorization } from '../program/webhook.ts'
 
 /** The form of USAGE_SOURCE, for messages. */
 export const CLUSTER_FORM =
@@ -67,8 +68,7 @@ export async function connectClickHouse(address: ClusterAddress) {
   // Loaded only for installations with a cluster. Node's own fetch gives up after five minutes without headers.
   const { request } = await import('undici')
   // A header of its own for the password could not hold every character.
-  const credentials = Buffer.from(`${address.user}:${address.password}`).toString('base64')
-  const headers = { authorization: `Basic ${credentials}` }
+  const headers = { authorization: basicAuthorization(`${address.user}:${address.password}`) }
   const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
   let settings: Readonly<Record<string, string>> = {}
 
@@ -83,9 +83,10 @@ export async function connectClickHouse(address: ClusterAddress) {
     try {
       const url = `${address.url}/?${parameters.toString()}`
       const { statusCode, body } = await request(url, { method: 'POST', body: sql, headers, ...timeouts })
-      if (statusCode !== 200) throw new Error(await text(body))
+      if (statusCode !== 200) throw describeFault(address.url, await text(body))
       return await receive(body)
     } catch (error) {
+      if (isShortage(error) || error instanceof DataError) throw error
       throw describeFault(address.url, error)
     }
   }
@@ -114,7 +115,6 @@ const REMEDIES: Readonly<Record<string, string>> = {
   READONLY: "set it so in the user's profile: another value may cut results short",
   'ACCESS_DENIED|UNKNOWN_': 'data/clickhouse.sql has the table and the rights of the user',
   'TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED': "raise the limit in the user's profile",
-  '^ENOSPC': 'free space below DATA_DIR, and run again',
   '^Code: ': 'run again when every shard answers',
   '': 'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1; NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
 }
