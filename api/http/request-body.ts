@@ -106,9 +106,12 @@ function waitsForContinue({ headers: { expect = '' }, httpVersion }: Request): b
 
 const MIB = 1024 * 1024
 
+/** MiB of the bodies in flight of one key, and so the most that one body may have. */
+export const KEY_BODIES_MIB = 64
+
 /** Bytes of the bodies of requests that are not yet answered, of all and by key, and their bounds. */
 const ALL_BYTES = 128 * MIB
-const KEY_BYTES = 64 * MIB
+const KEY_BYTES = KEY_BODIES_MIB * MIB
 let allInFlight = 0
 const inFlight = new Map<string, number>()
 
