@@ -8,7 +8,7 @@ import { dateValue, timeValue } from './duckdb/sql-values.ts'
 import { setVariables } from './duckdb/statements.ts'
 import { openWarehouse } from './duckdb/warehouse.ts'
 import { BlockedError, DataError, LockedOutError, firstLineOf, messageOf } from './errors.ts'
-import { ProgramError, UsageError } from './program/program.ts'
+import { UsageError, failureText } from './program/program.ts'
 import { announceEnd, recordEnd, type Report } from './run-end.ts'
 import { USUAL_RUN, type RunOptions } from './run-options.ts'
 import {
@@ -91,6 +91,8 @@ function newReport(asOf: Date): Report {
 async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'options'>): Promise<void> {
   const { config, progress, now } = given
   const { dataDir } = config
+  // A cluster fills an empty folder; without one, the folder of the input exists.
+  if (config.usageSource === undefined) refuseMissing(dataDir)
   makeSnapshotsFolder(dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(dataDir)
@@ -112,6 +114,12 @@ async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'opt
   const buildFolder = join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`)
   const rawFolder = join(dataDir, RAW_FOLDER)
   await runStages({ ...given, connection, asOf, lastDay, rawFolder, snapshotsFolder, buildFolder }, report)
+}
+
+/** @throws UsageError when DATA_DIR does not exist: it is mistyped, or its disk is missing. */
+export function refuseMissing(dataDir: string): void {
+  if (existsSync(dataDir)) return
+  throw new UsageError(`DATA_DIR ${dataDir} does not exist: set it to the folder that holds ${RAW_FOLDER}/`)
 }
 
 /** @throws UsageError when DATA_DIR cannot hold snapshots. */
@@ -188,6 +196,9 @@ function writeReport(run: Run, { not_published: _private, ...report }: Report): 
 }
 
 function failureOf(error: unknown): Pick<Report, 'outcome' | 'snapshot' | 'message'> {
-  const message = error instanceof ProgramError ? error.message : `The run crashed: ${messageOf(error)}`
-  return { outcome: error instanceof BlockedError ? 'blocked' : 'failed', snapshot: null, message }
+  return {
+    outcome: error instanceof BlockedError ? 'blocked' : 'failed',
+    snapshot: null,
+    message: failureText(error),
+  }
 }

@@ -49,22 +49,26 @@ export function backup({ args, environment, print, note }: CommandLine): Promise
     const [to, ...rest] = parseCommandLine({ args: [...args], allowPositionals: true }).positionals
     if (to === undefined || rest.length > 0) throw new UsageError('Name one folder: npm run backup -- TO')
     const { DATA_DIR: from, DATABASE_URL: database } = readSettings(environment)
-    copyAll(from, resolve(to), database === undefined)
+    const store = database === undefined ? join(from, STORE_FILE) : undefined
+    makeTarget(from, resolve(to), store)
+    using unfinished = new DisposableStack()
+    unfinished.defer(() => fs.rmSync(to, { recursive: true, force: true }))
+    copyAll(from, resolve(to), store)
     const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
     const lines: string[] = []
     for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
     fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
     // Copied back, the folder is a DATA_DIR: its published files are for the same users as before.
     fs.chmodSync(to, fs.statSync(from).mode)
+    unfinished.move()
     note(`The backup in ${to} is complete: ${pluralize(paths.length, 'file')}`)
     if (database !== undefined) note(DUMP)
   })
 }
 
-/** Copies the snapshots, then the raw usage, then the store: the run after a restore counts what came between. */
-function copyAll(from: string, to: string, withStore: boolean): void {
+/** @throws UsageError if there is nothing to copy, or no place for it. */
+function makeTarget(from: string, to: string, store = ''): void {
   const [snapshots, raw] = [resolve(from, SNAPSHOTS_FOLDER), resolve(from, RAW_FOLDER)]
-  const store = withStore ? join(from, STORE_FILE) : ''
   if (![snapshots, raw, store].some((path) => fs.existsSync(path)))
     throw new UsageError(
       `DATA_DIR ${from} holds nothing to back up: set DATA_DIR to the folder of the service`,
@@ -73,10 +77,14 @@ function copyAll(from: string, to: string, withStore: boolean): void {
     throw new UsageError(`${to} exists already or is inside of what is copied: name a new folder`)
   makeDataFolder(dirname(to))
   fs.mkdirSync(to, { mode: 0o700 })
+}
+
+/** Copies the snapshots, then the raw usage, then the store: the run after a restore counts what came between. */
+function copyAll(from: string, to: string, store: string | undefined): void {
   unlessAbsent(() => fs.symlinkSync(fs.readlinkSync(join(from, CURRENT_POINTER)), join(to, CURRENT_POINTER)))
-  linkSnapshots(snapshots, join(to, SNAPSHOTS_FOLDER))
-  copyFiles(raw, join(to, RAW_FOLDER), makePrivateFolder, fs.copyFileSync)
-  if (!fs.existsSync(store)) return
+  linkSnapshots(join(from, SNAPSHOTS_FOLDER), join(to, SNAPSHOTS_FOLDER))
+  copyFiles(join(from, RAW_FOLDER), join(to, RAW_FOLDER), makePrivateFolder, fs.copyFileSync)
+  if (store === undefined || !fs.existsSync(store)) return
   // For a missing permission SQLite only reports that it cannot open the file.
   fs.accessSync(store, fs.constants.R_OK)
   try {

@@ -7,6 +7,7 @@ import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
 import { AS_OF_OPTION } from '../run-options.ts'
+import { refuseMissing } from '../run.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { JSON_OPTION, command, type Dependencies } from './command.ts'
 import { run } from './run.ts'
@@ -22,7 +23,8 @@ export const rebuild = command({
   prepare({ json, 'as-of': asOf }) {
     const work = run.prepare([...(json ? ['--json'] : []), ...(asOf === undefined ? [] : ['--as-of', asOf])])
     return async (dependencies) => {
-      // A pointer that cannot be switched fails the run; find out before anything is moved.
+      // What fails a run before any work; find out before anything is moved.
+      refuseMissing(dependencies.config.dataDir)
       currentSnapshot(dependencies.config.dataDir)
       await setAside(dependencies)
       await work(dependencies)

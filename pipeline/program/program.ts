@@ -162,7 +162,7 @@ export async function exitCodeOf(
     await work()
     return 0
   } catch (error) {
-    report(failureText(error))
+    report(failureText(error, { withStack: true }))
     return error instanceof ProgramError ? error.exitCode : EXIT_USAGE
   }
 }
@@ -205,12 +205,12 @@ function explained(term: string, text: string): string {
 /** The errors of Node, SQLite and DuckDB about files, rights, memory and locks. */
 const SYSTEM_FAILURE = /^(?:IO|Out of Memory|Permission|Serialization|TransactionContext|FATAL) Error: /
 
-/** The text of a failure: a message if the operator can act on it, otherwise the stack. */
-export function failureText(error: unknown): string {
+/** The text of a failure for the operator, in every report of it; that of a crash may have its stack. */
+export function failureText(error: unknown, { withStack = false } = {}): string {
   if (error instanceof ProgramError) return error.message
   if (!(error instanceof Error)) return `Crashed: ${String(error)}`
   const isOfSystem = 'syscall' in error || 'errcode' in error || SYSTEM_FAILURE.test(error.message)
-  if (!isOfSystem) return `Crashed: ${error.stack ?? error.message}`
+  if (!isOfSystem) return `Crashed: ${(withStack ? error.stack : undefined) ?? error.message}`
   const line = error.message.split('\n', 1).join('')
   if (line.startsWith('Out of Memory'))
     return `${line.replace(/\.$/, '')}. Raise PIPELINE_MEMORY or PIPELINE_SPILL`

@@ -1,8 +1,8 @@
 /** Operators' decisions about apps: each is a new file of registry rows, so nothing is ever overwritten. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { z } from 'zod'
 import { RAW_FOLDER } from '../contract/files.ts'
@@ -75,6 +75,8 @@ export async function decide(
 /** Serialises decisions over processes: each starts from the result of the one before. The system frees it after a kill. */
 function lockDecisions(path: string, waitMs: number): Disposable {
   try {
+    // For a missing permission SQLite only reports that it cannot open the file.
+    accessSync(dirname(path), constants.W_OK)
     const lock = new DatabaseSync(path, { timeout: waitMs })
     lock.exec('BEGIN EXCLUSIVE')
     return lock

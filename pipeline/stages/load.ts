@@ -94,7 +94,7 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
 /**
  * Counts every day with changed rows, or every day of the run's range, and removes days that are gone from the source. Tries
  * all days, so that one run names every broken one.
- * @throws DataError if a day cannot be read or has too many rejected rows.
+ * @throws DataError if a day cannot be read or has too many rejected rows, or if there is no usage at all.
  */
 export async function load(run: Run): Promise<StageResult> {
   const pulled = await pull(run)
@@ -121,6 +121,7 @@ async function pull(run: Run): Promise<StageResult['facts']> {
 async function summarise(run: Run, { read, gone, counts }: DayPlan): Promise<StageResult> {
   const { not_published, ...totals } = await readRow(run.connection, 'load.sql#report', reportRow)
   const { rows_rejected: rejected, rows_duplicate: duplicates, rows_conflicting: conflicts } = totals
+  if (not_published.rows_read === rejected) throw new DataError(describeNothing(run, counts.not_completed))
   const left = counts.left === 0 ? '' : `, ${counts.left} left for the next full run`
   const others = Object.entries(counts).map(([name, days]) => [`days_${name}`, days])
   return {
@@ -138,6 +139,15 @@ async function summarise(run: Run, { read, gone, counts }: DayPlan): Promise<Sta
     // Subtracting the published figures from these would reveal the traffic of hidden apps.
     privateFacts: not_published,
   }
+}
+
+/** Where a run without any usage looked. */
+function describeNothing({ lastDay, rawFolder }: Run, notCompleted: number): string {
+  const later = notCompleted === 0 ? '' : ` (${pluralize(notCompleted, 'day')} there: not over yet)`
+  return (
+    `There is no usage between ${FLOOR_DATE} and ${lastDay} in ${rawFolder}/usage${later}: put files into the folders ` +
+    'date=YYYY-MM-DD there, or set DATA_DIR to the folder of the service'
+  )
 }
 
 /** Share of served requests with unknown tokens, by provider; empty if there are none. */

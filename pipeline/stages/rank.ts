@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { z } from 'zod'
 import { readMeta } from '../bundle/description.ts'
-import { FLOOR_DATE, wholeSeconds } from '../contract/calendar.ts'
+import { wholeSeconds } from '../contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
 import { TAXONOMY } from '../contract/taxonomy.ts'
 import { listValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRow, setVariables, sqlFile } from '../duckdb/statements.ts'
-import { DataError } from '../errors.ts'
 import { pluralize } from '../program/terminal.ts'
 import { fillFast } from '../ranking/candidates.ts'
 import { WINDOWS, createMacros, fillRankings } from '../ranking/macros.ts'
@@ -25,8 +24,8 @@ const SNAPSHOT_SQL = ['snapshot.sql', 'macros.sql', 'models.sql', 'rank.sql', 'f
 const ROWS_AT_ONCE = 2_500_000
 
 const extentRow = z.object({
-  first_day: z.string().nullable(),
-  data_through: z.string().nullable(),
+  first_day: z.string(),
+  data_through: z.string(),
   fits_bigint: z.boolean(),
   days_at_once: countSchema,
 })
@@ -37,10 +36,7 @@ const newestRow = z.object({
   fits_bigint: z.boolean(),
 })
 
-/**
- * Builds the snapshot, unless the newest one has the same input.
- * @throws DataError if there is no usage at all.
- */
+/** Builds the snapshot, unless the newest one has the same input. */
 export async function rank(run: Run): Promise<StageResult> {
   const { connection, config } = run
   const newest = listSnapshots(config.dataDir).at(-1)
@@ -71,15 +67,12 @@ export async function rank(run: Run): Promise<StageResult> {
 }
 
 /** @param fits whether BIGINT holds the totals of the newest snapshot, which restatements repeat. */
-async function readExtent(run: Run, fits = true): Promise<Extent & { readonly daysAtOnce: number }> {
-  const { connection, lastDay, rawFolder } = run
+async function readExtent(
+  { connection }: Run,
+  fits = true,
+): Promise<Extent & { readonly daysAtOnce: number }> {
   const found = await readRow(connection, 'rank.sql#extent', extentRow, { rows_at_once: ROWS_AT_ONCE })
   const { first_day: from, data_through: to, days_at_once: daysAtOnce } = found
-  if (from === null || to === null) {
-    throw new DataError(
-      `There is no usage between ${FLOOR_DATE} and ${lastDay}: put files into ${rawFolder}/usage/date=YYYY-MM-DD/`,
-    )
-  }
   return { days: { from, to }, totals: fits && found.fits_bigint ? 'BIGINT' : 'DECIMAL(38, 0)', daysAtOnce }
 }
 

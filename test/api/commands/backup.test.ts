@@ -122,9 +122,12 @@ describe('a backup of a running service', () => {
       // Linux loops for ever over new folders there if they are made recursively.
       ['/proc/a/b', dataDir, 'ENOENT'],
     ] as const) {
+      const wasThere = existsSync(to)
       const result = await run(to, from)
       expect([result.code, result.stdout]).toEqual([2, ''])
       expect(result.stderr).toContain(reason)
+      // A half copy would stand in the way of the next one.
+      expect(existsSync(to)).toBe(wasThere)
     }
   })
 

@@ -1,9 +1,10 @@
 /** CONTRACT 8 and 9: the commands of `npm run nightly` beside the run itself, and `npm run sql`. */
-import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PIPELINE_SETTINGS } from '../../../pipeline/config.ts'
+import { utcDay } from '../../../pipeline/contract/calendar.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import {
@@ -254,7 +255,7 @@ describe('wrong usage', () => {
       for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
         const ended = await runCommand(place, 'run', option)
         expect(ended).toMatchObject({ code: 2, stdout: '' })
-        expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$/)
+        expect(ended.stderr).toMatch(/^DATA_DIR \S+ (?:cannot be used|does not exist): [^\n]*\n$/)
       }
     },
   )
@@ -290,10 +291,23 @@ describe('wrong usage', () => {
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   })
 
-  it('plan names a DATA_DIR that does not exist', async () => {
-    const missing = join(makeFolder(), 'missing')
-    const stderr = `DATA_DIR ${missing} does not exist\n`
-    expect(await runCommand(missing, 'plan')).toMatchObject({ code: 2, stderr })
+  it.each(['plan', 'run', 'rebuild'])(
+    '%s names a DATA_DIR that does not exist, and makes none',
+    async (name) => {
+      const missing = join(makeFolder(), 'missing')
+      const stderr = `DATA_DIR ${missing} does not exist: set it to the folder that holds raw/\n`
+      expect(await runCommand(missing, name)).toMatchObject({ code: 2, stderr })
+      expect(existsSync(missing)).toBe(false)
+    },
+  )
+
+  it('a run without usage says where it looked, before it misses a registry', async () => {
+    const empty = makeFolder()
+    deliver(empty, utcDay(new Date()), ['1,1,0'])
+    const stderr = expect.stringContaining(
+      `in ${empty}/raw/usage (1 day there: not over yet): put files into the folders date=YYYY-MM-DD there, or set DATA_DIR`,
+    )
+    expect(await runCommand(empty, 'run')).toMatchObject({ code: 1, stderr })
   })
 
   it('--help lists every command and setting on stdout', async () => {

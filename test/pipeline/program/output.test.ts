@@ -57,7 +57,9 @@ describe('a failure', () => {
     expect(failureText(new Error(message))).toMatch(/used\)\. Raise PIPELINE_MEMORY or PIPELINE_SPILL$/)
   })
 
-  it('that nobody expects is printed with its stack', () => {
-    expect(failureText(new TypeError('undefined is no function'))).toMatch(/^Crashed: TypeError: .*\n {4}at /)
+  it('that nobody expects is printed with its stack, which a notice has not', () => {
+    const error = new TypeError('undefined is no function')
+    expect(failureText(error, { withStack: true })).toMatch(/^Crashed: TypeError: .*\n {4}at /)
+    expect(failureText(error)).toBe('Crashed: undefined is no function')
   })
 })

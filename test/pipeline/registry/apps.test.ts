@@ -1,6 +1,6 @@
 /** CONTRACT 9: `npm run apps`: an operator's decisions about apps, and their effect on the next nightly run. */
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { apps as runApps } from '../../../pipeline/apps.ts'
@@ -9,7 +9,7 @@ import { readConfig } from '../../../pipeline/config.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
-import { runCommandLine, startProgram } from '../../support/processes.ts'
+import { runCommandLine, startProgram, UNPRIVILEGED } from '../../support/processes.ts'
 
 const AS_OF = '2026-01-10T02:00:00Z'
 const BECAUSE = ['--reason', 'asked for by its owner']
@@ -270,6 +270,15 @@ describe('wrong use', () => {
     mkdirSync(path)
     const locked = await apps(dataDir, 'hide', '1', ...BECAUSE)
     expect(locked).toMatchObject({ code: 1, stderr: expect.stringContaining(`${path} cannot be locked: `) })
+    rmdirSync(path)
+    chmodSync(dirname(path), 0o555)
+    const start = startProgram(
+      'pipeline/apps.ts',
+      ['hide', '1', ...BECAUSE],
+      { DATA_DIR: dataDir },
+      UNPRIVILEGED,
+    )
+    expect(await start.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('permission denied') })
     writeRaw(dataDir, 'apps/broken.parquet', 'not parquet')
     const broken = await apps(dataDir, 'list')
     expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.parquet') })
