@@ -184,26 +184,19 @@ export const methodView: View = {
 /** The canvas of a chart, which the script draws from `source`, and where it is read out; `subject` is that of a list. */
 export function chartFigure(source: string, label: string, subject?: string): Html {
   return markup`<figure data-source="${source}" ${subject && markup`data-subject="${subject}"`}>
-    <div><canvas tabindex="0" role="img" aria-label="${label}"></canvas></div>
+    <div><canvas tabindex="0" role="img" aria-label="${label}; arrow keys read a day"></canvas></div>
     <figcaption aria-live="polite"></figcaption>
     <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
   </figure>`
 }
 
-/** Title and remedy of an error. */
-const ERRORS: Readonly<Record<number, readonly [title: string, remedy?: Html]>> = {
-  400: ['This address cannot be shown'],
-  404: ['Not found'],
-  410: [
-    'This snapshot is gone',
-    markup`<a href="${SNAPSHOTS_PATH}">The list of snapshots</a> has those that are retained.`,
-  ],
-  503: [
-    'Not available at the moment',
-    markup`Try again in a minute; if there is no snapshot yet, <code>npm run nightly</code> makes the first.`,
-  ],
+/** Titles of errors. */
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'This address cannot be shown',
+  404: 'Not found',
+  410: 'This snapshot is gone',
+  503: 'Not available at the moment',
 }
-const RANKINGS = markup`<a href="/">The rankings</a> have every choice.`
 
 /** Whether the request prefers HTML, as browsers do; programs get the envelope of CONTRACT 3. */
 export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
@@ -212,9 +205,11 @@ export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
 
 /** Ends the reply with a page that shows the error and links onward. */
 export function sendErrorPage(reply: Reply, fault: ApiError): void {
-  const [title, remedy = RANKINGS] = ERRORS[fault.status] ?? ['Something is wrong']
+  const title = TITLES[fault.status] ?? 'Something is wrong'
   const main = markup`<p>${fault.message.replace(/\.?$/, '.')}</p>
-    <p>${remedy}</p>`
+    <p>
+      <a href="/">The rankings</a> have every choice, <a href="${SNAPSHOTS_PATH}">the list</a> every retained snapshot.
+    </p>`
   beginError(reply, fault)
   reply.set(DOCUMENT_HEADERS)
   sendBody(reply, fault.status, HTML, renderDocument({ title, description: fault.message, main }))

@@ -143,17 +143,20 @@ const rangeOf = ({ start, end }: List) => describeRange({ from: start, to: end }
 
 /** The window, its totals, and the days that are not whole. */
 function caption({ list, data, context }: Page): Html {
+  const { firstDay } = context.snapshot
+  const delivered = data.window.filter(({ day }) => day >= firstDay)
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
-    const number = data.window.filter(({ coverage }) => coverage === status).length
+    const number = delivered.filter(({ coverage }) => coverage === status).length
     return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
   })
   const { q, order, measure, subject } = list
   const isTrending = order === 'trending'
   // The total is that of all apps, growing or not.
-  const total = q === '' && !isTrending && markup`${figure(data.total, measure)} LLM ${measure} by `
+  const total = q === '' && !isTrending && markup`${figure(data.total, measure)} LLM ${measure}, `
   return markup`${rangeOf(list)}: ${total}
     ${pluralize(grouped(data.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
     ${q !== '' && markup`with <q>${q}</q> in the name`}
+    ${list.start < firstDay && `· data begins ${firstDay}`}
     ${others.length > 0 && markup`· <a href="${context.folder}/coverage.csv">${others.join(', ')}</a>`}`
 }
 

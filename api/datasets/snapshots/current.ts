@@ -77,7 +77,7 @@ export class Snapshots {
     if (this.#current !== undefined) return this.#current.id
     const reason =
       this.#fault === undefined
-        ? 'No snapshot of the dataset has been published yet'
+        ? 'No snapshot of the dataset has been published yet; npm run nightly publishes the first'
         : 'The snapshot of the dataset cannot be opened; the log of the service has the reason'
     throw new ApiError(503, reason, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } })
   }

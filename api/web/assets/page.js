@@ -72,19 +72,21 @@ function datasets() {
   const sets = drawn.flatMap((id, place) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
     return name
-      ? [{ id, label: shorten(name), in_list, data: numbers(values), ...style(colourAt(place)) }]
+      ? [{ id, label: shorten(name), in_list, values, data: numbers(values), ...style(colourAt(place)) }]
       : []
   })
   sets.sort((one, other) => sum(other.data) - sum(one.data))
   if (isStacked && data.total) {
     const listed = sets.filter(({ in_list }) => in_list)
-    const used = (day) => sum(listed.map((set) => set.data[day]))
-    const rest = numbers(data.total).map((total, day) => total && total - used(day))
+    // Figures beyond 2^53 would leave a remainder where there is none.
+    const used = (day) => listed.reduce((all, { values }) => all + BigInt(values[day]), 0n)
+    const rest = data.total.map((total, day) => total && Number(BigInt(total) - used(day)))
     if (sum(rest) > 0) sets.push({ label: 'all others', data: rest, ...style(REST) })
   }
   // A band over the days without data: a gap, never a zero.
   const missing = data.coverage.map((status) => (status === 'missing' ? 1 : null))
-  const band = { type: 'bar', yAxisID: 'gap', grouped: false, barPercentage: 1, categoryPercentage: 1 }
+  const width = { grouped: false, barPercentage: 1, categoryPercentage: 1, inflateAmount: 0 }
+  const band = { type: 'bar', yAxisID: 'gap', ...width }
   return [...sets, { label: 'no data', data: missing, backgroundColor: GRID, ...band }]
 }
 
@@ -92,6 +94,11 @@ const DAY = { day: 'numeric', month: 'short', timeZone: 'UTC' }
 const dayName = (index, parts) => new Date(data.days[index]).toLocaleDateString('en-GB', { ...DAY, ...parts })
 
 const tooltip = {
+  // Nine lines have room in the chart of a phone.
+  bodySpacing: 0,
+  titleMarginBottom: 3,
+  footerMarginTop: 3,
+  padding: 5,
   itemSort: (one, other) => (isStacked ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
   filter: ({ raw }) => raw !== null,
   callbacks: {
@@ -100,8 +107,9 @@ const tooltip = {
       const day = dayName(dataIndex, { weekday: 'short', year: 'numeric' })
       return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
     },
-    // The mark keeps a figure in one piece after a name that is written from right to left.
-    label: ({ dataset, raw }) => ` ${dataset.label}${dataset.yAxisID ? '' : `: \u200e${compact(raw)}`}`,
+    // The marks around a name, which may turn the direction of writing, keep the figure after it as it is.
+    label: ({ dataset: { label, yAxisID }, raw }) =>
+      yAxisID ? ` ${label}` : ` \u2068${label}\u2069: ${compact(raw)}`,
     footer: (items) => {
       const total = compact(sum(items.map(({ raw }) => raw)))
       return isStacked && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
@@ -205,7 +213,9 @@ function showAddress() {
 
 async function start() {
   data = await load()
+  const ticked = boxes.filter((box) => box.checked !== box.defaultChecked)
   showAddress()
+  for (const box of ticked) toggle(box.value)
   canvas.addEventListener('keydown', readByKeyboard)
   canvas.addEventListener('blur', () => readOut(undefined))
   dark.addEventListener('change', show)

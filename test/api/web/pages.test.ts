@@ -104,6 +104,12 @@ it.each<[path: string, shown: string | RegExp]>([
   ['/?category=legal', 'Nothing is in this list'],
   ['/?start_date=2026-01-05&end_date=2026-01-06', '2026-01-05 to 2026-01-06: '],
   ['/?start_date=2026-01-03', /coverage\.csv">1 day missing, 1 day restated</],
+  // Days before the first one of the data are not missing.
+  [
+    '/',
+    /tokens, 60 apps · data begins 2026-01-03 · <a href="[^"]*coverage\.csv">1 day missing, 1 day restated</,
+  ],
+  ['/models?days=1', /tokens, 2 models · <a/],
   ['/?days=1', 'title="rank unchanged"'],
   [FIFTH, 'The change of rank is not shown: the data lacks 1 of the 1 day before.'],
   [GROWTH, 'title="59,999,940 tokens more than'],
@@ -336,7 +342,7 @@ describe('what cannot be shown', () => {
     await using empty = await startApi(makeFolder())
     const response = await fetch(`${empty.origin}/`, BROWSER)
     expect(response.status).toBe(503)
-    expect(await response.text()).toContain('<code>npm run nightly</code>')
+    expect(await response.text()).toContain('published yet; npm run nightly publishes the first.')
   })
 })
 

@@ -151,16 +151,21 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(await page.locator('#controls').isVisible()).toBe(false)
   })
 
-  it('a day is read by pointer with all its values and their total', async () => {
-    await using page = await open('/')
-    const box = await page.locator('canvas').boundingBox()
-    await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) / 2, (box?.y ?? 0) + (box?.height ?? 0) / 2)
-    const title = "Chart.getChart(document.querySelector('canvas')).tooltip"
-    await until(async () => (await page.evaluate(`${title}.opacity`)) === 1)
-    expect(await page.evaluate(`${title}.title.join()`)).toMatch(/^\w{3},? 1[567] Aug 2026$/)
-    expect(await page.evaluate(`${title}.body.length`)).toBe(8)
-    expect(await page.evaluate(`${title}.footer.join()`)).toMatch(/^Total: [\d.]+T$/)
-  })
+  it.each(['1280x800', '360x740'])(
+    'a day is read by pointer with all its values and their total at %s',
+    async (size) => {
+      await using page = await open('/', { viewport: sizeOf(size) })
+      const box = await page.locator('canvas').boundingBox()
+      await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) / 2, (box?.y ?? 0) + (box?.height ?? 0) / 2)
+      const title = "Chart.getChart(document.querySelector('canvas')).tooltip"
+      await until(async () => (await page.evaluate(`${title}.opacity`)) === 1)
+      expect(await page.evaluate(`${title}.title.join()`)).toMatch(/^\w{3},? 1[4-7] Aug 2026$/)
+      expect(await page.evaluate(`${title}.body.length`)).toBe(8)
+      expect(await page.evaluate(`${title}.footer.join()`)).toMatch(/^Total: [\d.]+T$/)
+      const isWhole = `((tip) => tip.y >= 0 && tip.y + tip.height <= tip.chart.height)(${title})`
+      expect(await page.evaluate(isWhole)).toBe(true)
+    },
+  )
 
   it('one link by keyboard leads past every choice to the first row, and is hidden until then', async () => {
     await using page = await open('/', { viewport: sizeOf('390x844') })
@@ -176,10 +181,10 @@ describe.runIf(program !== undefined)('in Chromium', () => {
 
   it('a day is read by keyboard into a live region, and a day without data says so', async () => {
     await using page = await open('/?days=90')
-    await page.locator('canvas').focus()
+    await page.getByRole('img', { name: /^tokens per day, .*; arrow keys read a day$/ }).focus()
     await page.keyboard.press('End')
     expect(await reading(page)).toMatch(
-      /31 Aug 2026, .*all others: \u200e[\d.]+T.*Hermes Agent: \u200e[\d.]+T, Total: [\d.]+T$/,
+      /31 Aug 2026, .*\u2068all others\u2069: [\d.]+T.*\u2068Hermes Agent\u2069: [\d.]+T, Total: [\d.]+T$/,
     )
     await page.keyboard.press('ArrowLeft')
     expect(await reading(page)).toContain('30 Aug 2026')
@@ -187,6 +192,36 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(await reading(page)).toMatch(/3 Jun 2026, *no data$/)
     await page.keyboard.press('Escape')
     expect(await reading(page)).toBe('')
+  })
+
+  it('a name cannot turn the figures after it, and large figures leave no others where there are none', async () => {
+    await using page = await open('/method')
+    await page.route('**/rankings.json?*', async (route) => {
+      const items = ['\u202eevil', 'two'].map((name, place) => {
+        return { id: ['3067167', '2627404'][place], name, in_list: true, values: ['9007199254740993'] }
+      })
+      const series = { days: ['2026-08-31'], coverage: ['complete'], total: ['18014398509481986'], items }
+      await route.fulfill({ json: { series } })
+    })
+    await page.goto(`${api.origin}/?limit=2`, { waitUntil: 'networkidle' })
+    await page.locator('canvas').focus()
+    await page.keyboard.press('End')
+    expect(await reading(page)).toContain('\u2068\u202eevil\u2069: 9.01Q')
+    expect(await drawn(page)).toEqual(['\u202eevil', 'two'])
+  })
+
+  it('what is ticked before the chart is there is drawn', async () => {
+    const { promise: ticked, resolve: release } = Promise.withResolvers<void>()
+    await using page = await open('/method')
+    await page.route('**/rankings.json?*', async (route) => {
+      await ticked
+      await route.continue()
+    })
+    await page.goto(`${api.origin}/?limit=9`, { waitUntil: 'domcontentloaded' })
+    await page.getByRole('checkbox', { name: 'Draw Hermes Agent' }).uncheck()
+    release()
+    await page.waitForURL(/apps=/)
+    expect(await drawn(page)).not.toContain('Hermes Agent')
   })
 
   it('ticking is comparing: the address has what is drawn, also for the back button and another visitor', async () => {
