@@ -37,7 +37,7 @@ const RULES = {
     'context_length_exceeded',
     'the prompt is too long, it exceeds the maximum context length (context_length_exceeded)',
   ),
-  tooLarge: refusal('payload_too_large', 'its body is too large'),
+  tooLarge: refusal('payload_too_large', 'its body is too large (request_too_large)'),
   filtered: refusal('content_policy_violation', 'its content is not allowed'),
   outOfTime: { ...timeout('did not answer in the time that the request had left'), harmless: true },
   // Found once the reply has begun: no other provider is tried.
@@ -92,31 +92,31 @@ function meaning(kind: FailureKind, ...statuses: readonly number[]) {
  * 400, and an empty account with 429.
  */
 const MEANINGS = [
+  // Go says "context deadline exceeded": no context that is too long.
+  meaning('timeout')`deadline ?exceeded|#gatewaytimeout|model timed out`,
   // OpenAI, Groq and GitHub Models, with 429 or 413: waiting for the next minute does not help.
   meaning('tooLong')`request too large for|tokens must be reduced|reduce your message size`,
   meaning('quota')`#insufficient quota|#exceeded current quota`,
-  meaning('rateLimited', 429)`
-    rate.?limit|too many (?:requests|tokens)|throttl|limit requests|resource exhausted|#1302\b
+  meaning('rateLimited')`
+    rate.?limit|too many (?:requests|tokens(?:,| per| processed))|throttl|limit requests|resource exhausted|#1302\b
   `,
   meaning('quota', 429)`check your plan and billing`,
-  // OpenAI, vLLM, Anthropic, llama.cpp, Gemini, Bedrock, TGI, SGLang, Alibaba, LM Studio, Cerebras, watsonx.
+  // The words of all providers for the input, and none for a limit of the output, a name, an image or a list.
   meaning('tooLong')`
-    maximum (?:context|prompt|input|model|sequence) length|context length of only|#(?:3051|1261|1039)\b
-    context[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|too small)|context ?(?:overflow|windowexceeded)
-    exceed.{0,60}(?:context|maximum number of tokens|tokens? limit|(?:input|sequence|model|prompt) (?:length|limit))
-    exceed\w* (?:the )?max(?:imum)? (?:(?:allowed )?length|\w* ?tokens)|max prompt tokens|tokens limit reached
-    too big compared to KV|too large to process|too many (?:input |prompt )?tokens|(?:content|text)\W+string too long
-    (?:prompt|inputs?|messages?|conversation|query).{0,60}(?:(?<!string )too long|too many tokens|too large for model)
-    (?:longer|greater) than the (?:model|maximum|context)|range of input length|length is \d+ while limit
-    must have less than \d+ tokens|prompt tokens.{0,20}must be less|input token count
-    .inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
+    (?:prompt|inputs?|messages?|conversation|query|context|(?<!max |maximum |output |completion )tokens?)\b[^:\n]{0,60}(?:exceed|(?:[gt]er|less|more) than).{0,60}(?:context|tokens|limit|len|max|model)
+    (?:prompt|inputs?|messages?|conversation|query)\b.{0,60}(?:(?<!string )too long|too large for (?:this |the )?model|too big)
+    exceed\w* .{0,30}(?:context|max(?:imum)? (?:number of |input |prompt )?tokens|(?:input|sequence|prompt|token) (?:length|limit))
+    context[ -]?(?:length|window|size|limit)?.{0,40}(?:exceeded|overflow|too small)|context (?:length|window|size) (?:of only|is )
+    maximum (?:context|prompt|input|model|sequence) length|range of input length|length is \d+ while limit|input token count
+    too many (?:input |prompt )?tokens|too large to process|(?:content|text)\W+string too long|max tokens of \d+ exceeded
+    .inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)|tokens limit reached|#(?:3051|1261|1039)\b
   `,
-  // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu.
+  // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu, MiniMax, Cloudflare.
   meaning('filtered')`
-    content ?(?:filter|management policy|policy)|\bflagged\b|moderation|content exists risk|prohibited content
-    sensitive (?:information|content|words?)|inappropriate content|considered high risk|high[- ]risk content
+    content ?(?:filter|management policy|policy)|\bflagged\b|moderation|content exists risk|prohibited content|nsfw
+    (?:new |sensitive ?)(?:sensitive|information|content|words?)|inappropriate content|high[- ]risk|guardrail check
     safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
-    responsibleaipolicy|#(?:invalid prompt|data ?inspection|sensitivecontent|guardrail|(?:1301|1026|1027)\b)
+    responsibleaipolicy|prompt blocked|#(?:invalid prompt|data ?inspection|guardrail|(?:1301|1026|1027)\b)
   `,
   // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow. Then a key:
   // OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek. Then a model name: OpenAI, DeepSeek,
@@ -131,11 +131,11 @@ const MEANINGS = [
     (?:invalid|incorrect|expired|revoked|wrong|unknown|missing|bad|no) (?:\w+ )?(?:api|access|auth\w*)[ -]?(?:key|token)
     authentication (?:fail|required|error)|unauthori[sz]ed|unauthenticated|#permission|location is not supported|unsupported country
     (?:organi[sz]ation|account|project|team|consumer|service) (?:has been |is |was )?(?:restricted|suspended|disabled|deactivated|blocked)
-    accessdenied|#operation not allowed|unrecognizedclient|expiredtoken|must be verified|#1004\b
+    access ?denied|(?:n't|not) have access to the model|#operation not allowed|unrecognizedclient|expiredtoken|must be verified|#1004\b
     \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
     (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unavailable|unable to access|not a chat) (?:non-serverless )?model\b
     not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
-    not supported by any provider|model (?:not supported|terms required)|not work with the specified model
+    not supported by any provider|only supported in v1/|model (?:not supported|terms required)|not work with the specified model|supported api model names
     #(?:deploymentnotfound|modelnotopen|invalidendpointormodel|(?:1211|1500|20012|30003)\b)
   `,
   meaning('overloaded')`
@@ -145,9 +145,8 @@ const MEANINGS = [
   // With 400: the model wrote a tool call or JSON that does not parse (Groq), or died (LM Studio, vLLM, NVIDIA, Cloudflare).
   meaning('failed')`
     #(?:tool use failed|output parse failed|json validate failed|network error|abort|channel error|enginecore)
-    failed to (?:load model|get response)|model (?:has crashed|unloaded|reloaded)|degraded function
+    failed to (?:load model|get response)|model (?:has crashed|unloaded|reloaded)|degraded function|out of memory
   `,
-  meaning('timeout')`#(?:deadline exceeded|gatewaytimeout)|model timed out`,
   // Anthropic, with 400: "You have reached your specified API usage limits"; Azure, with 403: "Out of call volume quota".
   meaning('quota', 200, 400, 402, 403)`
     (?:out of|exceed\w*|reached|used up).{0,40}\b(?:quota|usage limits?|allocation)\b
@@ -155,15 +154,15 @@ const MEANINGS = [
   `,
   // OpenRouter, with 404: "No endpoints found that support tool use"; llama.cpp, with 500: "requires --jinja".
   meaning('malformed', 200, 404, 405, 500, 501)`
-    unsupported|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|found that support
+    unsupported(?! operand)|(?:not|n't) (?:currently |yet )?(?:support|permitted|implemented|enabled)|found that (?:support|can)
     only support(?:s|ed)?\b|requires? --|--jinja|must alternate|not a multimodal|#2013\b
   `,
-  meaning('rateLimited')`rate.?limit|too many requests|throttl|resource exhausted`,
   // Without known words: RFC 9110, and 498 (Groq), 524 (Cloudflare), 529 (Anthropic).
   meaning('malformed', 400, 415, 422)``,
   meaning('timeout', 408, 504, 524)``,
   meaning('overloaded', 498, 503, 529)``,
   meaning('tooLarge', 413)``,
+  meaning('filtered', 446, 451)``,
   meaning('rateLimited', 429)``,
 ]
 

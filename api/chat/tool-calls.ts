@@ -34,7 +34,7 @@ function readPart(part: JsonObject) {
  *   to the last one, unless that came in the same delta.
  * - Another name after arguments begins a call.
  * - A second object after a whole one is another call. The same arguments again, or `{}`, are none.
- * - A name may come late, in fragments, or repeated in every part; arguments may be missing, null, or parsed JSON.
+ * - A name may be late or in fragments. Parts may repeat it, and all arguments so far, which may be null or parsed JSON.
  */
 export class ToolCalls {
   readonly #calls: ToolCall[] = []
@@ -207,8 +207,9 @@ class ToolCall {
 
   /** Appends arguments; returns what was added, and the rest if another call begins within them. */
   #take(sent: string): { readonly text: string; readonly rest: string } {
-    // Some servers send it instead of no arguments.
-    const text = this.text === '' && sent === 'null' ? '' : sent
+    // Some servers repeat all that they sent before: no object begins with its own begin. Others send null for no arguments.
+    const repeats = sent.startsWith(this.text) && this.text.startsWith('{')
+    const text = this.text === '' && sent === 'null' ? '' : sent.slice(repeats ? this.text.length : 0)
     // It reads all arguments: of a long call not again with each part.
     const end = text.includes('{') ? this.#endIn(text) : undefined
     const own = text.slice(0, end)

@@ -77,6 +77,24 @@ quota | 400 | Anthropic: a limit of use | {"type":"error","error":{"type":"inval
 malformed | 400 | Anthropic: too many tokens asked for | {"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens"}}
 malformed | 400 | OpenAI: images | {"error":{"message":"Invalid content type. image_url is only supported by certain models.","type":"invalid_request_error","param":null,"code":null}}
 quota | 403 | Azure: a volume used up | {"error":{"code":"QuotaExceeded","message":"Out of call volume quota."}}
+tooLong | 400 | Zhipu: a context, in English | {"error":{"code":"1210","message":"tokens in request more than max tokens allowed"}}
+tooLong | 400 | tabbyAPI: a context | {"detail":"Prompt length 9000 is greater than max_seq_len 8192"}
+tooLong | 400 | DS4: a context | {"error":{"message":"Prompt has 256468 tokens, but the configured context size is 256000 tokens"}}
+tooLong | 400 | Snowflake: a context | {"message":"max tokens of 131072 exceeded","error_code":"390142"}
+malformed | 400 | Bedrock: too many tokens asked for | {"message":"The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096."}
+malformed | 400 | a name of a tool that is too long | {"error":{"message":"tools[0].function.name exceeds maximum length of 64"}}
+timeout | 500 | gRPC and Go: a time, called context | {"error":{"message":"rpc error: code = DeadlineExceeded desc = context deadline exceeded"}}
+rateLimited | 200 | Bedrock: too many tokens for now, in a stream | {"error":{"message":"An error occurred (throttlingException) when calling the ConverseStream operation: Too many tokens, please wait before trying again."}}
+filtered | 451 | StepFun: content | {"error":{"message":"The content you provided or machine outputted is blocked.","type":"censorship_blocked"}}
+filtered | 446 | Portkey: a guardrail | {"error":{"message":"The guardrail checks defined in the config failed.","type":"hooks_failed","param":null,"code":null}}
+filtered | 424 | Cloudflare: a guardrail | {"success":false,"error":[{"code":2016,"message":"Prompt blocked due to security configurations"}]}
+filtered | 422 | MiniMax: content, in the form of OpenAI | {"type":"error","error":{"type":"new_sensitive","message":"output new_sensitive (1027)","http_code":"422"}}
+malformed | 404 | OpenRouter: no host with the parameters | {"error":{"message":"No endpoints found that can handle the requested parameters.","code":404}}
+operator | 404 | OpenAI: a model of its other API | {"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}
+operator | 400 | DeepSeek: another unknown model | {"error":{"message":"The supported API model names are deepseek-v4-pro or deepseek-v4-flash, but you passed x.","type":"invalid_request_error","param":null,"code":null}}
+operator | 400 | Bedrock: a model without access | {"message":"You don't have access to the model with the specified model ID."}
+failed | 500 | a fault of Python, in words that sound like a request | {"error":{"message":"unsupported operand type(s) for +: 'NoneType' and 'int'","code":500}}
+failed | 400 | vLLM: no memory | {"object":"error","message":"CUDA out of memory. Tried to allocate 2.00 GiB","type":"BadRequestError","code":400}
 filtered | 400 | DeepSeek: content | {"error":{"message":"Content Exists Risk","type":"invalid_request_error","param":null,"code":null}}
 filtered | 400 | Volcengine: content | {"error":{"message":"the input text may contain sensitive information","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | Volcengine: a context | {"error":{"message":"Total tokens of image and text exceed max message tokens.","type":"invalid_request_error","param":null,"code":null}}
