@@ -6,7 +6,7 @@ import { SNAPSHOT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import { grouped } from '../../pipeline/program/terminal.ts'
 import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
-import { beginError, sendBody, type Reply } from '../http/call.ts'
+import { beginError, jsonText, sendBody, type Reply } from '../http/call.ts'
 import type { ApiError } from '../http/errors.ts'
 import type { Given as Sent, ParameterTable } from '../http/query-parameters.ts'
 import { FEED_PATH, METHOD_PATH, REFERENCE_PATH, STATUS_PATH } from '../paths.ts'
@@ -65,13 +65,13 @@ type PageDocument = {
   readonly main: Html
   /** Links and notes of this page alone. */
   readonly foot?: Html
-  /** Address of the JSON or CSV that the chart is drawn from. */
-  readonly source?: string
+  /** Usage by day for the chart: decimal strings, null on days without data. */
+  readonly series?: object
 }
 
 /** The whole document, complete without a script except for the chart. */
 export function renderDocument(page: PageDocument): string {
-  const { title, heading = title, context, controls, main, foot } = page
+  const { title, heading = title, context, controls, main, foot, series } = page
   const document = markup`<!doctype html>
 <html lang="en">
   ${head(page)}
@@ -94,14 +94,13 @@ export function renderDocument(page: PageDocument): string {
         ${context && `${context.snapshot.attribution}.`} ${context?.snapshot.sources} ${COMPARABILITY_NOTE}
       </p>
     </footer>
+    ${series && jsonBlock('application/json', series)}
   </body>
 </html>`
   return document.html
 }
 
-function head({ title, description, source, context }: PageDocument): Html {
-  const chart = markup`<link rel="preload" as="fetch" crossorigin href="${source}" />
-    <script defer src="${assetAddress('/assets/chart.js')}"></script>`
+function head({ title, description, series, context }: PageDocument): Html {
   return markup`<head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -112,7 +111,7 @@ function head({ title, description, source, context }: PageDocument): Html {
     <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
-    ${source !== undefined && chart}
+    ${series && markup`<script defer src="${assetAddress('/assets/chart.js')}"></script>`}
     <script defer src="${assetAddress('/assets/page.js')}"></script>
     ${context && structuredData(context)}
   </head>`
@@ -164,9 +163,13 @@ function structuredData({ snapshot, folder, entries, origin }: ViewContext): Htm
       return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}` }
     }),
   }
+  return jsonBlock('application/ld+json', dataset)
+}
+
+function jsonBlock(type: string, value: unknown): Html {
   // `<` could end the script early.
-  const text = JSON.stringify(dataset).replaceAll('<', String.raw`\u003c`)
-  return markup`<script type="application/ld+json">${raw(text)}</script>`
+  const text = jsonText(value).replaceAll('<', String.raw`\u003c`)
+  return markup`<script type="${type}">${raw(text)}</script>`
 }
 
 const METHOD = raw(readFileSync(new URL('assets/method.html', import.meta.url), 'utf8'))
@@ -181,9 +184,9 @@ export const methodView: View = {
   },
 }
 
-/** The canvas of a chart, which the script draws from `source`, and where it is read out; `subject` is that of a list. */
-export function chartFigure(source: string, label: string, subject?: string): Html {
-  return markup`<figure data-source="${source}" ${subject && markup`data-subject="${subject}"`}>
+/** The canvas of the chart of the document's series, and where it is read out; `subject` is that of a list. */
+export function chartFigure(label: string, subject?: string): Html {
+  return markup`<figure ${subject && markup`data-subject="${subject}"`}>
     <div><canvas tabindex="0" role="img" aria-label="${label}; arrow keys read a day"></canvas></div>
     <figcaption aria-live="polite"></figcaption>
     <noscript><p>The chart needs a script; the table has the figures.</p></noscript>

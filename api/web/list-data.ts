@@ -229,18 +229,17 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
       })
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
       const meta = metaOf(snapshot, list.start, list.end)
-      const series = parameters.series === undefined ? undefined : seriesOf(list.measure, data)
-      return jsonText({ data: rows, meta, series })
+      const series = { measure: list.measure, ...seriesOf(data) }
+      return jsonText({ data: rows, meta, ...(parameters.series && { series }) })
     },
   }
 }
 
 const texts = (values: Item['values']) => values.map((value) => value?.toString() ?? null)
 
-/** Usage by day of the rows and of what else is drawn: decimal strings, null for days without data. */
-function seriesOf(measure: List['measure'], { window, items }: ListData) {
+/** Usage by day of the rows and of what else is drawn. */
+export function seriesOf({ window, items }: ListData) {
   return {
-    measure,
     days: window.map(({ day }) => day),
     coverage: window.map(({ coverage }) => coverage),
     total: texts(window.map(({ coverage, total }) => (coverage === 'missing' ? null : total))),

@@ -8,7 +8,7 @@ import { baselineOf, daysOf, DEFAULT_WINDOW_DAYS, windowBefore } from '../datase
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
 import { address, form, HTML, markup, raw, table, type Column, type Given, type Html } from './html.ts'
-import { daysWithout, FILES, readList, RECENT_DAYS, type Item, type ListData } from './list-data.ts'
+import { daysWithout, FILES, readList, RECENT_DAYS, seriesOf, type Item, type ListData } from './list-data.ts'
 import {
   DRAWN,
   LISTS,
@@ -50,7 +50,6 @@ function renderPage(page: Page): string {
   const range = rangeOf(list)
   const group = subcategory ?? category
   const title = `${order === 'trending' ? 'Trending' : 'Popular'} ${group === null ? '' : `${group} `}${subject}`
-  const source = address(FILES[subject].json, { ...parameters, chart: undefined, series: 1 })
   const none =
     offset > 0 ? `The list ends before rank ${offset + 1}` : 'Nothing is in this list in this window'
   const turn = (rel: string, label: string, to: number) =>
@@ -62,9 +61,9 @@ function renderPage(page: Page): string {
     context,
     path: PAGES[subject],
     parameters,
-    source,
+    series: seriesOf(data),
     controls: controls(page),
-    main: markup`${chartFigure(source, `${measure} per day, ${range}`, subject)}
+    main: markup`${chartFigure(`${measure} per day, ${range}`, subject)}
       <section id="list">
         <p>${caption(page)} · ${dataLinks(page)}</p>
         <div id="rows">${data.items.some((item) => item.in_page) ? ranking(page) : markup`<p>${none}.</p>`}</div>

@@ -39,24 +39,6 @@ function withDrawn(address, ids) {
   return url.href.replaceAll('%2C', ',')
 }
 
-async function load() {
-  const response = await fetch(figure.dataset.source)
-  if (!response.ok) throw new Error(`${response.url} answered ${response.status}`)
-  const series = subject ? (await response.json()).series : readHistory(await response.text())
-  return { ...series, items: new Map(series.items.map((item) => [item.id, item])) }
-}
-
-// The history of an app has no commas but those between its columns.
-function readHistory(text) {
-  const [, ...lines] = text.trim().split('\n')
-  const rows = lines.map((line) => line.split(','))
-  const itemOf = (name, column) => {
-    return { id: name, name, values: rows.map((row) => (row[5] === 'missing' ? null : row[column])) }
-  }
-  const items = [itemOf('Prompt tokens', 2), itemOf('Completion tokens', 3)]
-  return { days: rows.map(([day]) => day), coverage: rows.map((row) => row[5]), items }
-}
-
 // A legend as wide as the chart would hide the colours.
 function shorten(name) {
   const letters = [...name]
@@ -211,8 +193,9 @@ function showAddress() {
   show()
 }
 
-async function start() {
-  data = await load()
+function start() {
+  const series = JSON.parse(find('[type="application/json"]').textContent)
+  data = { ...series, items: new Map(series.items.map((item) => [item.id, item])) }
   const ticked = boxes.filter((box) => box.checked !== box.defaultChecked)
   showAddress()
   for (const box of ticked) toggle(box.value)
@@ -223,7 +206,11 @@ async function start() {
   addEventListener('popstate', showAddress)
 }
 
-if (figure) start().catch((error) => say(`The chart cannot be drawn (${error.message}): reload the page`))
+try {
+  if (figure) start()
+} catch (error) {
+  say(`The chart cannot be drawn (${error.message}): reload the page`)
+}
 
 document.addEventListener('keydown', (event) => {
   const isTyping = event.target.closest('[type=search], [type=date], select')

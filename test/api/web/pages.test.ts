@@ -351,7 +351,7 @@ describe('every page', () => {
 
   it.each(PAGES)('%s has only links that open without a key', async (path) => {
     const text = await page(path)
-    const links = text.matchAll(/(?:href|src|data-source)="(\/[^"]*)"/g)
+    const links = text.matchAll(/(?:href|src)="(\/[^"]*)"/g)
     const local = new Set([...links].map(([, href = '']) => decoded(href)))
     expect(local.size).toBeGreaterThan(5)
     for (const href of local)
