@@ -27,6 +27,10 @@ const DIALECT = {
   record_delimiter: ['\r\n', '\n'],
 }
 
+/** A record whose quotes are around its values, doubled inside of these, or inside of a value that has none around it. */
+const FIELD = String.raw`[ \t]*(?:"[^"]*(?:""[^"]*)*"[ \t]*|[^", \t\n][^,\n]*)?`
+const RECORD = new RegExp(`^\\s*${FIELD}(?:,${FIELD})*\\s*$`)
+
 const headerSchema = z.tuple([z.array(z.string())])
 const recordSchema = z.object({
   record: z.array(z.string()),
@@ -86,7 +90,7 @@ export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenera
       const { record, raw, info } = recordSchema.parse(item)
       const fields = record.map(unquoted)
       if (header === undefined) matchColumns(file.name, (header = fields), columns)
-      else yield { row: info.lines, ...readRecord(header, fields, raw) }
+      else yield* readRecord(info.lines, header, fields, raw)
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
@@ -104,13 +108,26 @@ function withoutHeader({ name }: RawFile): DataError {
   return new DataError(`${name} is empty: expected a first line with the column names`)
 }
 
-function readRecord(header: readonly string[], fields: readonly string[], raw: string) {
+/**
+ * The row of a record. Where it is broken, each of its lines is one that is rejected: a quote behind a backslash, as Spark and
+ * MySQL write it, makes one record of many rows.
+ * @param line where the record ends.
+ */
+function readRecord(line: number, header: readonly string[], fields: readonly string[], raw: string) {
   // Some programs end every row in a comma.
   const isLonger = fields.length === header.length + 1 && fields.at(-1) === ''
-  if (fields.length !== header.length && !isLonger) {
-    const fault = `broken line: ${fields.length} fields instead of ${header.length}`
-    return { value: undefined, fault, payload: raw.trimEnd() }
+  const isComplete = fields.length === header.length || isLonger
+  if (isComplete && RECORD.test(raw)) {
+    const texts = header.map((name, index) => [name.trim(), fields[index]?.replace(/^[ \t]+/, '') || null])
+    return [{ row: line, value: Object.fromEntries(texts) }]
   }
-  const texts = header.map((name, index) => [name.trim(), fields[index]?.replace(/^[ \t]+/, '') || null])
-  return { value: Object.fromEntries(texts) }
+  const count = isComplete ? 'stray quotes' : `${fields.length} fields instead of ${header.length}`
+  const remedy = raw.includes('"')
+    ? '; a text with commas or quotes stands in quotes, with its quotes doubled'
+    : ''
+  const lines = raw.trimEnd().split('\n')
+  return lines.map((payload, index) => {
+    const fault = `broken line: ${count}${remedy}`
+    return { row: line - lines.length + index + 1, value: undefined, fault, payload: payload.trimEnd() }
+  })
 }

@@ -112,6 +112,9 @@ function csvRows(header: string, ...further: readonly string[]): string {
   return [HEADER + header, ...further.map((each) => CSV_ROW.trim() + each), ''].join('\n')
 }
 
+/** Rows enough for one more to be less than 1 % of a day, for `csvRows`. */
+const MANY = Array.from({ length: 300 }, () => ',c')
+
 function jsonRows(...further: readonly string[]): string {
   return further.map((each) => JSON_ROW.replace('}', `${each}}`)).join('')
 }
@@ -387,6 +390,11 @@ describe('two rows of 12 tokens are read', () => {
       '"ts" ,"app", "prompt_tokens" ,completion_tokens \nDAY, "a, b"\t,"5" ,1\n \t\n"DAY" ,"a, b",5,"1" ,\n',
     ],
     ['a row of empty cells, as spreadsheets leave it', 'csv', `${csvRows(',note', ',', ',')},,,,\n`],
+    [
+      'JSON in texts of CSV, its quotes doubled',
+      'csv',
+      csvRows(',note', ',"{""a"": ""say \\""hi\\"", ok\\""""}"', ', "a \\""" '),
+    ],
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
@@ -572,6 +580,18 @@ describe('the run fails for', () => {
       'ndjson',
       JSON_ROW + JSON_ROW.replace(':5', ':5.5'),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
+    ],
+    [
+      'rows of CSV behind a quote that has a backslash before it, as Spark writes it',
+      'csv',
+      csvRows(',note', ',"a \\""', ...MANY.slice(250), ',"b, \\"c\\""', ...MANY),
+      /52 of 352 rows.* broken line: 6 fields instead of 5; a text with commas or quotes stands in quotes/s,
+    ],
+    [
+      'a row of CSV behind such a quote, where all texts are in quotes, as MySQL writes them',
+      'csv',
+      csvRows(',note', ',"a \\""', ',"b"', ...MANY.slice(200)),
+      /2 of 102 rows.* broken line: stray quotes; a text with commas/s,
     ],
     [
       'an object as request_id in NDJSON',
