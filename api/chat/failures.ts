@@ -134,8 +134,8 @@ const MEANINGS = [
     access ?denied|(?:n't|not) have access to the model|#operation not allowed|unrecognizedclient|expiredtoken|must be verified|#1004\b
     \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
     (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unavailable|unable to access|not a chat) (?:non-serverless )?model\b
-    not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
-    not supported by any provider|only supported in v1/|model (?:not supported|terms required)|not work with the specified model|supported api model names
+    http request .{0,12}to (?:an )?https|not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
+    not supported by any provider|only supported in v1/|model (?:(?:is )?not supported|terms required)|not work with the specified model|supported api model names
     #(?:deploymentnotfound|modelnotopen|invalidendpointormodel|(?:1211|1500|20012|30003)\b)
   `,
   meaning('overloaded')`

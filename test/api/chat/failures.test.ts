@@ -92,6 +92,8 @@ filtered | 422 | MiniMax: content, in the form of OpenAI | {"type":"error","erro
 malformed | 404 | OpenRouter: no host with the parameters | {"error":{"message":"No endpoints found that can handle the requested parameters.","code":404}}
 operator | 404 | OpenAI: a model of its other API | {"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}
 operator | 400 | DeepSeek: another unknown model | {"error":{"message":"The supported API model names are deepseek-v4-pro or deepseek-v4-flash, but you passed x.","type":"invalid_request_error","param":null,"code":null}}
+operator | 400 | ChatGPT: a model without access | {"detail":"The 'gpt-5.4-mini' model is not supported when using Codex with a ChatGPT account."}
+operator | 400 | nginx: an address with http instead of https | "<html><title>400 The plain HTTP request was sent to HTTPS port</title></html>"
 operator | 400 | Bedrock: a model without access | {"message":"You don't have access to the model with the specified model ID."}
 failed | 500 | a fault of Python, in words that sound like a request | {"error":{"message":"unsupported operand type(s) for +: 'NoneType' and 'int'","code":500}}
 failed | 400 | vLLM: no memory | {"object":"error","message":"CUDA out of memory. Tried to allocate 2.00 GiB","type":"BadRequestError","code":400}
@@ -109,8 +111,6 @@ tooLong | 400 | GitHub Copilot: a context | {"error":{"message":"prompt token co
 tooLong | 422 | TGI: a context with its answer | {"error":"Input validation error: \`inputs\` tokens + \`max_new_tokens\` must be <= 4096. Given: 5000 \`inputs\` tokens and 100 \`max_new_tokens\`","error_type":"validation"}
 tooLong | 400 | LM Studio: a context | {"error":"The number of tokens to keep from the initial prompt is greater than the context length."}
 tooLong | 500 | older llama.cpp: a context | {"error":{"message":"Input prompt is too big compared to KV size.","type":"invalid_request_error","param":null,"code":null}}
-tooLong | 400 | Bedrock: a context | {"message":"Number of input tokens exceeds maximum length."}
-tooLong | 400 | watsonx: a context | {"errors":[{"message":"the number of input tokens 5000 cannot exceed the total tokens limit 4096"}]}
 quota | 403 | watsonx: a quota | {"errors":[{"code":"token_quota_reached","message":"The usage token quota has been reached"}]}
 operator | 403 | Novita: a balance | {"code":403,"reason":"NOT_ENOUGH_BALANCE","message":"not enough balance"}
 operator | 403 | DeepInfra: a balance | {"detail":"Please top up your account"}
