@@ -216,7 +216,7 @@ function readProvider(
   }
   for (const [header, value] of Object.entries(entry.headers))
     headers[header.toLowerCase()] = typeof value === 'string' ? value : secret(value.env)
-  const url = new URL(`${base_url.replace(/\/+$/, '')}/chat/completions`)
+  const url = new URL(base_url.replace(/(?:\/+chat\/completions)?\/*$/, '/chat/completions'))
   const cancels = CANCELLING.some((host) => `.${url.hostname}`.endsWith(`.${host}`))
   const onLeave = entry.on_leave ?? (cancels ? 'cancel' : 'finish')
   const health: Health = { failures: [] }

@@ -82,7 +82,9 @@ async function sentWith(
   const dataDir = makeFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dataDir, name), text)
   await using chat = await startScriptedChat({
-    wire: (provider) => ({ 'a/one': [{ ...provider, base_url: `${provider.base_url}/`, ...entry }] }),
+    wire: (provider) => ({
+      'a/one': [{ ...provider, base_url: `${provider.base_url}/chat/completions/`, ...entry }],
+    }),
     dataDir,
     environment,
   })

@@ -125,11 +125,9 @@ operator | 400 | Gemini: an expired key | [{"error":{"code":400,"message":"API k
 operator | 400 | Gemini: a country | [{"error":{"status":"FAILED_PRECONDITION","message":"User location is not supported for the API use."}}]
 operator | 400 | xAI: a wrong key | {"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***Zz."}
 operator | 400 | Groq: a restricted organisation | {"error":{"message":"Organization has been restricted.","type":"invalid_request_error","param":null,"code":"organization_restricted"}}
-operator | 401 | Mistral: no key | {"message":"Unauthorized","request_id":"x"}
 operator | 403 | a proxy that forbids | "<html><h1>403 Forbidden</h1></html>"
 operator | 400 | Anthropic: an empty balance | {"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Claude API."}}
 operator | 400 | OpenAI: the hard limit | {"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}
-operator | 402 | DeepSeek: no balance | {"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}
 operator | 403 | xAI: no credits | {"code":"The caller does not have permission","error":"Your team doesn't have any credits yet."}
 operator | 400 | Alibaba: arrears | {"error":{"message":"Access denied, please make sure your account is in good standing.","type":"invalid_request_error","param":null,"code":"Arrearage"}}
 operator | 429 | Zhipu: arrears with 429 | {"error":{"code":"1113","message":"x"}}
