@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
-import { queryRows, returnMemory, sqlFile } from '../duckdb/statements.ts'
+import { readRows, returnMemory } from '../duckdb/statements.ts'
 import { measureFile } from '../snapshot/verify.ts'
 import type { DescribedTable } from './description.ts'
 import { parquetOptions, type TableFile } from './tables.ts'
@@ -43,10 +43,10 @@ export async function writeMonths(
   table: DescribedTable,
   { folder, before }: { readonly folder: string; readonly before: Published | undefined },
 ): Promise<TableFile[]> {
-  const sql = sqlFile('bundle.sql#months').replaceAll('app_daily', table.name)
+  const months = await readRows(connection, 'bundle.sql#months', monthRow, { table: table.name })
   mkdirSync(join(folder, table.name))
   const files: TableFile[] = []
-  for (const { month, content, ...days } of await queryRows(connection, sql, monthRow)) {
+  for (const { month, content, ...days } of months) {
     const name = `${table.name}/month=${month}.parquet`
     const fingerprint = fingerprintOf(table, content)
     const reused = before && reuse(before, { folder, name, fingerprint })

@@ -21,8 +21,9 @@ const RULES = {
   appShare: 1 / 8,
   /** Largest share of all apps that may be candidates of any block. */
   candidateShare: 1 / 2,
-  /** Most prefix sums per app-day of the snapshot; a small one may have `rows`, up to FEW_ROWS_SHARE per app-day. */
+  /** Most prefix sums per app-day of the snapshot. */
   rowShare: 1 / 8,
+  /** Most of a small snapshot with a checkpoint on each day, for which windows are planned faster, up to FEW_ROWS_SHARE. */
   rows: 1_250_000,
 }
 const FEW_ROWS_SHARE = 0.3
@@ -31,6 +32,9 @@ type Rules = typeof RULES
 
 /** Days of a block, which shares one upper bound. Blocks are counted from the floor. */
 const BLOCK_DAYS = 32
+
+/** Days of candidates that one statement adds up: few enough for memory. */
+const SUMS_AT_ONCE = 1_000_000
 
 /** Stride in days between checkpoints: the smallest whose prefix sums fit. A stride divides a block. */
 const STRIDES = [1, 2, 4, 8, 16, 32]
@@ -63,22 +67,24 @@ export async function fillFast(
   for (const block of apps < rules.leastApps ? [] : blocks)
     await connection.run(leaders, { first_day: block.from, last_day: block.to, level })
   await execute(connection, 'fast.sql#candidates')
-  const stride = strideOf(await readRow(connection, 'fast.sql#sizes', sizesRow), days, rules)
+  const sizes = await readRow(connection, 'fast.sql#sizes', sizesRow)
+  const stride = strideOf(sizes, days, rules)
   await createFastMacros(connection, stride ?? 1, totals)
   if (stride === undefined) {
     await connection.run('TRUNCATE snapshot.fast.apps; TRUNCATE snapshot.fast.upper_bounds')
     return
   }
   const prefixSums = sqlWithTotals('fast.sql#prefix-sums', totals)
-  for (const block of piecesOf({ from, to: days.to }, BLOCK_DAYS))
-    await connection.run(prefixSums, { first_day: block.from, last_day: block.to })
+  const blocksAtOnce = Math.ceil(SUMS_AT_ONCE / (sizes.candidates * BLOCK_DAYS))
+  for (const piece of piecesOf({ from, to: days.to }, blocksAtOnce * BLOCK_DAYS))
+    await connection.run(prefixSums, { first_day: piece.from, last_day: piece.to })
 }
 
 function strideOf({ apps, candidates, app_days }: Sizes, days: DayRange, rules: Rules): number | undefined {
   if (candidates === 0 || candidates > apps * rules.candidateShare) return undefined
-  const most = Math.max(app_days * rules.rowShare, Math.min(rules.rows, app_days * FEW_ROWS_SHARE))
   const rows = candidates * (1 + daysBetween(days.from, days.to))
-  return STRIDES.find((each) => rows / each <= most)
+  if (rows <= Math.min(rules.rows, app_days * FEW_ROWS_SHARE)) return 1
+  return STRIDES.find((each) => rows / each <= app_days * rules.rowShare)
 }
 
 /** First day of the block around a day. */

@@ -43,8 +43,7 @@ WHERE c.database_name = 'snapshot' AND c.schema_name = 'main'
 ORDER BY c.table_name, c.column_index;
 
 -- name: months
--- The months from the first day of the data to the last: their days, and a fingerprint of their rows. It is run for each
--- table by day, with that table's name.
+-- The months of a table by day, from the first day of the data to the last: their days, and a fingerprint of their rows.
 WITH months AS (
   SELECT
     strftime(t.first_day, '%Y-%m') AS month,
@@ -53,11 +52,14 @@ WITH months AS (
   FROM snapshot.meta AS m, generate_series(date_trunc('month', m.first_day), m.data_through, INTERVAL 1 MONTH) AS t (first_day)
 ),
 contents AS (
-  SELECT
-    date_trunc('month', d.day) AS first_day,
-    count(*) AS rows,
-    bit_xor(hash(*COLUMNS(d.*))) AS parity
-  FROM snapshot.app_daily AS d
+  SELECT date_trunc('month', t.day) AS first_day, sum(t.rows) AS rows, bit_xor(t.content) AS parity
+  FROM day_totals AS t
+  WHERE $table = 'app_daily'
+  GROUP BY ALL
+  UNION ALL
+  SELECT date_trunc('month', m.day) AS first_day, count(*), bit_xor(hash(*COLUMNS(m.*)))
+  FROM snapshot.model_daily AS m
+  WHERE $table = 'model_daily'
   GROUP BY ALL
 )
 SELECT

@@ -99,12 +99,12 @@ DROP TABLE app_subcategories;
 -- The checkpoints among some consecutive days. The day before them is a checkpoint too; its sums are carried on.
 INSERT INTO snapshot.fast.prefix_sums
 WITH usage AS (
-  SELECT d.day, d.app_id, d.requests, CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT) AS tokens
+  SELECT d.day, d.app_id, d.requests, CAST(d.prompt_tokens AS TOKEN_TOTAL) + d.completion_tokens AS tokens
   FROM snapshot.app_daily AS d
   SEMI JOIN snapshot.fast.apps AS c ON c.app_id = d.app_id
   WHERE d.day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)
   UNION ALL
-  SELECT CAST($first_day AS DATE), p.app_id, p.requests, CAST(p.tokens AS HUGEINT)
+  SELECT CAST($first_day AS DATE), p.app_id, p.requests, p.tokens
   FROM snapshot.fast.prefix_sums AS p
   WHERE p.day = CAST($first_day AS DATE) - 1
 ),
@@ -112,7 +112,7 @@ WITH usage AS (
 sums AS (
   SELECT
     snapshot.fast.checkpoint_of(u.day + snapshot.fast.stride() - 1) AS checkpoint,
-    u.app_id, sum(u.requests) AS requests, sum(u.tokens) AS tokens
+    u.app_id, CAST(sum(u.requests) AS BIGINT) AS requests, CAST(sum(u.tokens) AS TOKEN_TOTAL) AS tokens
   FROM usage AS u
   GROUP BY ALL
 ),

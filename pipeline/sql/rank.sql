@@ -78,16 +78,17 @@ GROUP BY u.day, c.canonical_id
 ORDER BY day, canonical_id;
 
 -- name: day-totals
--- The totals of each day of app_daily, and a hash of its rows: other tables and the checks need them, and a scan of the whole
--- history takes time.
+-- The totals of each day of app_daily, and a hash of its rows: other tables, the checks and the months need them, and a scan of
+-- the whole history takes time.
 CREATE OR REPLACE TEMP TABLE day_totals AS
 SELECT
   d.day,
+  count(*) AS rows,
   sum(d.requests) AS requests,
   sum(d.prompt_tokens) AS prompt_tokens,
   sum(d.completion_tokens) AS completion_tokens,
   sum(d.prompt_tokens) + sum(d.completion_tokens) AS tokens,
-  bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
+  bit_xor(hash(*COLUMNS(d.*))) AS content
 FROM snapshot.app_daily AS d
 GROUP BY d.day;
 
@@ -113,7 +114,7 @@ WHERE NOT EXISTS (FROM warehouse.published_apps AS k WHERE k.snapshot = getvaria
 -- Days whose figures differ from the previous snapshot, and why. One hash per day selects the days to compare row by row.
 INSERT INTO snapshot.restatements BY NAME
 WITH earlier_days AS (
-  SELECT d.day, bit_xor(hash(d.app_id, d.requests, d.prompt_tokens, d.completion_tokens)) AS content
+  SELECT d.day, bit_xor(hash(*COLUMNS(d.*))) AS content
   FROM previous.app_daily AS d
   GROUP BY d.day
 ),
