@@ -103,7 +103,7 @@ const MEANINGS = [
   meaning('quota', 429)`check your plan and billing`,
   // The words of all providers for the input, and none for a limit of the output, a name, an image or a list.
   meaning('tooLong')`
-    (?:prompt|inputs?|messages?|conversation|query|context|(?<!max |maximum |output |completion )tokens?)\b[^:\n]{0,60}(?:exceed|(?:[gt]er|less|more) than).{0,60}(?:context|tokens|limit|len|max|model)
+    (?:prompt|inputs?|messages?|conversation|query|context|(?<!max |maximum |new |output |completion )\btokens?)\b[^:\n]{0,60}(?:exceed|(?:[gt]er|less|more) than).{0,60}(?:context|tokens|limit|len|max|model)
     (?:prompt|inputs?|messages?|conversation|query)\b.{0,60}(?:(?<!string )too long|too large for (?:this |the )?model|too big)
     exceed\w* .{0,30}(?:context|max(?:imum)? (?:number of |input |prompt )?tokens|(?:input|sequence|prompt|token) (?:length|limit))
     context[ -]?(?:length|window|size|limit)?.{0,40}(?:exceeded|overflow|too small)|context (?:length|window|size) (?:of only|is )
