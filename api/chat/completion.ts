@@ -72,18 +72,20 @@ export class Completion {
     return this.#end !== undefined
   }
 
-  /** Why a reply that is over is not whole. A break after the end of every choice loses nothing. */
+  /** Why a reply that is over is not whole. A break after the end of every requested choice loses nothing. */
   get failure(): AttemptFailure | undefined {
-    if (this.#areOver || !this.isOver) return undefined
-    if (this.#end instanceof AttemptFailure) return this.#end
+    const end = this.#end
+    const isBroken = end instanceof AttemptFailure
+    if (end === undefined || (isBroken ? this.#areAllOver : this.#areOver)) return undefined
+    if (isBroken) return end
     const isHalfCalled = this.#choices.values().some(({ isOver, tools }) => !isOver && tools.isHalf)
-    if (this.#end === DONE && this.#hasContent && !isHalfCalled) return undefined
+    if (end === DONE && this.#hasContent && !isHalfCalled) return undefined
     return new AttemptFailure(this.#hasContent ? 'cut' : 'invalidReply')
   }
 
   /** Milliseconds to wait for the rest once every requested choice is over; undefined before. */
   get restMs(): number | undefined {
-    if (!this.#areOver || this.#choices.size < this.#expected || this.#endedWithContent) return undefined
+    if (!this.#areAllOver || this.#endedWithContent) return undefined
     return this.usage === undefined ? USAGE_MS : END_MS
   }
 
@@ -154,6 +156,11 @@ export class Completion {
   get #areOver(): boolean {
     for (const { isOver } of this.#choices.values()) if (!isOver) return false
     return this.#choices.size > 0
+  }
+
+  /** Some providers send one choice, however many were requested. */
+  get #areAllOver(): boolean {
+    return this.#areOver && this.#choices.size >= this.#expected
   }
 
   #choice(index: number): Choice {

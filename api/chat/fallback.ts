@@ -54,7 +54,7 @@ function preferred(
   { order, only, ignore, allow_fallbacks: allowsFallbacks }: Preferences,
 ): readonly Provider[] {
   const allowed = providers.filter((one) => (!only?.length || isIn(only, one)) && !isIn(ignore, one))
-  const first = (order ?? []).flatMap((name) => allowed.filter((one) => isIn([name], one)))
+  const first = [...new Set((order ?? []).flatMap((name) => allowed.filter((one) => isIn([name], one))))]
   const rest = allowed.filter((one) => !first.includes(one))
   if (allowsFallbacks === false) return order?.length ? first : rest.slice(0, 1)
   const now = performance.now()

@@ -17,6 +17,7 @@ import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureIn, failureOf } from './failures.ts'
 
 const ERROR_CHARACTERS = 64 * 1024
+const ERROR_MS = 2000
 const CONNECT_MS = 10_000
 
 /** A kept-alive connection that breaks later is not stale: the provider had the request and worked on it. */
@@ -117,19 +118,19 @@ function decoded(body: Readable, header = 'identity'): Readable {
   return createDecoder === undefined ? body : pipeline(body, createDecoder(), () => undefined)
 }
 
-/** The text of an error; empty if its body breaks off or is too long. */
+/** The text of an error, as far as it comes in time and within the limit: its begin may tell enough. */
 async function errorText(body: Readable): Promise<string> {
   const decoder = new TextDecoder()
+  const timer = setTimeout(() => body.destroy(), ERROR_MS)
   let text = ''
   try {
     for await (const part of body) {
       text += decoder.decode(part, { stream: true })
-      if (text.length > ERROR_CHARACTERS) return ''
+      if (text.length > ERROR_CHARACTERS) break
     }
-    return text
-  } catch {
-    return ''
-  }
+  } catch {}
+  clearTimeout(timer)
+  return text
 }
 
 /** OpenAI and Azure send milliseconds in a header of their own. */

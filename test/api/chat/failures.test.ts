@@ -297,6 +297,10 @@ const BROKEN: Cases = {
     (response) => void response.writeHead(400).write('x'.repeat(1_000_000)),
     MEANINGS.malformed,
   ),
+  'a 429 whose body stalls': ofStream(
+    (response) => void response.writeHead(429, { 'retry-after': '7' }).write('{"error":'),
+    limited('7'),
+  ),
   'a 429 with the time itself': does(status(429, {}, { 'retry-after': IN_3000_S }), ABOUT_3000),
   'a reply above the size limit': {
     ...does((response) => void response.end(words.padEnd(64 * 2 ** 20 + 1)), MEANINGS.invalidReply),
@@ -372,6 +376,10 @@ const CUT: Cases = {
       void response.write(sse([chunk({ content: 'lo' })], false).slice(0, -30), () => response.destroy()),
     isCut,
   ),
+  'a break before the second of two choices': {
+    ...goesOn(breaks, isCut, { begin: sse([chunk({ content: 'Hel' }), chunk({}, 'stop')], false) }),
+    asked: { n: 2 },
+  },
   'an end without a finish': goesOn(ends(''), isCut),
   'an event above the size limit': goesOn(ends(sse([chunk({ content: 'x'.repeat(17 * 2 ** 20) })])), isCut),
   'words, and an error in the same read': goesOn(

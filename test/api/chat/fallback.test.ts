@@ -288,7 +288,7 @@ describe('preferences for providers', () => {
 
   it.each([
     ['order', { order: ['beta'] }, 'second first other'],
-    ['order, in other letters', { order: ['Nobody', 'BETA'] }, 'second first other'],
+    ['order, in other letters', { order: ['Nobody', 'BETA', 'beta'] }, 'second first other'],
     ['only', { only: ['beta', 'gamma'] }, 'second other'],
     ['ignore', { ignore: ['alpha'] }, 'second other'],
     ['order and no fallbacks', { order: ['beta'], allow_fallbacks: false }, 'second'],
