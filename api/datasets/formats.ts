@@ -1,15 +1,7 @@
 /** The formats of rows: negotiation, and the same rows in the same order in each of them (CONTRACT 4.6). */
-import {
-  Decimal,
-  Int64,
-  Table as ArrowTable,
-  Utf8,
-  tableToIPC,
-  vectorFromArray,
-  type Vector,
-} from 'apache-arrow'
+import type { Vector } from 'apache-arrow'
 import type { Request } from 'express'
-import { parquetWriteBuffer } from 'hyparquet-writer'
+import type { parquetWriteBuffer } from 'hyparquet-writer'
 import { SPREADSHEET_FORMULA, type Columns, type ColumnType } from '../../pipeline/contract/dataset.ts'
 import { jsonText } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
@@ -35,7 +27,8 @@ type FormatProperties = {
   readonly contentType: string
   /** Whether the format itself compresses. */
   readonly isCompressed: boolean
-  readonly encode: (table: DescribedTable) => Buffer
+  /** Parquet and Arrow load their packages on first use: a service that sends neither has 15 MB more. */
+  readonly encode: (table: DescribedTable) => Buffer | Promise<Buffer>
 }
 
 const PARQUET_TYPE = 'application/vnd.apache.parquet'
@@ -121,7 +114,8 @@ const PARQUET_TYPES: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> =
 }
 
 /** Parquet, compressed with Snappy; decimals are decimal(38, 0), the metadata becomes key-value metadata. */
-function encodeParquet({ columns, rows, metadata }: DescribedTable): Buffer {
+async function encodeParquet({ columns, rows, metadata }: DescribedTable): Promise<Buffer> {
+  const { parquetWriteBuffer: write } = await import('hyparquet-writer')
   const types = Object.entries(columns)
   const elements = types.map(([name, type]) => ({
     name,
@@ -130,7 +124,7 @@ function encodeParquet({ columns, rows, metadata }: DescribedTable): Buffer {
   }))
   const data = ([name, type]: (typeof types)[number]) =>
     rows.map((row) => (type === 'text' ? String(row[name]) : BigInt(row[name] ?? 0)))
-  const bytes = parquetWriteBuffer({
+  const bytes = write({
     columnData: types.map((column) => ({ name: column[0], data: data(column) })),
     schema: [{ name: 'root', num_children: types.length }, ...elements],
     kvMetadata: Object.entries(metadata).map(([key, value]) => ({ key, value: String(value) })),
@@ -140,17 +134,25 @@ function encodeParquet({ columns, rows, metadata }: DescribedTable): Buffer {
 }
 
 type Values = readonly (bigint | string)[]
-const ARROW_VECTORS: Readonly<Record<ColumnType, (values: Values) => Vector>> = {
-  text: (values) => vectorFromArray(values.map(String), new Utf8()),
-  integer: (values) => vectorFromArray(values.map(BigInt), new Int64()),
-  decimal: (values) => vectorFromArray(values.map(decimalWords), new Decimal(0, 38, 128)),
-}
 
 /** An Arrow IPC stream with one batch; decimals are decimal128(38, 0), the schema holds the metadata. */
-function encodeArrow({ columns, rows, metadata }: DescribedTable): Buffer {
+async function encodeArrow({ columns, rows, metadata }: DescribedTable): Promise<Buffer> {
+  const {
+    Decimal,
+    Int64,
+    Table: ArrowTable,
+    Utf8,
+    tableToIPC,
+    vectorFromArray,
+  } = await import('apache-arrow')
+  const vectorOf: Readonly<Record<ColumnType, (values: Values) => Vector>> = {
+    text: (values) => vectorFromArray(values.map(String), new Utf8()),
+    integer: (values) => vectorFromArray(values.map(BigInt), new Int64()),
+    decimal: (values) => vectorFromArray(values.map(decimalWords), new Decimal(0, 38, 128)),
+  }
   const vectors = Object.entries(columns).map(([name, type]) => [
     name,
-    ARROW_VECTORS[type](rows.map((row) => row[name] ?? '')),
+    vectorOf[type](rows.map((row) => row[name] ?? '')),
   ])
   const made = new ArrowTable(Object.fromEntries(vectors))
   for (const [key, value] of Object.entries(metadata)) made.schema.metadata.set(key, String(value))

@@ -150,7 +150,7 @@ function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
     const metadata = { ...meta, ...parameters, ...licence }
     const count = total === undefined ? {} : { 'X-Total-Count': String(total) }
     return {
-      body: encode({ columns: operation.columns, rows: read, meta, metadata }),
+      body: await encode({ columns: operation.columns, rows: read, meta, metadata }),
       headers: { Link: linksTo(total ?? 0), ...count },
     }
   }

@@ -4,7 +4,7 @@
  */
 import { lookup as systemLookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
-import { Agent, buildConnector } from 'undici'
+import type { Agent } from 'undici'
 import { SyncFailure } from './failures.ts'
 
 const CONNECT_MS = 10_000
@@ -45,8 +45,12 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
   return isIn(PRIVATE) ? reach.allow_private > 0 : isIn(PUBLIC)
 }
 
-/** An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. */
-export function guardedAgent(reach: Reach): Agent {
+/**
+ * An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. Its package is loaded on
+ * first use, since services without directories never need its 7 MB.
+ */
+export async function guardedAgent(reach: Reach): Promise<Agent> {
+  const { Agent, buildConnector } = await import('undici')
   return new Agent({
     connect(options, callback) {
       const { hostname, protocol } = options

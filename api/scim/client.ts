@@ -3,7 +3,7 @@
  * on request. The token goes to the configured origin only.
  */
 import { setImmediate as endOfTurn, setTimeout as sleep } from 'node:timers/promises'
-import { fetch, type Agent, type RequestInit, type Response } from 'undici'
+import type { Agent, RequestInit, Response } from 'undici'
 import { basicAuthorization } from '../../pipeline/program/webhook.ts'
 import { retryAfterMs } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
@@ -75,7 +75,7 @@ export class DirectoryClient {
   readonly #connection: Connection
   readonly #dependencies: ClientDependencies
   readonly #secret: string
-  readonly #agent: Agent
+  readonly #agent: Promise<Agent>
   // Ends concurrent requests and their retries once one has failed.
   readonly #closing = new AbortController()
   readonly #signal: AbortSignal
@@ -95,7 +95,7 @@ export class DirectoryClient {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new SyncFailure('interrupted', 'the client was closed'))
-    await this.#agent.destroy()
+    await (await this.#agent).destroy()
   }
 
   /**
@@ -168,11 +168,12 @@ export class DirectoryClient {
 
   async #exchange({ url, what, secret, ...init }: Request): Promise<Answer | Fault> {
     const { limits } = this.#dependencies
+    const { fetch } = await import('undici')
     try {
       const reply = await fetch(url, {
         ...init,
         redirect: 'manual',
-        dispatcher: this.#agent,
+        dispatcher: await this.#agent,
         signal: AbortSignal.any([this.#signal, AbortSignal.timeout(limits.requestMs)]),
       })
       const text = readText(reply, limits.responseBytes)
