@@ -132,7 +132,7 @@ async function relay(attempt: Attempt, client: ClientStream): Promise<void> {
   const { completion, signal } = attempt
   try {
     attempt.expectMore()
-    for (let chunks: readonly JsonObject[] = attempt.begun; ; chunks = await attempt.read()) {
+    for (let chunks: readonly JsonObject[] = attempt.begun.splice(0); ; chunks = await attempt.read()) {
       const drained = client.send(chunks, signal)
       if (drained !== undefined) {
         // A client that reads slowly must not look like a provider that sends slowly.

@@ -28,8 +28,9 @@ export class Completion {
   readonly #expected: number
   /** The provider's id and time for it, of the first chunk that has an id: Azure's first has none. */
   sentIdentity: ReturnType<typeof identityIn>
-  /** Empty until a provider reports it. */
+  /** As reported so far, and its tokens. */
   #usage: JsonObject = {}
+  usage: ReturnType<typeof readUsage>
   /** Members of chunks without choices. */
   #more: JsonObject = {}
   /** Whether a choice of the last chunk had its finish beside content. */
@@ -94,16 +95,12 @@ export class Completion {
     return !this.#hasContent && this.#areOver && this.#choices.values().every(({ isFiltered }) => isFiltered)
   }
 
-  get usage() {
-    return readUsage(this.#usage)
-  }
-
   /** The last chunks: what is left of tool calls, the finishes, and the usage, in a chunk of its own if asked. */
   ending(separateUsage = false): JsonObject[] {
     const all = [...this.#choices.values()].toSorted((a, b) => a.index - b.index)
     const calls = all.map((choice) => choice.lastCalls()).filter((part) => part !== undefined)
     const finish = { ...this.#more, choices: all.map((choice) => choice.ending()) }
-    const usage = usageReply(this.#usage)
+    const usage = usageReply(this.#usage, this.usage)
     const last = separateUsage ? [finish, { choices: [], usage }] : [{ ...finish, usage }]
     return calls.length === 0 ? last : [{ choices: calls }, ...last]
   }
@@ -144,8 +141,10 @@ export class Completion {
   }
 
   #noteUsage(value: JsonObject): void {
-    const usage = usageIn(value)
-    if (usage !== undefined) this.#usage = laterUsage(this.#usage, usage)
+    const sent = usageIn(value)
+    if (sent === undefined) return
+    this.#usage = laterUsage(this.#usage, sent)
+    this.usage = readUsage(this.#usage)
   }
 
   get #hasContent(): boolean {

@@ -8,6 +8,7 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { pipeline, type Readable, type Transform } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
 import { retryAfterMs } from '../http/headers.ts'
@@ -121,14 +122,13 @@ function decoded(body: Readable, header = 'identity'): Readable {
 /** The text of an error, as far as it comes in time and within the limit: its begin may tell enough. */
 async function errorText(body: Readable): Promise<string> {
   const decoder = new TextDecoder()
-  const timer = setTimeout(() => body.destroy(), ERROR_MS)
   let text = ''
-  try {
-    for await (const part of body) {
-      text += decoder.decode(part, { stream: true })
-      if (text.length > ERROR_CHARACTERS) break
-    }
-  } catch {}
+  const timer = setTimeout(() => body.destroy(), ERROR_MS)
+  body.on('data', (part: Buffer) => {
+    text += decoder.decode(part, { stream: true })
+    if (text.length > ERROR_CHARACTERS) body.destroy()
+  })
+  await finished(body).catch(() => undefined)
   clearTimeout(timer)
   return text
 }

@@ -77,9 +77,8 @@ export function readUsage(reported: JsonObject) {
   }
 }
 
-/** The usage for clients: what was reported, always complete, zeros if the provider reported none (CONTRACT 6). */
-export function usageReply(reported: JsonObject): JsonObject {
-  const usage = readUsage(reported)
+/** `usage` for clients, with all that was `reported`; zeros if the provider reported none (CONTRACT 6). */
+export function usageReply(reported: JsonObject, usage: ReturnType<typeof readUsage>): JsonObject {
   if (usage === undefined) return { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
   const { prompt_tokens, completion_tokens } = usage
   const reply = withoutNulls(reported)
