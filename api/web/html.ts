@@ -9,7 +9,6 @@ export const DOCUMENT_HEADERS = {
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; " +
     "frame-ancestors 'none'",
   'Cross-Origin-Opener-Policy': 'same-origin',
-  'Origin-Agent-Cluster': '?1',
   'Referrer-Policy': 'no-referrer',
 } as const
 

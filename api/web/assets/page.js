@@ -14,6 +14,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 // It has no unit above T, trillion: Q is quadrillion.
 const compact = (value) => (value < 1e15 ? short.format(value) : short.format(value / 1000).replace('T', 'Q'))
+const toNumber = (value) => (value === null ? null : Number(value))
 const sum = (values) => values.reduce((total, value) => total + value, 0)
 const parameter = (name) => new URLSearchParams(location.search).get(name)
 const isStacked = parameter('chart') !== 'lines'
@@ -44,7 +45,6 @@ function shorten(name) {
   const letters = [...name]
   return letters.length > 32 ? `${letters.slice(0, 30).join('')}…` : name
 }
-const numbers = (values) => values.map((value) => (value === null ? null : Number(value)))
 
 function datasets() {
   const style = (colour) => {
@@ -54,7 +54,7 @@ function datasets() {
   const sets = drawn.flatMap((id, place) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
     return name
-      ? [{ id, label: shorten(name), in_list, values, data: numbers(values), ...style(colourAt(place)) }]
+      ? [{ id, label: shorten(name), in_list, values, data: values.map(toNumber), ...style(colourAt(place)) }]
       : []
   })
   sets.sort((one, other) => sum(other.data) - sum(one.data))
@@ -67,9 +67,9 @@ function datasets() {
   }
   // A band over the days without data: a gap, never a zero.
   const missing = data.coverage.map((status) => (status === 'missing' ? 1 : null))
-  const width = { grouped: false, barPercentage: 1, categoryPercentage: 1, inflateAmount: 0 }
-  const band = { type: 'bar', yAxisID: 'gap', ...width }
-  return [...sets, { label: 'no data', data: missing, backgroundColor: GRID, ...band }]
+  const whole = { grouped: false, barPercentage: 1, categoryPercentage: 1, inflateAmount: 0 }
+  const band = { type: 'bar', yAxisID: 'gap', backgroundColor: GRID, ...whole }
+  return [...sets, { label: 'no data', data: missing, ...band }]
 }
 
 const DAY = { day: 'numeric', month: 'short', timeZone: 'UTC' }

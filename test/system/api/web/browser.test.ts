@@ -21,7 +21,7 @@ const geometry = z.object({
 })
 
 const LAPTOPS = ['1280x800', '1366x768', '1440x900', '1920x1080']
-const PHONES = ['375x812', '390x844']
+const PHONES = ['360x740', '390x844']
 
 function sizeOf(text: string) {
   const [width = 0, height = 0] = text.split('x').map(Number)
