@@ -96,8 +96,6 @@ export const appView: View = {
   },
 }
 
-type App = z.infer<typeof appSchema>
-
 function totals(rows: readonly SeriesRow[]): Html {
   const [first] = rows
   if (first === undefined) return markup`no usage of this app is part of the data`
@@ -119,7 +117,7 @@ function seriesOf(rows: readonly SeriesRow[]) {
   }
 }
 
-function weeksTable({ weeks }: App): Html {
+function weeksTable({ weeks }: z.infer<typeof appSchema>): Html {
   return table(
     [
       { head: 'Week to', isName: true, show: ({ end }) => end },

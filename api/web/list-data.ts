@@ -1,6 +1,6 @@
 /** Reads a list with its series by day in one statement; serves it as /rankings.json, /rankings.csv and for models. */
 import { z } from 'zod'
-import { addDays, daysBetween, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
+import { daysBetween } from '../../pipeline/contract/calendar.ts'
 import { COVERAGE_STATUSES, RANKING_COLUMNS } from '../../pipeline/contract/dataset.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
 import { MAX_OFFSET } from '../datasets/rankings.ts'
@@ -170,7 +170,7 @@ export async function readList(snapshot: Snapshot, list: List): Promise<ListData
   const { subject, category, subcategory, order: _order, drawn = [], ...rest } = list
   const { start, end, limit, offset } = rest
   const before = windowBefore(list)
-  const isCompared = before.end >= FLOOR_DATE && 2 * daysWithout(snapshot, before) < daysOf(before)
+  const isCompared = 2 * daysWithout(snapshot, before) < daysOf(before)
   const recent = windowUpTo(end, RECENT_DAYS).start
   const values = {
     ...(isCompared && { earlier_start: before.start, earlier_end: before.end }),
@@ -197,8 +197,7 @@ export function daysWithout(
   { firstDay, daysMissing }: Pick<SnapshotFacts, 'firstDay' | 'daysMissing'>,
   { start, end }: DateWindow,
 ): number {
-  const first = [start, firstDay, addDays(end, 1)].toSorted()[1] ?? start
-  const before = start < firstDay ? daysBetween(start, first) : 0
+  const before = Math.min(Math.max(daysBetween(start, firstDay), 0), daysOf({ start, end }))
   return before + daysMissing.filter((day) => day >= start && day <= end).length
 }
 

@@ -143,9 +143,8 @@ const rangeOf = ({ start, end }: List) => describeRange({ from: start, to: end }
 /** The window, its totals, and the days that are not whole. */
 function caption({ list, data, context }: Page): Html {
   const { firstDay } = context.snapshot
-  const delivered = data.window.filter(({ day }) => day >= firstDay)
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
-    const number = delivered.filter(({ coverage }) => coverage === status).length
+    const number = data.window.filter(({ day, coverage }) => day >= firstDay && coverage === status).length
     return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
   })
   const { q, order, measure, subject } = list
@@ -191,7 +190,10 @@ function ranking({ list, data, parameters: { as_of } }: Page): Html {
   const most = items.reduce((top, item) => Math.max(top, Number(item[measure])), 1)
   const box = ({ id, name }: Item) => {
     const checked = drawn.includes(id) && raw('checked')
-    return markup`<label><input type="checkbox" value="${id}" aria-label="Draw ${name}" ${checked} /></label>`
+    // Browsers would restore ticks by the place of their row, which another snapshot changes.
+    return markup`<label>
+      <input type="checkbox" autocomplete="off" value="${id}" aria-label="Draw ${name}" ${checked} />
+    </label>`
   }
   const nameOf = ({ id, name }: Item) => {
     const text = markup`<bdi title="${name}">${name}</bdi>`

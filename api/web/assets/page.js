@@ -14,7 +14,6 @@ const dark = matchMedia('(prefers-color-scheme: dark)')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 // It has no unit above T, trillion: Q is quadrillion.
 const compact = (value) => (value < 1e15 ? short.format(value) : short.format(value / 1000).replace('T', 'Q'))
-const toNumber = (value) => (value === null ? null : Number(value))
 const sum = (values) => values.reduce((total, value) => total + value, 0)
 const parameter = (name) => new URLSearchParams(location.search).get(name)
 const isStacked = parameter('chart') !== 'lines'
@@ -53,9 +52,9 @@ function datasets() {
   }
   const sets = drawn.flatMap((id, place) => {
     const { name, in_list, values } = data.items.get(id) ?? {}
-    return name
-      ? [{ id, label: shorten(name), in_list, values, data: values.map(toNumber), ...style(colourAt(place)) }]
-      : []
+    if (!name) return []
+    const figures = values.map((value) => value && Number(value))
+    return [{ id, label: shorten(name), in_list, values, data: figures, ...style(colourAt(place)) }]
   })
   sets.sort((one, other) => sum(other.data) - sum(one.data))
   if (isStacked && data.total) {

@@ -158,7 +158,9 @@ describe('the ranking', () => {
 
   it('ticks the first seven, or what the address names, which also gets a row', async () => {
     const ticked = (text: string) =>
-      [...text.matchAll(/value="(\d+)" aria-label="Draw [^"]*" checked/g)].map(([, id]) => id)
+      [...text.matchAll(/autocomplete="off" value="(\d+)" aria-label="Draw [^"]*" checked/g)].map(
+        ([, id]) => id,
+      )
     expect(ticked(await page('/'))).toEqual(['60', '59', '58', '57', '56', '55', '54'])
     expect(ticked(await page('/?apps=55,58'))).toEqual(['58', '55'])
     expect(ticked(await page('/?apps=none'))).toEqual([])
