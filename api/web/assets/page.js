@@ -74,12 +74,11 @@ function datasets() {
 const DAY = { day: 'numeric', month: 'short', timeZone: 'UTC' }
 const dayName = (index, parts) => new Date(data.days[index]).toLocaleDateString('en-GB', { ...DAY, ...parts })
 
+// Ten lines have room in the chart of a phone.
+const DENSE = { bodySpacing: 0, titleMarginBottom: 3, footerMarginTop: 3, boxWidth: 9, boxHeight: 9 }
+
 const tooltip = {
-  // Nine lines have room in the chart of a phone.
-  bodySpacing: 0,
-  titleMarginBottom: 3,
-  footerMarginTop: 3,
-  padding: 5,
+  ...DENSE,
   itemSort: (one, other) => (isStacked ? other.datasetIndex - one.datasetIndex : other.raw - one.raw),
   filter: ({ raw }) => raw !== null,
   callbacks: {
