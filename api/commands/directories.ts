@@ -14,7 +14,6 @@ import { readSettings, type Settings } from '../config.ts'
 import { createLog } from '../process/log.ts'
 import { onStopSignal } from '../process/signals.ts'
 import {
-  eraseDirectory,
   findConnectionByName,
   listConnections,
   putConnection,
@@ -24,7 +23,7 @@ import {
 import { SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
 import { listJobs, showJob } from '../scim/job-store.ts'
-import { syncDefaults, syncNow, type JobDependencies } from '../scim/jobs.ts'
+import { eraseDirectory, syncDefaults, syncNow, type JobDependencies } from '../scim/jobs.ts'
 import { prepareSync } from '../scim/sync.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -133,10 +132,10 @@ const erase = command({
   summary: 'removes the connection, and erases all groups of the account: their names, members and ids',
   options: ACCOUNT,
   prepare: (values) =>
-    forAccount('erase', values, async (account, { store, note }) => {
-      const { groups, members } = await eraseDirectory(store, account)
+    forAccount('erase', values, async (account, dependencies) => {
+      const { groups, members } = await eraseDirectory(account, jobDependencies(dependencies))
       const erased = `${pluralize(groups, 'group')} and ${pluralize(members, 'membership')}`
-      note(`Erased the connection, ${erased} of account "${account}".`)
+      dependencies.note(`Erased the connection, ${erased} of account "${account}".`)
     }),
 })
 

@@ -13,7 +13,7 @@ export const SET_OPTIONS = {
   url: textOption('URL', 'the address of the directory, which /Groups follows'),
   'token-env': textOption('VARIABLE', 'the variable of the service that holds the token'),
   'token-file': textOption('PATH', 'a file with mode 0600 that holds the token'),
-  'token-url': textOption('URL', 'where a sync requests its token (OAuth)'),
+  'token-url': textOption('URL', 'where a sync requests its token (OAuth), with ?scope=… if that needs one'),
   'client-id': textOption('ID', 'the OAuth client'),
   'client-secret-env': textOption('VARIABLE', 'the variable that holds the secret of the client'),
   'client-secret-file': textOption('PATH', 'a file with mode 0600 that holds it'),
@@ -106,7 +106,8 @@ function readUrl(address: string, option: string): string {
   const { username, password, search, hash, protocol, pathname } = url
   const faults = {
     'holds a user or a password: put them into the token instead': username + password !== '',
-    'must end with its path: remove everything from ? or # on': search + hash !== '',
+    'must end with its path: remove everything from ? or # on':
+      hash !== '' || (search !== '' && option !== 'token-url'),
     [`begins with ${protocol}//: ${use}`]: !/^https?:$/.test(protocol),
     [`ends with /Groups, which a sync adds itself: ${use}`]: /\/Groups\/?$/i.test(pathname),
   }

@@ -11,7 +11,7 @@ import { codeOf } from '../process/system-errors.ts'
 import { exceededBound, isObject, parseJson } from '../untrusted/json.ts'
 import { guardedAgent } from './addresses.ts'
 import type { Connection } from './connections.ts'
-import { SyncFailure, type Failure } from './failures.ts'
+import { orFailure, SyncFailure, type Failure } from './failures.ts'
 import { ONE_WORD, readSecret, repeats, type Environment } from './token.ts'
 
 /** Limits of one sync. */
@@ -45,6 +45,8 @@ export const BRIEF: Patience = { tries: 1, slowDowns: 2, slowDownMs: 10_000 }
 export type ClientDependencies = {
   readonly environment: Environment
   readonly limits: SyncLimits
+  /** How long a client may be used: milliseconds of a whole sync, test or dry run. */
+  readonly syncMs: number
   readonly log: Pick<Log, 'warn'>
   /** Waits, or rejects when the signal aborts. */
   readonly wait?: (milliseconds: number, signal: AbortSignal) => Promise<unknown>
@@ -76,8 +78,9 @@ export class DirectoryClient {
   readonly #dependencies: ClientDependencies
   readonly #secret: string
   readonly #agent: Promise<Agent>
-  // Ends concurrent requests and their retries once one has failed.
+  // Ends concurrent requests and their retries once one has failed, and all that take too long.
   readonly #closing = new AbortController()
+  readonly #deadline: NodeJS.Timeout
   readonly #signal: AbortSignal
   #token: Promise<string> | undefined
 
@@ -90,10 +93,14 @@ export class DirectoryClient {
     this.#dependencies = dependencies
     this.#secret = readSecret(connection, dependencies.environment)
     this.#agent = guardedAgent(connection)
+    const { syncMs } = dependencies
+    const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
+    this.#deadline = setTimeout(() => this.#closing.abort(late), syncMs)
     this.#signal = AbortSignal.any([signal, this.#closing.signal])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#deadline)
     this.#closing.abort(new SyncFailure('interrupted', 'the client was closed'))
     await (await this.#agent).destroy()
   }
@@ -126,17 +133,23 @@ export class DirectoryClient {
 
   /**
    * The static token, or one for the client's credentials (RFC 6749, 4.4), which go into the header or, if that is
-   * refused, into the body (2.3.1).
+   * refused, into the body (2.3.1). Parameters of the token address, such as a scope, go into the body too.
    */
   async #issueToken(): Promise<string> {
-    const { token_url: url, client_id } = this.#connection
+    const { token_url, client_id } = this.#connection
     const client_secret = this.#secret
-    if (url === null || client_id === null) return client_secret
+    if (token_url === null || client_id === null) return client_secret
+    const [url = '', parameters] = token_url.split('?')
     const post = async (more: Query, headers: Query) => {
-      const body = new URLSearchParams({ grant_type: 'client_credentials', ...more })
+      const body = new URLSearchParams(parameters)
+      for (const [name, value] of Object.entries({ grant_type: 'client_credentials', ...more }))
+        body.set(name, value)
       const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body }
       const what = 'POST to the token address'
-      return await this.#request({ ...init, url, what, secret: client_secret }, this.#dependencies.limits)
+      const request = { ...init, url, what, secret: client_secret }
+      const answer = await orFailure(this.#request(request, this.#dependencies.limits))
+      if (answer instanceof SyncFailure) throw new SyncFailure('token_refused', answer.detail)
+      return answer
     }
     const credentials = [client_id, client_secret].map(encodeURIComponent).join(':')
     let answer = await post({}, { Authorization: basicAuthorization(credentials) })
@@ -198,8 +211,8 @@ function backoffMs(count: number, limits: SyncLimits): number {
 
 function assess({ status, headers }: Response, what: string): Answer | Fault {
   const waitMs = retryAfterMs(headers.get('retry-after') ?? undefined)
+  if (status < 400) throw new SyncFailure('directory_invalid_response', `status ${status} instead of 200`)
   const detail = `${what}: status ${status}`
-  if (status < 400) throw new SyncFailure('directory_invalid_response', `${detail} instead of 200`)
   // GitHub limits with 403.
   if (status === 429 || ([403, 503].includes(status) && waitMs !== undefined))
     return { failure: 'directory_rate_limited', detail, waitMs }

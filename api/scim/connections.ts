@@ -1,8 +1,6 @@
 /** The directory connections of accounts, at most one each, as rows of the store. Tokens are not stored. */
 import { z } from 'zod'
-import { UsageError } from '../../pipeline/program/program.ts'
-import type { Queries, Store, Value } from '../store/store.ts'
-import { eraseGroups, sweepMembers } from './groups.ts'
+import type { Queries, Value } from '../store/store.ts'
 
 /** Where a sync reads members: from the list of groups, by a request per group, or not at all. */
 export const MEMBER_MODES = ['inline', 'per_group', 'off'] as const
@@ -66,7 +64,6 @@ const REMOVE = `
   DELETE FROM scim_connections WHERE account_id IN (SELECT id FROM accounts WHERE name = $1) RETURNING account_id`
 const ADVANCE = `
   UPDATE scim_connections SET next_sync_at = $3 WHERE account_id = $1 AND next_sync_at = $2 RETURNING account_id`
-const OPEN_JOB = `SELECT id FROM scim_sync_jobs WHERE account_id = $1 AND status IN ('queued', 'running')`
 
 /** Sets or replaces the connection of the account with this name; false without such an account. */
 export async function putConnection(
@@ -111,26 +108,6 @@ export async function holdConnection(queries: Queries, { account_id, updated_at 
 /** Removes the connection of the account with this name; its groups and jobs stay. False if there is none. */
 export async function removeConnection(queries: Queries, account: string): Promise<boolean> {
   return await hasRows(queries, REMOVE, account)
-}
-
-/**
- * Removes the connection of an account and all its groups, deleted ones included.
- * @returns the number of erased groups and memberships.
- * @throws UsageError if there is no such account, or a sync of it is in progress.
- */
-export async function eraseDirectory(store: Store, account: string) {
-  const found = await store.query('SELECT id FROM accounts WHERE name = $1', [account])
-  const [{ id } = {}] = z.array(z.object({ id: z.string() })).parse(found)
-  if (id === undefined)
-    throw new UsageError(`There is no account "${account}": npm run -s keys -- list shows them`)
-  const erased = await store.transaction(async (queries) => {
-    // First, since a sync ends by locking the connection.
-    await removeConnection(queries, account)
-    if (!(await hasRows(queries, OPEN_JOB, id))) return await eraseGroups(queries, id)
-    throw new UsageError(`A sync of account "${account}" is in progress: erase again once it has ended`)
-  })
-  await sweepMembers(store, id)
-  return erased
 }
 
 async function select(queries: Queries, which: string, ...values: Value[]): Promise<readonly Connection[]> {

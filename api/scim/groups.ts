@@ -7,6 +7,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
 import { lostJob } from './failures.ts'
+import { lockJob, selectPage, type PageWanted } from './job-store.ts'
 import type { Member } from './messages.ts'
 import {
   addTo,
@@ -17,11 +18,6 @@ import {
   type Report,
   type StoredGroup,
 } from './plan.ts'
-
-export type PageWanted = {
-  readonly limit: number
-  readonly offset: number
-}
 
 /** A group for the account's administrators (CONTRACT 5); `external_id` is the directory's id. */
 export const groupRowSchema = z.object({
@@ -54,19 +50,6 @@ const SHOWN_MEMBERS = `
   SELECT m.member_id AS id, m.type, m.display_name
   FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list
   WHERE g.id = $1 ORDER BY m.member_id LIMIT $2 OFFSET $3`
-
-/** A page of the rows of an account, and their total. `from` is the end of a query with the account as `$1`. */
-export async function selectPage<Shown extends z.ZodType>(
-  queries: Queries,
-  accountId: string,
-  { limit, offset }: PageWanted,
-  { select, from, order, schema }: { readonly select: string; from: string; order: string; schema: Shown },
-) {
-  const page = `SELECT ${select} FROM ${from} ORDER BY ${order} LIMIT $2 OFFSET $3`
-  const rows = await queries.query(page, [accountId, limit, offset])
-  const [total] = await queries.query(`SELECT count(*) AS total_count FROM ${from}`, [accountId])
-  return { data: z.array(schema).parse(rows), ...z.object({ total_count: z.number() }).parse(total) }
-}
 
 /** The current groups of an account, oldest first, and their total. */
 export async function listGroups(queries: Queries, accountId: string, page: PageWanted) {
@@ -121,9 +104,6 @@ const MEMBERS_AT_ONCE = 2000
 
 const LISTS = { table: 'scim_member_lists', columns: ['id', 'account_id', 'job_id'] }
 const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type', 'display_name'] }
-
-// Locks the job, so that nobody ends it before the transaction does.
-const LOCK_JOB = `UPDATE scim_sync_jobs SET status = status WHERE id = $1 AND status = 'running' RETURNING id`
 
 const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
 
@@ -206,7 +186,7 @@ export class MemberStage {
     this.#lists = []
     this.#rows = []
     await store.transaction(async (queries) => {
-      if ((await queries.query(LOCK_JOB, [job.id])).length === 0) throw lostJob()
+      if (!(await lockJob(queries, job.id))) throw lostJob()
       await insertRows(queries, LISTS, lists)
       await insertRows(queries, MEMBERS, rows)
     })

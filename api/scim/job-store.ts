@@ -8,7 +8,6 @@ import { millisecondsInDay } from 'date-fns/constants'
 import { z } from 'zod'
 import type { Queries, Value } from '../store/store.ts'
 import { FAILURES, type Failure } from './failures.ts'
-import { selectPage, type PageWanted } from './groups.ts'
 import { emptyReport, reportSchema, type Report } from './plan.ts'
 
 // A new schema each time: the description of a shared one loses its format.
@@ -60,6 +59,7 @@ const HOLD = `
   UPDATE scim_sync_jobs SET status = 'running', lease_until = $4,
     started_at = coalesce(started_at, CASE WHEN created_at > $3 THEN created_at ELSE $3 END)
   WHERE id = $1 AND status = $2 RETURNING ${COLUMNS}`
+const LOCK = `UPDATE scim_sync_jobs SET status = status WHERE id = $1 AND status = 'running' RETURNING id`
 const END = `
   UPDATE scim_sync_jobs SET status = $3, synced_groups = $4, deleted_groups = $5, report = $6, failure = $7,
     finished_at = CASE WHEN started_at > $2 THEN started_at ELSE $2 END
@@ -82,9 +82,31 @@ export function showJob({ account_id: _account, scheduled: _scheduled, failure, 
 export async function requestJob(queries: Queries, accountId: string, now: Date, isScheduled = false) {
   const kept = new Date(now.getTime() - RETENTION_DAYS * millisecondsInDay).toISOString()
   await queries.query(`DELETE FROM ${OF_ACCOUNT} AND finished_at < $2`, [accountId, kept])
-  const [open] = await jobs(queries, `${SELECT} AND status IN ('queued', 'running')`, [accountId])
   const values = [randomUUID(), accountId, now.toISOString(), Number(isScheduled)]
-  return open ?? (await jobs(queries, ADD, values))[0]
+  return (await openJob(queries, accountId)) ?? (await jobs(queries, ADD, values))[0]
+}
+
+/** The queued or running job of the account. */
+export async function openJob(queries: Queries, accountId: string): Promise<Job | undefined> {
+  return (await jobs(queries, `${SELECT} AND status IN ('queued', 'running')`, [accountId]))[0]
+}
+
+export type PageWanted = {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** A page of the rows of an account, and their total. `from` is the end of a query with the account as `$1`. */
+export async function selectPage<Shown extends z.ZodType>(
+  queries: Queries,
+  accountId: string,
+  { limit, offset }: PageWanted,
+  { select, from, order, schema }: { readonly select: string; from: string; order: string; schema: Shown },
+) {
+  const page = `SELECT ${select} FROM ${from} ORDER BY ${order} LIMIT $2 OFFSET $3`
+  const rows = await queries.query(page, [accountId, limit, offset])
+  const [total] = await queries.query(`SELECT count(*) AS total_count FROM ${from}`, [accountId])
+  return { data: z.array(schema).parse(rows), ...z.object({ total_count: z.number() }).parse(total) }
 }
 
 /** The job with this id, if it belongs to the account. */
@@ -116,6 +138,11 @@ export async function waitingJobs(queries: Queries, now: Date): Promise<readonly
 export async function holdJob(queries: Queries, { id, status }: Job, now: Date, leaseMs: number) {
   const until = new Date(now.getTime() + leaseMs)
   return (await jobs(queries, HOLD, [id, status, now.toISOString(), until.toISOString()]))[0]
+}
+
+/** Locks a running job until the transaction ends, so that nobody ends it before; false if it is over. */
+export async function lockJob(queries: Queries, id: string): Promise<boolean> {
+  return (await queries.query(LOCK, [id])).length > 0
 }
 
 /** What a job has come to. */

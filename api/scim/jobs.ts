@@ -8,14 +8,21 @@ import { sendOverHttp } from '../../pipeline/program/webhook.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
 import { SYNC_LIMITS } from './client.ts'
-import { advanceSchedule, dueConnections, findConnection, type Connection } from './connections.ts'
+import {
+  advanceSchedule,
+  dueConnections,
+  findConnection,
+  removeConnection,
+  type Connection,
+} from './connections.ts'
 import { lostJob, SyncFailure, type Failure } from './failures.ts'
-import { sweepMembers } from './groups.ts'
+import { eraseGroups, sweepMembers } from './groups.ts'
 import {
   endJob,
   findJob,
   formerJob,
   holdJob,
+  openJob,
   requestJob,
   showJob,
   waitingJobs,
@@ -32,8 +39,6 @@ const POLLS_PER_LEASE = 10
 
 export type JobDependencies = SyncDependencies & {
   readonly leaseMs: number
-  /** Maximum milliseconds of a sync. */
-  readonly syncMs: number
   /** The address that gets a notice of a failed scheduled sync, and of recovery. */
   readonly webhook?: string | undefined
   /** Counts jobs by their outcome. */
@@ -121,6 +126,27 @@ export async function syncNow(accountId: string, options: SyncOptions, dependenc
   return (await findJob(store, accountId, job.id)) ?? job
 }
 
+/**
+ * Removes the connection of an account and all its groups, deleted ones included.
+ * @returns the number of erased groups and memberships.
+ * @throws UsageError if there is no such account, or a sync of it is running.
+ */
+export async function eraseDirectory(account: string, dependencies: JobDependencies) {
+  const { store } = dependencies
+  const [{ id } = {}] = await store.query('SELECT id FROM accounts WHERE name = $1', [account])
+  if (typeof id !== 'string')
+    throw new UsageError(`There is no account "${account}": npm run -s keys -- list shows them`)
+  await endExpired(dependencies)
+  const erased = await store.transaction(async (queries) => {
+    // First, since a sync ends by locking the connection. A queued one fails without it.
+    await removeConnection(queries, account)
+    if ((await openJob(queries, id))?.status !== 'running') return await eraseGroups(queries, id)
+    throw new UsageError(`A sync of account "${account}" is running: erase again once it has ended`)
+  })
+  await sweepMembers(store, id)
+  return erased
+}
+
 /** Requests a due job. Of several processes one does; several missed times give one job. */
 async function startDue(connection: Connection, { store, clock, log }: JobDependencies): Promise<void> {
   const { account_id, schedule } = connection
@@ -145,13 +171,11 @@ async function endExpired(dependencies: JobDependencies): Promise<readonly Job[]
 
 /** Runs a job that this process has taken, and records its end. If the store fails, the lease expires. */
 async function runJob(job: Job, options: SyncOptions, dependencies: JobDependencies): Promise<void> {
-  const { store, clock, log, syncMs, leaseMs } = dependencies
+  const { store, clock, log, leaseMs } = dependencies
   const about = { job_id: job.id, account_id: job.account_id }
   const failed = (what: string) => (error: unknown) => log.error({ ...about, err: error }, what)
   const ending = new AbortController()
   const signal = AbortSignal.any([options.signal, ending.signal])
-  const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
-  const deadline = setTimeout(() => ending.abort(late), syncMs)
   const lease = setInterval(() => {
     holdJob(store, job, clock(), leaseMs)
       .then((held) => held || ending.abort(lostJob()))
@@ -168,7 +192,6 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
       failed('the end of a directory sync could not be recorded'),
     )
   } finally {
-    clearTimeout(deadline)
     clearInterval(lease)
     await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
   }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
+import type { Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 import type { ReceivedGroup } from './messages.ts'
 
@@ -11,10 +12,12 @@ const NAMED = 100
 const PER_TURN = 2000
 
 /** Some groups or members: their number, and the names of the first. */
-const partSchema = z.strictObject({
-  count: z.int().nonnegative(),
-  names: z.array(z.string()).describe(`The first ${NAMED} of them.`),
-})
+const partSchema = z
+  .strictObject({
+    count: z.int().nonnegative(),
+    names: z.array(z.string()).describe(`The first ${NAMED} of them.`),
+  })
+  .prefault({ count: 0, names: [] })
 
 /** The changes of a job for its account (CONTRACT 5). */
 export const reportSchema = z.strictObject({
@@ -23,23 +26,14 @@ export const reportSchema = z.strictObject({
   groups_deleted: partSchema,
   members_joined: partSchema.describe('Names as `group: member`.'),
   members_left: partSchema.describe('Of groups that stay. Names as `group: member`.'),
-  warnings: z.array(z.string()).describe('What the sync interpreted, left out or kept.'),
+  warnings: z.array(z.string()).prefault([]).describe('What the sync interpreted, left out or kept.'),
 })
 export type Report = z.infer<typeof reportSchema>
 
 /** The report of a job that changed nothing, to be added to. */
 export function emptyReport(): Report {
-  return {
-    groups_added: emptyPart(),
-    groups_renamed: emptyPart(),
-    groups_deleted: emptyPart(),
-    members_joined: emptyPart(),
-    members_left: emptyPart(),
-    warnings: [],
-  }
+  return reportSchema.parse({})
 }
-
-const emptyPart = () => ({ count: 0, names: [] })
 
 /** Counts one more group or member, and names the first ones. */
 export function addTo(part: z.infer<typeof partSchema>, name: string, prefix = ''): void {
@@ -71,12 +65,7 @@ export type RemoteGroup = Pick<ReceivedGroup, 'scim_id' | 'external_id' | 'displ
   members: Pick<StoredGroup, keyof typeof NO_MEMBERS> | null
 }
 
-/** This many groups and members may be removed in one sync, and beyond them this percentage. */
-type Gate = {
-  readonly gate_groups: number
-  readonly gate_members: number
-  readonly gate_percent: number
-}
+type Gate = Pick<Connection, 'gate_groups' | 'gate_members' | 'gate_percent'>
 
 /** What a sync compares. */
 type Sides = {

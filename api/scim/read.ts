@@ -55,10 +55,11 @@ export class Directory {
   }
 
   /**
-   * Reads all groups; resolves to the walk over their list.
-   * @throws SyncFailure if they are unreadable or provably incomplete.
+   * Reads all groups, and checks the stored ones that are not listed. Resolves to the ids of those that stay, since nothing
+   * proves their deletion.
+   * @throws SyncFailure if the groups are unreadable or provably incomplete.
    */
-  async read(): Promise<Walk> {
+  async read(stored: readonly StoredGroup[]): Promise<ReadonlySet<string>> {
     const { client, connection } = this.#options
     const { members } = connection
     const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
@@ -69,7 +70,7 @@ export class Directory {
     if (isLacking) this.#warn('not_in_list')
     if (isLacking || members === 'per_group') await this.#requestUnread()
     await this.#addEmpty()
-    return walk
+    return new Set(await this.#findStaying(walk, stored))
   }
 
   async #readList(withMembers: boolean): Promise<Walk> {
@@ -88,22 +89,6 @@ export class Directory {
       await stage.flush()
     }
     return await readList({ client, limits, hasCursors: this.#hasCursors, withMembers, take })
-  }
-
-  /**
-   * Checks the stored groups that are not listed. Resolves to the ids of those that stay, since nothing proves their
-   * deletion. May find further groups.
-   */
-  async findStaying(walk: Walk, stored: readonly StoredGroup[]): Promise<ReadonlySet<string>> {
-    const isAbsent = ({ scim_id }: StoredGroup) => !this.groups.has(scim_id)
-    const absent = stored.filter((group) => isLiving(group) && isAbsent(group))
-    if (absent.length === 0) return new Set()
-    // A group in neither of two readings is deleted or no longer shared: directories that revoke access still answer for it.
-    const again = walk.isProof ? await orFailure(this.#readList(false)) : walk
-    const isProven = !(again instanceof SyncFailure) && again.isProof
-    const staying = isProven ? [] : await this.#notGone(absent.filter(isAbsent).map(({ scim_id }) => scim_id))
-    if (staying.length > 0) this.#warn('kept', staying)
-    return new Set(staying)
   }
 
   /** A sentence per kind of warning; those about groups have their number and the first of them. */
@@ -198,6 +183,19 @@ export class Directory {
   #keepMembers(group: RemoteGroup): void {
     this.#empty.delete(group)
     this.#warn('members_unreadable', [group.scim_id])
+  }
+
+  /** The stored groups that are not listed, but not provably deleted. May find further groups. */
+  async #findStaying(walk: Walk, stored: readonly StoredGroup[]): Promise<readonly string[]> {
+    const isAbsent = ({ scim_id }: StoredGroup) => !this.groups.has(scim_id)
+    const absent = stored.filter((group) => isLiving(group) && isAbsent(group))
+    if (absent.length === 0) return []
+    // A group in neither of two readings is deleted or no longer shared: directories that revoke access still answer for it.
+    const again = walk.isProof ? await orFailure(this.#readList(false)) : walk
+    if (!(again instanceof SyncFailure) && again.isProof) return []
+    const staying = await this.#notGone(absent.filter(isAbsent).map(({ scim_id }) => scim_id))
+    if (staying.length > 0) this.#warn('kept', staying)
+    return staying
   }
 
   /** Those of these groups that are answered by their id, with anything but 404 or 410. */

@@ -7,15 +7,8 @@ import type { Route } from '../http/route.ts'
 import { fault, type Operation } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Queries } from '../store/store.ts'
-import {
-  findGroup,
-  groupRowSchema,
-  listGroups,
-  listMembers,
-  memberRowSchema,
-  type PageWanted,
-} from './groups.ts'
-import { findJob, jobSchema, listJobs, readReport, showJob, type Job } from './job-store.ts'
+import { findGroup, groupRowSchema, listGroups, listMembers, memberRowSchema } from './groups.ts'
+import { findJob, jobSchema, listJobs, readReport, showJob, type Job, type PageWanted } from './job-store.ts'
 import type { SyncJobs } from './jobs.ts'
 import { reportSchema } from './plan.ts'
 

@@ -44,7 +44,7 @@ export async function prepareSync(
   const stage = new MemberStage({ store, findFormer, job, report })
   const directory = new Directory({ client, limits, connection, stage })
   const { groups } = directory
-  const staying = await directory.findStaying(await directory.read(), stored)
+  const staying = await directory.read(stored)
   const sides = { stored, findFormer, remote: groups, staying, gate: connection }
   const { fault, ...plan } = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())

@@ -41,6 +41,10 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${TOKEN} --url ftp://scim.example.com`, '--url https://'],
     [`${SET} ${TOKEN} --url https://user:pass@a.example`, 'into the token'],
     [`${SET} ${TOKEN} --url https://a.example/?tenant=1`, 'must end with its path'],
+    [
+      `${SET} ${A} --token-url https://a.example/#token --client-id x --client-secret-env T`,
+      'end with its path',
+    ],
     [`${SET} ${TOKEN} --url https://a.example/v2/Groups`, 'ends with /Groups'],
     [`${SET} ${TOKEN} ${A} --token-file x`, 'either'],
     [`${SET} ${TOKEN} ${A} --members some`, '--members inline'],
@@ -81,7 +85,7 @@ stores.describeOnce('directories, wrongly used', () => {
     `${SET} ${A} --token-env T1`,
     `${SET} ${A} --token-env OKTA_PRODUCTION_DIRECTORY_TOKEN`,
     `${SET} ${A} --token-env acmeScimToken`,
-    `${SET} ${A} --token-url https://a.example/token --client-id x --client-secret-env scim_secret`,
+    `${SET} ${A} --token-url https://a.example/token?scope=a --client-id x --client-secret-env scim_secret`,
   ])('takes %s', async (line) => {
     expect((await directories({ DATA_DIR: makeFolder() }, line)).stderr).toContain('nothing is stored there')
   })
@@ -262,7 +266,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     expect((await directories(settings, 'list')).stdout).not.toContain('acme')
   })
 
-  it('erase erases nothing while a sync is running', async () => {
+  it('erase erases nothing while a sync is running, and all once its process is dead', async () => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
     const settings = await connected(directory.url)
     await sync(settings)
@@ -271,5 +275,15 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('erase again once it has ended') })
     expect(await countOf(settings, 'scim_groups')).toBe(2)
     expect((await directories(settings, 'list')).stdout).toContain('acme')
+    await inStore(settings, async (store) => {
+      await store.query("UPDATE scim_sync_jobs SET lease_until = '' WHERE status = 'running'")
+      await store.query(
+        "INSERT INTO scim_member_lists SELECT 'staged', account_id, id FROM scim_sync_jobs WHERE status = 'running'",
+      )
+    })
+    expect(await directories(settings, 'erase --account acme')).toMatchObject({ code: 0 })
+    expect(
+      await Promise.all(['scim_groups', 'scim_member_lists'].map((table) => countOf(settings, table))),
+    ).toEqual([0, 0])
   })
 })

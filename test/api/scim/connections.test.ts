@@ -72,16 +72,17 @@ describe('a directory that cannot be reached fails with its own sentence', () =>
 
 /** A token endpoint (RFC 6749, 4.4), and the directory that takes its tokens `lifetime` times. */
 async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
-  const requests: { authorization: string | undefined; form: URLSearchParams }[] = []
+  const requests: { authorization: string | undefined; url: string; form: URLSearchParams }[] = []
   const uses = new Map<string, number>()
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const { authorization } = request.headers
-    requests.push({ authorization, form: new URLSearchParams(await text(request)) })
+    requests.push({ authorization, url: request.url ?? '', form: new URLSearchParams(await text(request)) })
+    if (accepts === 'people') return response.end('<html></html>')
     const isAccepted = (accepts === 'header') === (authorization !== undefined) && accepts !== 'nothing'
     const access_token = `issued-token-${requests.length}`
     uses.set(access_token, 0)
     response.writeHead(isAccepted ? 200 : 401)
-    response.end(JSON.stringify(isAccepted ? { access_token } : { error: 'invalid_client' }))
+    return response.end(JSON.stringify(isAccepted ? { access_token } : { error: 'invalid_client' }))
   }
   const endpoint = await listen(createServer((request, response) => void answer(request, response)))
   const directory = await startDirectory(manyGroups(250), {
@@ -96,7 +97,10 @@ async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
   return {
     requests,
     url: directory.url,
-    oauth: { token_url: `http://127.0.0.1:${endpoint.port}/token`, client_id: 'a client:1' },
+    oauth: {
+      token_url: `http://127.0.0.1:${endpoint.port}/token?scope=api%3A%2F%2Fa+b`,
+      client_id: 'a client:1',
+    },
     async [Symbol.asyncDispose]() {
       await endpoint.close()
       await directory.close()
@@ -120,10 +124,14 @@ describe('a token from a token address', () => {
     const { job, written } = await sync(provider)
     expect(job).toMatchObject({ status: 'succeeded', synced_groups: 250 })
     expect(provider.requests).toHaveLength(1)
-    const [{ authorization = '', form } = { form: new URLSearchParams() }] = provider.requests
+    const [{ authorization = '', url, form } = { url: '', form: new URLSearchParams() }] = provider.requests
     const credentials = Buffer.from(authorization.replace('Basic ', ''), 'base64').toString()
     expect(credentials).toBe(`a%20client%3A1:${SECRET}`)
-    expect(form.get('grant_type')).toBe('client_credentials')
+    // Entra ID, Okta, Oracle and WSO2 read the scope in the body alone.
+    expect([url, Object.fromEntries(form)]).toEqual([
+      '/token',
+      { grant_type: 'client_credentials', scope: 'api://a b' },
+    ])
     expect(written).not.toMatch(/issued-token|client-secret/)
   })
 
@@ -132,12 +140,13 @@ describe('a token from a token address', () => {
     ['fails the sync if the directory refuses a new one too', { lifetime: 0 }, 'directory_unauthorized', 3],
     ['is requested with the credentials in the body if the header is refused', { accepts: 'body' }, null, 2],
     ['fails the sync with its own sentence if none is issued', { accepts: 'nothing' }, 'token_refused', 2],
+    ['fails it so if a page for people is in its place', { accepts: 'people' }, 'token_refused', 1],
   ])('%s', async (_name, options, failure, requests) => {
     await using provider = await startOAuth(options)
     expect((await sync(provider)).job.error_message).toBe(failure && FAILURES[failure])
     expect(provider.requests).toHaveLength(requests)
     const inBody = provider.requests.at(-1)?.form.get('client_secret') ?? null
-    expect(inBody).toBe(options?.accepts === undefined ? null : SECRET)
+    expect(inBody).toBe(['body', 'nothing'].includes(options?.accepts ?? '') ? SECRET : null)
   })
 })
 
