@@ -139,15 +139,13 @@ export class DirectoryClient {
     const { token_url, client_id } = this.#connection
     const client_secret = this.#secret
     if (token_url === null || client_id === null) return client_secret
-    const [url = '', parameters] = token_url.split('?')
+    const { origin, pathname, searchParams } = new URL(token_url)
+    const form = { grant_type: 'client_credentials', ...Object.fromEntries(searchParams) }
     const post = async (more: Query, headers: Query) => {
-      const body = new URLSearchParams(parameters)
-      for (const [name, value] of Object.entries({ grant_type: 'client_credentials', ...more }))
-        body.set(name, value)
+      const body = new URLSearchParams({ ...form, ...more })
       const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body }
-      const what = 'POST to the token address'
-      const request = { ...init, url, what, secret: client_secret }
-      const answer = await orFailure(this.#request(request, this.#dependencies.limits))
+      const target = { url: origin + pathname, what: 'POST to the token address', secret: client_secret }
+      const answer = await orFailure(this.#request({ ...init, ...target }, this.#dependencies.limits))
       if (answer instanceof SyncFailure) throw new SyncFailure('token_refused', answer.detail)
       return answer
     }

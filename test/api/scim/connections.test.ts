@@ -98,7 +98,7 @@ async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
     requests,
     url: directory.url,
     oauth: {
-      token_url: `http://127.0.0.1:${endpoint.port}/token?scope=api%3A%2F%2Fa+b`,
+      token_url: `http://127.0.0.1:${endpoint.port}/token?scope=api%3A%2F%2Fa+b?c`,
       client_id: 'a client:1',
     },
     async [Symbol.asyncDispose]() {
@@ -130,7 +130,7 @@ describe('a token from a token address', () => {
     // Entra ID, Okta, Oracle and WSO2 read the scope in the body alone.
     expect([url, Object.fromEntries(form)]).toEqual([
       '/token',
-      { grant_type: 'client_credentials', scope: 'api://a b' },
+      { grant_type: 'client_credentials', scope: 'api://a b?c' },
     ])
     expect(written).not.toMatch(/issued-token|client-secret/)
   })
