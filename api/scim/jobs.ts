@@ -165,7 +165,10 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
 /** Ends the jobs of dead processes; resolves to the queued ones. */
 async function endExpired(dependencies: JobDependencies): Promise<readonly Job[]> {
   const waiting = await waitingJobs(dependencies.store, dependencies.clock())
-  for (const job of waiting) if (job.status === 'running') await failJob(job, 'interrupted', dependencies)
+  for (const job of waiting.filter(({ status }) => status === 'running')) {
+    await failJob(job, 'interrupted', dependencies)
+    await sweepMembers(dependencies.store, job.account_id)
+  }
   return waiting.filter(({ status }) => status === 'queued')
 }
 

@@ -31,9 +31,7 @@ export const reportSchema = z.strictObject({
 export type Report = z.infer<typeof reportSchema>
 
 /** The report of a job that changed nothing, to be added to. */
-export function emptyReport(): Report {
-  return reportSchema.parse({})
-}
+export const emptyReport = (): Report => reportSchema.parse({})
 
 /** Counts one more group or member, and names the first ones. */
 export function addTo(part: z.infer<typeof partSchema>, name: string, prefix = ''): void {

@@ -51,13 +51,14 @@ export async function readList(options: ListOptions): Promise<Walk> {
 
 /** The queries of a first page, the best first: by cursor, and otherwise. */
 function waysToList({ limits, withMembers }: ListOptions) {
-  const paged = (start: Query) => limits.pageSizes.map((size): Query => ({ ...start, count: String(size) }))
-  const [cursor, index] = [paged({ cursor: '' }), paged({ startIndex: '1' })]
-  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
   const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
-  const inUsualForm = (ways: readonly Query[]) => ways.map((way) => ({ ...way, ...usual }))
-  const others = inUsualForm([...index, { startIndex: '1' }, {}])
-  return { byCursor: inUsualForm(cursor), others: [...others, { ...index[0], ...other }] }
+  const paged = (start: Query, form: Query = usual) =>
+    limits.pageSizes.map((size): Query => ({ ...start, ...form, count: String(size) }))
+  const index = { startIndex: '1' }
+  // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
+  const last = paged(index, other).slice(0, 1)
+  const others = [...paged(index), { ...index, ...usual }, usual, ...last]
+  return { byCursor: paged({ cursor: '' }), others }
 }
 
 /** Walks over all groups by the first way that works. */

@@ -45,7 +45,8 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
 
   it('keep no rows of members that no group has any more, and are not written without a change', async () => {
     await using directory = await startDirectory(manyGroups(300))
-    await using service = await startSyncApi(await fresh())
+    const settings = await fresh()
+    await using service = await startSyncApi(settings)
     const acme = await service.connect(directory.url)
     await acme.sync()
     const rows = () => service.store.query('SELECT * FROM scim_groups ORDER BY id')
@@ -62,6 +63,16 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
     // A job is over before its unused lists are deleted.
     const counts = async () =>
       await Promise.all(['scim_members', 'scim_member_lists'].map((table) => countOf(service.store, table)))
+    await until(async () => (await counts()).join() === '600,300')
+    // A process dies amid a sync, the last one of the account.
+    await directories(settings, 'remove --account acme')
+    await service.store.transaction(async (queries) => {
+      await queries.query(deadJob('acme', ''), [new Date().toISOString()])
+      await queries.query(
+        "INSERT INTO scim_member_lists SELECT 'staged', account_id, id FROM scim_sync_jobs WHERE status = 'running'",
+      )
+      await queries.query("INSERT INTO scim_members (list_id, member_id) VALUES ('staged', 'ann')")
+    })
     await until(async () => (await counts()).join() === '600,300')
   })
 
