@@ -100,7 +100,6 @@ export async function findViolations(connection: DuckDBConnection): Promise<stri
   const violations = await readRows(connection, 'resolve.sql#violations', violationRow, {
     subcategories: listValue(SUBCATEGORIES),
     unattributed: UNATTRIBUTED_APP_ID,
-    replacement: '\uFFFD',
   })
   return violations.map(({ file, row, reason }) => `${file}, row ${row}: ${reason}`)
 }

@@ -70,6 +70,12 @@ export function missingColumns(
   )
 }
 
+/** What to do, by the first line of a file: Excel reads `sep=`, PowerShell writes `#TYPE`. */
+const REMEDIES = [
+  [/^(?:sep=|#TYPE |# )/i, '. Remove the line before the names of the columns'],
+  [/^[^,]*[;\t|][^,]*$/, '. Separate them by commas'],
+] as const
+
 /**
  * The positions of the columns among the names of a file. A descriptive column that occurs twice is ignored.
  * @param file its name, for messages.
@@ -83,10 +89,9 @@ export function matchColumns(
   const names = found.map(plainName)
   const missing = missingColumns(columns, names)
   if (missing.length > 0) {
-    const isSeparatedOtherwise = found.length === 1 && /[;\t|]/.test(found[0] ?? '')
+    const [, remedy = ''] = REMEDIES.find(([words]) => words.test(found.join(','))) ?? []
     throw new DataError(
-      `${file} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}` +
-        (isSeparatedOtherwise ? '. Separate them by commas' : ''),
+      `${file} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}${remedy}`,
     )
   }
   const matched = new Map<string, number>()

@@ -124,7 +124,7 @@ WITH validated AS (
       WHEN r.is_alias_named AND r.alias_of NOT IN (SELECT a.app_id FROM registry AS a)
         THEN 'alias_of "' || r.alias_text || '" names no app of the registry'
       WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty, or holds nothing that can be seen'
-      WHEN contains(r.app_name, $replacement) THEN 'app_name is not readable text in UTF-8'
+      WHEN text_violation(r.app_name) IS NOT NULL THEN 'app_name is not readable text in UTF-8'
       WHEN r.subcategories IS NULL THEN 'subcategories is not a list'
       WHEN NOT list_has_all(CAST($subcategories AS VARCHAR[]), r.subcategories)
         THEN 'unknown subcategories: ' || array_to_string(

@@ -1,6 +1,9 @@
 -- How a raw value becomes a number or a time, and which raw row is valid. A count is NULL if the value is null and -1 if it
 -- is broken, so that one comparison finds broken values.
 
+-- Words by which programs write null in a text format. A list of five would be a join.
+CREATE OR REPLACE TEMP MACRO without_null_word(t) AS CASE WHEN t NOT IN ('\N', 'NULL', 'null', 'NA') THEN t END;
+
 -- For DOUBLE, DECIMAL and integers wider than 64 bits; from `inexact` on, neighbouring integers share a number. A footer's
 -- minimum and maximum may leave NaN out, and DuckDB skips a comparison that they prove: the cast, which fails for NaN,
 -- decides.
@@ -20,7 +23,7 @@ END;
 
 CREATE OR REPLACE TEMP MACRO count_from_text(t) AS CASE
   WHEN CAST(TRY_CAST(t AS BIGINT) AS VARCHAR) = t THEN TRY_CAST(t AS BIGINT)
-  WHEN t IS NOT NULL THEN coalesce(odd_count(t), -1)
+  WHEN without_null_word(t) IS NOT NULL THEN coalesce(odd_count(t), -1)
 END;
 
 -- Identifiers; NULL if broken.
@@ -30,12 +33,12 @@ CREATE OR REPLACE TEMP MACRO id_from_text(t) AS CASE WHEN count_from_text(t) >= 
 -- to remove, nothing to cut.
 CREATE OR REPLACE TEMP MACRO is_simple_name(t) AS length(t) <= 80 AND regexp_full_match(t, '[!-~]+( [!-~]+)*');
 
--- A time of ISO 8601, of a database, or as Go and Java print it: also without seconds or minutes, with a comma before the
+-- A time of ISO 8601, of a database, or as Go, Java and Rust print it: also without seconds or minutes, with a comma before the
 -- fraction, without separators, with a space or a zone's name beside its offset. A time without an offset is UTC. NULL for
 -- anything else.
 CREATE OR REPLACE TEMP MACRO time_parts(t) AS regexp_extract(
   trim(t),
-  '^(\d{4})-?(\d\d)-?(\d\d)(?:[Tt ]+(\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?)? ?(?:([+-]\d\d)(?::?(\d\d))?(?: [A-Z]{3,5})?|[Zz]|UTC|GMT)?(?: m=[+-][\d.]+|\[[\w/+-]+\])?$',
+  '^(\d{4})-?(\d\d)-?(\d\d)(?:[Tt ]+(\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?)? ?(?:([+-]\d\d)(?::?(\d\d)(?::00)?)?(?: [A-Z]{3,5})?|[Zz]|UTC|GMT)?(?: m=[+-][\d.]+|\[[\w/+-]+\])?$',
   ['year', 'month', 'day', 'hour', 'minute', 'second', 'fraction', 'offset_hour', 'offset_minute']
 );
 CREATE OR REPLACE TEMP MACRO time_from_parts(p) AS TRY_CAST(
@@ -58,9 +61,6 @@ END;
 CREATE OR REPLACE TEMP MACRO utc_from_text(t) AS coalesce(
   utc_by_cast(t), time_from_parts(time_parts(CASE WHEN utc_by_cast(t) IS NULL THEN t END))
 );
-
--- Words by which programs write null where the column is text. A list of five would be a join.
-CREATE OR REPLACE TEMP MACRO without_null_word(t) AS CASE WHEN t NOT IN ('\N', 'NULL', 'null', 'NA') THEN t END;
 
 -- An id, which is a floating-point number where some rows have none and a program knows no other null for integers.
 CREATE OR REPLACE TEMP MACRO id_as_integer(t) AS

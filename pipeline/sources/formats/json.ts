@@ -23,6 +23,12 @@ type Entries = Readonly<Record<string, unknown>>
 /** A string, or what DuckDB takes beside JSON: a comma behind the last value, NaN and infinity. */
 const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:inity)?)\b)/gi
 
+/** What a line is instead of an object, by its form. */
+const FAULTS = [
+  [/^\[/, 'a JSON list: write one object a line (jq -c .[])'],
+  [/^\{$|\}\s*\{/, 'not one JSON object: write one a line (jq -c .)'],
+] as const
+
 const KEYS = allColumns(USAGE_COLUMNS)
 
 /** Whether a line has a key, in DuckDB. */
@@ -94,9 +100,7 @@ function parseLine(
       // The fault below says it.
     }
   }
-  const fault = line.startsWith('[')
-    ? 'a JSON list: write one object a line (jq -c .[])'
-    : 'not a JSON object'
+  const fault = FAULTS.find(([form]) => form.test(line))?.[1] ?? 'not a JSON object'
   return { value: undefined, fault, payload: line }
 }
 
@@ -107,14 +111,17 @@ function strictJson(_: string, text?: string, word?: string): string {
 
 /**
  * The elements of one JSON document: of a list, or itself.
- * @throws DataError if it is no JSON.
+ * @throws DataError if it is no JSON document, or several.
  */
 export async function* readWholeJson(file: RawFile): AsyncGenerator<Document> {
   const content = (await textOfStream(Readable.from(readLines(file)))).trim()
   try {
     for (const [index, value] of [parseExactly(content)].flat().entries()) yield { row: index + 1, value }
   } catch (error) {
-    throw new DataError(`${file.name} is not JSON: ${messageOf(error)}`, { cause: error })
+    throw new DataError(
+      `${file.name} is not one JSON document: ${messageOf(error)}. Write one object a line (jq -c .)`,
+      { cause: error },
+    )
   }
 }
 

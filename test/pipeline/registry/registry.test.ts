@@ -35,6 +35,7 @@ describe('broken registries', () => {
     // It would outrank every later row.
     ['8,A,public,,,infinity', 'updated_at is not a UTC timestamp'],
     ['9,A,public', 'broken line: 3 fields instead of 6'],
+    ['10,A\u001B[31m,public,,,2025-01-01', 'app_name is not readable text in UTF-8'],
   ]
 
   it('stop the run, which names each broken row in order', async () => {

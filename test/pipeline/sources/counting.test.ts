@@ -158,20 +158,23 @@ describe('the run fails and names', () => {
   })
 })
 
-it('a word that means null is no request_id and no app in text', async () => {
+it('a word that means null is no request_id, no app and no number in text', async () => {
   const words = ['\\N', 'NULL', 'null', 'NA']
   const rows = Array.from({ length: 40 }, (_, index) => `${DAY}T10:00:00Z,1,5,1,${words[index % 4]}\n`)
+  const unknown = words.map((word) => `${DAY},1,${word},${word},\n`)
   const named = words.map((app) =>
     JSON.stringify({ ts: `${DAY}T10:00:00Z`, app, prompt_tokens: 5, completion_tokens: 1 }),
   )
   const dataDir = folderOf({
-    'ids.csv': `ts,app_id,prompt_tokens,completion_tokens,request_id\n${rows.join('')}`,
+    'ids.csv': `ts,app_id,prompt_tokens,completion_tokens,request_id\n${rows.join('')}${unknown.join('')}`,
     'apps.ndjson': named.join('\n'),
   })
   await runAt(dataDir, AS_OF)
-  expect(await queryWarehouse(dataDir, 'SELECT app_id, requests FROM usage_daily ORDER BY app_id')).toEqual([
-    { app_id: '0', requests: '4' },
-    { app_id: '1', requests: '40' },
+  expect(
+    await queryWarehouse(dataDir, 'SELECT app_id, requests, prompt_tokens FROM usage_daily ORDER BY app_id'),
+  ).toEqual([
+    { app_id: '0', requests: '4', prompt_tokens: '20' },
+    { app_id: '1', requests: '44', prompt_tokens: '200' },
   ])
 })
 

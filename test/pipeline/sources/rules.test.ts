@@ -260,6 +260,11 @@ describe('two rows of 12 tokens are read', () => {
     ...inFormats('counts as floating-point numbers', () => ({ prompt_tokens: [5, 5] })),
     ...inFormats('zeros behind the point of texts', () => ({ prompt_tokens: ['5.0', '5.000000'] })),
     ...inFormats('an exponent in texts', () => ({ prompt_tokens: ['5e+00', '0.5E1'] })),
+    ...inFormats(
+      'words that mean null as numbers',
+      () => ({ requests: ['NULL', 'NA'], cached_tokens: ['\\N', 'null'] }),
+      ['csv', 'ndjson'],
+    ),
     ...inFormats('zeros with a sign', () => ({ requests: [-0, -0], completion_tokens: ['1', '1'] })),
     ...[
       'T10:00Z',
@@ -269,6 +274,7 @@ describe('two rows of 12 tokens are read', () => {
       'T12:00+02:00',
       ' 10:00:00 UTC',
       ' 12:00:00 +0200',
+      ' 10:00:00.5 +00:00:00',
       ' 10:00:00.123456789 +0000 UTC m=+0.012345',
       'T10:00Z[UTC]',
       'T12:00:00+02:00[Europe/Berlin]',
@@ -707,6 +713,18 @@ describe('the run fails for', () => {
       JSON_ROW.replaceAll(/[{,]/g, '$&\n'),
       /JSON over several lines; .* import FILE/,
     ],
+    [
+      'several JSON objects a line',
+      'ndjson',
+      JSON_ROW.trim().repeat(2),
+      /not one JSON object: write one a line/,
+    ],
+    ...['sep=,', 'sep=;', '#TYPE System.Data.DataRow', '# exported'].map((line): Fault => [
+      `the line ${line} before the names of the columns`,
+      'csv',
+      `\uFEFF${line}\r\n${csvRows('', '')}`,
+      /has no column ts, app_id.* Remove the line before the names of the columns/,
+    ]),
     ...[';', '\t'].map((mark): Fault => [
       `columns separated by ${JSON.stringify(mark)}`,
       'csv',

@@ -237,6 +237,8 @@ describe('a rejected file', () => {
       '[{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}]',
       'the first is row 1: the key prompt_tokens is missing',
     ],
+    // As jq prints several.
+    ['a.ndjson', '{\n  "a": 1\n}\n'.repeat(2), 'Write one object a line (jq -c .)'],
     ['a.txt', 'x', 'a.txt has no column ts, app_id, prompt_tokens, completion_tokens'],
     // pandas and R write the numbers of the rows under an empty name.
     ['a.csv', ',ts,app\n0,2026-01-05,One\n', 'a.csv has no column prompt_tokens, completion_tokens'],
