@@ -46,12 +46,7 @@ export function daysOf({ start, end }: DateWindow): number {
   return 1 + daysBetween(start, end)
 }
 
-/** The preceding window of equal length. */
-export function windowBefore(window: DateWindow): DateWindow {
-  return { start: addDays(window.start, -daysOf(window)), end: addDays(window.start, -1) }
-}
-
-/** The baseline of growth: the three preceding windows of equal length (CONTRACT 4.2). */
-export function baselineOf(window: DateWindow): DateWindow {
-  return { start: addDays(window.start, -3 * daysOf(window)), end: addDays(window.start, -1) }
+/** The preceding windows of equal length together; three are the baseline of growth (CONTRACT 4.2). */
+export function windowsBefore(window: DateWindow, count: number): DateWindow {
+  return { start: addDays(window.start, -count * daysOf(window)), end: addDays(window.start, -1) }
 }

@@ -132,7 +132,7 @@ function firstLine(
   const age = isCurrent ? isStale && 'outdated' : 'an earlier snapshot'
   const badges = [sources?.includes(SAMPLE) === true && 'sample data', age].filter((badge) => badge !== false)
   const field = markup`<input type="search" name="q" value="${kept['q']}" placeholder="Find by name (/)"
-    aria-label="Find by name" />`
+    maxlength="100" aria-label="Find by name" />`
   return markup`<p>
       ${controls === undefined && markup`<a href="${address('/', ofThisSnapshot)}">Rankings</a> · `} Data through
       <time>${dataThrough}</time>

@@ -6,7 +6,7 @@ import { csvText, FORMATS } from '../datasets/formats.ts'
 import { MAX_OFFSET } from '../datasets/rankings.ts'
 import { metaOf } from '../datasets/reply.ts'
 import type { Snapshot, SnapshotFacts } from '../datasets/snapshots/facts.ts'
-import { daysOf, windowBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
+import { daysOf, windowsBefore, windowUpTo, type DateWindow } from '../datasets/window.ts'
 import { jsonText } from '../http/call.ts'
 import { invalidParameter } from '../http/query-parameters.ts'
 import type { View } from './document.ts'
@@ -169,7 +169,7 @@ SELECT
 export async function readList(snapshot: Snapshot, list: List): Promise<ListData> {
   const { subject, category, subcategory, order: _order, drawn = [], ...rest } = list
   const { start, end, limit, offset } = rest
-  const before = windowBefore(list)
+  const before = windowsBefore(list, 1)
   const isCompared = 2 * daysWithout(snapshot, before) < daysOf(before)
   const recent = windowUpTo(end, RECENT_DAYS).start
   const values = {

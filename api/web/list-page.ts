@@ -1,10 +1,10 @@
 /** GET / and /models (CONTRACT 4.6): a list with its chart, by the same rules as the API. */
-import { describeRange } from '../../pipeline/contract/calendar.ts'
+import { describeRange, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
-import { baselineOf, daysOf, DEFAULT_WINDOW_DAYS, windowBefore } from '../datasets/window.ts'
+import { daysOf, DEFAULT_WINDOW_DAYS, windowsBefore } from '../datasets/window.ts'
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
 import { address, form, HTML, markup, raw, table, type Column, type Given, type Html } from './html.ts'
@@ -87,7 +87,7 @@ function controls({ context, list, parameters }: Page): Html {
   const ofDays = (each: number) => to({ days: each, start_date: null, end_date: null })
   const max = context.snapshot.dataThrough
   const date = (name: string, label: string, value: string) =>
-    markup`<input type="date" name="${name}" aria-label="${label}" value="${value}" max="${max}" />`
+    markup`<input type="date" name="${name}" aria-label="${label}" value="${value}" min="${FLOOR_DATE}" max="${max}" />`
   const dates = markup`${date('start_date', 'First day', start)} ${date('end_date', 'Last day', end)}
     <button>Show</button>`
   const choices: Readonly<Record<string, readonly Choice[]>> = {
@@ -170,7 +170,7 @@ function dataLinks({ context, list, parameters }: Page): Html {
 /** What the comparisons are made with, and what they lack. */
 function note({ list, data, context: { snapshot } }: Page): string {
   const isTrending = list.order === 'trending'
-  const before = isTrending ? baselineOf(list) : windowBefore(list)
+  const before = windowsBefore(list, isTrending ? 3 : 1)
   const lacking = daysWithout(snapshot, before)
   const lacks = `the data lacks ${lacking} of the ${pluralize(grouped(daysOf(before)), 'day')} before`
   const growth =

@@ -107,8 +107,11 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
   return { routes, warm }
 }
 
-/** Reads a query string; empty values are what forms send for fields that are not filled in. */
+/** Parameters that mailings, networks and lists add to the links of their readers. */
+const ADDED = /^(?:utm_.*|.*clid|ref)$/
+
+/** Reads a query string, without what others added; empty values are what forms send for fields that are not filled in. */
 function readFilled(table: ParameterTable, query: string): Given {
-  const filled = [...new URLSearchParams(query)].filter(([, value]) => value !== '')
+  const filled = [...new URLSearchParams(query)].filter(([name, value]) => value !== '' && !ADDED.test(name))
   return readParameters(table, new URLSearchParams(filled).toString())
 }

@@ -102,6 +102,9 @@ it.each<[path: string, shown: string | RegExp]>([
   ['/?offset=100', 'The list ends before rank 101.'],
   ['/?start_date=2026-01-04&end_date=2026-01-04', 'Nothing is in this list'],
   ['/?category=legal', 'Nothing is in this list'],
+  // Forms refuse what would be an error.
+  ['/', 'maxlength="100"'],
+  ['/', 'min="2025-01-01" max="2026-01-07"'],
   ['/?start_date=2026-01-05&end_date=2026-01-06', '2026-01-05 to 2026-01-06: '],
   ['/?start_date=2026-01-03', /coverage\.csv">1 day missing, 1 day restated</],
   // Days before the first one of the data are not missing.
@@ -207,6 +210,12 @@ describe('the ranking', () => {
     const tags = rowsOf(await page('/?category=entertainment')).map((row) => row[2])
     expect(new Set(tags)).toEqual(new Set(['game, roleplay']))
     expect(await page('/?category=&days=&sort=')).toBe(await page('/'))
+  })
+
+  it('ignores what other services add to links', async () => {
+    const added = ['utm_source=chatgpt.com', 'utm_medium=email', 'fbclid=a', 'gclid=b', 'ref=producthunt']
+    expect(await page(`/?${added.join('&')}&limit=3`)).toBe(await page('/?limit=3'))
+    expect(await page(`/method?${added.join('&')}`)).toBe(await page('/method'))
   })
 
   it('has its files and its licence above the table', async () => {
