@@ -1,12 +1,12 @@
 /** The settings of the service, read once at start from the environment (CONTRACT 9). */
 import { z } from 'zod'
+import { wholeNumber } from '../pipeline/program/options.ts'
 import {
   DEFAULT_PORT,
   publicUrlSchema,
   scheduleSchema,
   readSettings as readTable,
   webAddressSchema,
-  wholeNumber,
 } from '../pipeline/program/settings.ts'
 import { KEY_BODIES_MIB } from './http/request-body.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/open-store.ts'

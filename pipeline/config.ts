@@ -2,13 +2,13 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
+import { wholeNumber } from './program/options.ts'
 import {
   localUrl,
   publicUrlSchema,
   readSettings,
   scheduleSchema,
   webAddressSchema,
-  wholeNumber,
 } from './program/settings.ts'
 import { CLUSTER_FORM, parseClusterAddress } from './sources/clickhouse.ts'
 

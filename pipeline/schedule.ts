@@ -11,16 +11,12 @@ import { fileURLToPath } from 'node:url'
 import { readConfig, type Config } from './config.ts'
 import { utcDay, wholeSeconds } from './contract/calendar.ts'
 import { EXIT_LOCKED, messageOf } from './errors.ts'
-import { exitCodeOf, onStopSignal, parseCommandLine } from './program/program.ts'
-import { EXIT_USAGE, note, print } from './program/terminal.ts'
+import { flag } from './program/options.ts'
+import { commandsOf, onStopSignal, runAsProcess, runCommand } from './program/program.ts'
+import { EXIT_USAGE, note } from './program/terminal.ts'
 import { recordEnd } from './run-end.ts'
 
 const NIGHTLY = fileURLToPath(new URL('nightly.ts', import.meta.url))
-
-const HELP = `Usage: npm run schedule -- [--no-catch-up]
-
-Starts the nightly run on schedule and, unless --no-catch-up is given, once right away.
-Settings: those of npm run nightly, NIGHTLY_SCHEDULE among them.`
 
 /** Pause until a run that met a held lock, or was killed, is tried again. */
 const RETRY_MINUTES = 5
@@ -77,31 +73,35 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
   return runOnce
 }
 
-async function main(): Promise<void> {
-  const options = {
-    help: { type: 'boolean', short: 'h' },
-    'catch-up': { type: 'boolean', default: true },
-  } as const
-  const { values } = parseCommandLine({ options, allowNegative: true })
-  if (values.help === true) return print(HELP)
-  const config = readConfig(process.env)
-  const stopping = new AbortController()
-  const run = createRun(config, async (...args) => {
-    const child = spawn(process.execPath, [NIGHTLY, ...args], { stdio: ['ignore', 2, 2] })
-    const stop = () => child.kill('SIGTERM')
-    stopping.signal.addEventListener('abort', stop)
-    await once(child, 'exit')
-    stopping.signal.removeEventListener('abort', stop)
-    return child.exitCode ?? child.signalCode ?? EXIT_USAGE
-  })
-  const task = schedule(config.schedule, run, { timezone: 'UTC' })
-  // The machine slept, or was busy, at the time of a run.
-  task.on('execution:missed', () => run())
-  onStopSignal(() => stopping.abort())
-  // If another program kills the one that started this one, even by SIGKILL, this exit handler sees it.
-  if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
-  report(`the next nightly run is at ${task.getNextRun()?.toISOString() ?? 'no time'}`)
-  if (values['catch-up']) await run()
-}
+const scheduled = commandsOf<Config>()({
+  summary:
+    'starts the nightly run on schedule and, unless --no-catch-up is given, once right away. The settings are those of ' +
+    'npm run nightly, NIGHTLY_SCHEDULE among them',
+  options: { 'no-catch-up': flag('makes up for no missed night at the start') },
+  async work(config, options) {
+    const stopping = new AbortController()
+    const run = createRun(config, async (...args) => {
+      const child = spawn(process.execPath, [NIGHTLY, ...args], { stdio: ['ignore', 2, 2] })
+      const stop = () => child.kill('SIGTERM')
+      stopping.signal.addEventListener('abort', stop)
+      await once(child, 'exit')
+      stopping.signal.removeEventListener('abort', stop)
+      return child.exitCode ?? child.signalCode ?? EXIT_USAGE
+    })
+    const task = schedule(config.schedule, run, { timezone: 'UTC' })
+    // The machine slept, or was busy, at the time of a run.
+    task.on('execution:missed', () => run())
+    onStopSignal(() => stopping.abort())
+    // If another program kills the one that started this one, even by SIGKILL, this exit handler sees it.
+    if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+    report(`the next nightly run is at ${task.getNextRun()?.toISOString() ?? 'no time'}`)
+    if (!options['no-catch-up']) await run()
+  },
+})
 
-if (import.meta.main) process.exitCode = await exitCodeOf({ note: report }, main)
+if (import.meta.main)
+  await runAsProcess((line) =>
+    runCommand({ call: 'npm run schedule', command: scheduled }, { ...line, note: report }, (work) =>
+      work(readConfig(line.environment)),
+    ),
+  )

@@ -14,11 +14,10 @@ import {
   makeDataFolder,
 } from '../../pipeline/contract/files.ts'
 import {
-  exitCodeOf,
-  parseCommandLine,
-  runAsProcess,
   UsageError,
-  wantsHelp,
+  commandsOf,
+  runAsProcess,
+  runCommand,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
 import { pluralize } from '../../pipeline/program/terminal.ts'
@@ -28,13 +27,6 @@ import { messageOf, unlessAbsent } from '../process/system-errors.ts'
 /** The checksums of a backup, in the form of sha256sum; written last, so a backup without it is incomplete. */
 export const CHECKSUMS_FILE = 'SHA256SUMS'
 
-const HELP = `Usage: npm run -s backup -- TO
-
-Copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything
-runs, and lists the checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots
-become hard links. To restore, copy TO back to DATA_DIR and start the service, which compares every
-file with its checksum.`
-
 const DUMP =
   'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
   'pg_dump --format=custom --file=rankings.dump "$DATABASE_URL"'
@@ -42,18 +34,21 @@ const DUMP =
 /** SQLite opens the store of a running service, and writes beside it, even to read. */
 const NO_SERVICE = 'on a read-only disk no service runs, so copy DATA_DIR with cp -a'
 
-/** Backs up into the folder of the arguments; resolves to the exit code. */
-export function backup({ args, environment, print, note }: CommandLine): Promise<number> {
-  return exitCodeOf({ note }, async () => {
-    if (wantsHelp(args)) return print(HELP)
-    const [to, ...rest] = parseCommandLine({ args: [...args], allowPositionals: true }).positionals
-    if (to === undefined || rest.length > 0) throw new UsageError('Name one folder: npm run backup -- TO')
+const command = commandsOf<CommandLine>()({
+  summary:
+    'copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything runs, and lists the ' +
+    `checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots become hard links. To restore, copy TO ` +
+    'back to DATA_DIR and start the service, which compares every file with its checksum',
+  takes: 'TO',
+  options: {},
+  async work({ environment, note }, _options, [given = '']) {
     const { DATA_DIR: from, DATABASE_URL: database } = readSettings(environment)
+    const to = resolve(given)
     const store = database === undefined ? join(from, STORE_FILE) : undefined
-    makeTarget(from, resolve(to), store)
+    makeTarget(from, to, store)
     using unfinished = new DisposableStack()
     unfinished.defer(() => fs.rmSync(to, { recursive: true, force: true }))
-    copyAll(from, resolve(to), store)
+    copyAll(from, to, store)
     const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
     const lines: string[] = []
     for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
@@ -61,9 +56,14 @@ export function backup({ args, environment, print, note }: CommandLine): Promise
     // Copied back, the folder is a DATA_DIR: its published files are for the same users as before.
     fs.chmodSync(to, fs.statSync(from).mode)
     unfinished.move()
-    note(`The backup in ${to} is complete: ${pluralize(paths.length, 'file')}`)
+    note(`The backup in ${given} is complete: ${pluralize(paths.length, 'file')}`)
     if (database !== undefined) note(DUMP)
-  })
+  },
+})
+
+/** Backs up into the folder of the arguments; resolves to the exit code. */
+export function backup(line: CommandLine): Promise<number> {
+  return runCommand({ call: 'npm run -s backup', command }, line, (work) => work(line))
 }
 
 /** @throws UsageError if there is nothing to copy, or no place for it. */

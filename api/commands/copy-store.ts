@@ -1,22 +1,18 @@
 /** Entry point of `npm run copy-store`: copies service.sqlite into the empty database of DATABASE_URL (CONTRACT 10). */
 import '../../pipeline/program/runtime.js'
 import { z } from 'zod'
+import { JSON_OPTION } from '../../pipeline/program/options.ts'
 import {
-  exitCodeOf,
-  runAsProcess,
   UsageError,
-  wantsHelp,
+  commandsOf,
+  runAsProcess,
+  runCommand,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
+import { printRows } from '../../pipeline/program/terminal.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
 import { insertRows, type Queries } from '../store/store.ts'
-
-const HELP = `Usage: npm run -s copy-store
-
-Copies accounts, keys, limits, jobs and groups from service.sqlite in DATA_DIR into the database of
-DATABASE_URL, which must be empty, in one transaction. Stop the service first: later writes are not
-copied.`
 
 /** All tables, parents first. */
 const TABLES =
@@ -24,24 +20,30 @@ const TABLES =
 
 const rowsSchema = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])))
 
-/** Copies the store of the settings; resolves to the exit code. */
-export function copyStore({ args, environment, print, note }: CommandLine): Promise<number> {
-  return exitCodeOf({ note }, async () => {
-    if (wantsHelp(args)) return print(HELP)
-    if (args.length > 0) throw new UsageError(`Unexpected argument "${args[0]}". See --help`)
+const command = commandsOf<CommandLine>()({
+  summary:
+    'copies accounts, keys, limits, jobs and groups from service.sqlite in DATA_DIR into the database of DATABASE_URL, which ' +
+    'must be empty, in one transaction. Stop the service first: later writes are not copied',
+  options: JSON_OPTION,
+  async work({ environment, print, note }, { json }) {
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
       throw new UsageError('DATABASE_URL is not set: set it to an empty database')
     await using source = await openStore({ DATA_DIR }, new Date(), { mustExist: true })
     await using target = await openStore({ DATA_DIR, DATABASE_URL }, new Date())
     const copied = await target.transaction(async (to) => {
-      const lines: string[] = []
-      for (const table of TABLES.split(' ')) lines.push(`${table}\t${await copyTable(source, to, table)}`)
-      return lines
+      const counts: [string, number][] = []
+      for (const table of TABLES.split(' ')) counts.push([table, await copyTable(source, to, table)])
+      return counts
     })
-    print(['table\trows', ...copied].join('\n'))
+    printRows({ print, json }, ['table', 'rows'], copied)
     note('Copied: start the service with DATABASE_URL set')
-  })
+  },
+})
+
+/** Copies the store of the settings; resolves to the exit code. */
+export function copyStore(line: CommandLine): Promise<number> {
+  return runCommand({ call: 'npm run -s copy-store', command }, line, (work) => work(line))
 }
 
 /** Copies all rows of a table; resolves to their number. */

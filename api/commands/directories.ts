@@ -1,15 +1,15 @@
 /** Entry point of `npm run directories`: connects accounts to their SCIM directories (CONTRACT 9). */
 import '../../pipeline/program/runtime.js'
+import { z } from 'zod'
+import { JSON_OPTION, flag, required } from '../../pipeline/program/options.ts'
 import {
+  UsageError,
   commandsOf,
   runAsProcess,
   runCommandLine,
-  textOption,
-  UsageError,
   type CommandLine,
-  type Work,
 } from '../../pipeline/program/program.ts'
-import { pluralize } from '../../pipeline/program/terminal.ts'
+import { pluralize, printRows } from '../../pipeline/program/terminal.ts'
 import { readSettings, type Settings } from '../config.ts'
 import { createLog } from '../process/log.ts'
 import { onStopSignal } from '../process/signals.ts'
@@ -27,7 +27,7 @@ import { eraseDirectory, syncDefaults, syncNow, type JobDependencies } from '../
 import { prepareSync } from '../scim/sync.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
-import { combineSettings, readOptions, SET_OPTIONS } from './directory-options.ts'
+import { SET_OPTIONS, combineSettings, settingsIn } from './directory-options.ts'
 
 /** What a command needs: the open store, the output, and the stop signal. */
 type Dependencies = Pick<CommandLine, 'print' | 'note' | 'environment'> & {
@@ -39,104 +39,81 @@ type Dependencies = Pick<CommandLine, 'print' | 'note' | 'environment'> & {
 const command = commandsOf<Dependencies>()
 const FIRST = { limit: 1, offset: 0 }
 
-const ACCOUNT = { account: textOption('NAME', 'the account of the directory') } as const
-
-/** Work for the account in the options of the command `name`. */
-function forAccount(
-  name: string,
-  { account }: { readonly account?: string | undefined },
-  work: (account: string, dependencies: Dependencies) => Promise<void>,
-): Work<Dependencies> {
-  if (account) return (dependencies) => work(account, dependencies)
-  throw new UsageError(`The account is missing: ${name} --account NAME`)
+const ACCOUNT = {
+  account: required('NAME', 'the account of the directory', z.string('Expected NAME').min(1)),
 }
 
 const set = command({
-  usage: 'set --account NAME --url URL --token-env VARIABLE [OPTIONS]',
   summary: 'connects the account to its directory, or changes the given options of its connection',
   options: { ...ACCOUNT, ...SET_OPTIONS },
-  prepare(values) {
-    const given = readOptions(values)
-    return forAccount('set', values, (account, dependencies) => connect(account, given, dependencies))
-  },
+  check: settingsIn,
+  work: (dependencies, options) => connect(options.account, settingsIn(options), dependencies),
 })
 
 const COLUMNS = 'account url token members schedule next_sync_at last_status last_finished_at last_error'
 
 const list = command({
-  usage: 'list',
-  summary: 'lists the connections, tab-separated, with their last sync, without tokens',
-  options: {},
-  prepare:
-    () =>
-    async ({ store, print }) => {
-      print(COLUMNS.replaceAll(' ', '\t'))
-      for (const connection of await listConnections(store)) {
-        const { account, url, token_kind, token_source, members, schedule, next_sync_at } = connection
-        const [last] = (await listJobs(store, connection.account_id, FIRST)).data
-        const columns = [account, url, `${token_kind}:${token_source}`, members, schedule, next_sync_at]
-        columns.push(last?.status ?? null, last?.finished_at ?? null, last?.error_message ?? null)
-        print(columns.map((column) => column ?? '').join('\t'))
-      }
-    },
+  summary: 'lists the connections with their last sync, without tokens',
+  options: JSON_OPTION,
+  async work({ store, print }, { json }) {
+    const rows: unknown[][] = []
+    for (const connection of await listConnections(store)) {
+      const { account, url, token_kind, token_source, members, schedule, next_sync_at } = connection
+      const [last] = (await listJobs(store, connection.account_id, FIRST)).data
+      const columns = [account, url, `${token_kind}:${token_source}`, members, schedule, next_sync_at]
+      rows.push([...columns, last?.status ?? null, last?.finished_at ?? null, last?.error_message ?? null])
+    }
+    printRows({ print, json }, COLUMNS.split(' '), rows)
+  },
 })
 
 const remove = command({
-  usage: 'remove --account NAME',
   summary: 'removes the connection; the groups stay as last synced',
   options: ACCOUNT,
-  prepare: (values) =>
-    forAccount('remove', values, async (account, { store, note }) => {
-      await connectionOf(store, account)
-      await removeConnection(store, account)
-      note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
-    }),
+  async work({ store, note }, { account }) {
+    await connectionOf(store, account)
+    await removeConnection(store, account)
+    note(`Removed the connection of account "${account}"; its groups stay as last synced.`)
+  },
 })
 
 const test = command({
-  usage: 'test --account NAME',
   summary: 'reads the directory as a sync would, and counts what it has; writes nothing',
   options: ACCOUNT,
-  prepare: (values) =>
-    forAccount('test', values, async (account, dependencies) => {
-      const { groups, report } = await prepare(account, false, dependencies)
-      const counts = [...groups.values()].map(({ members }) => members?.member_count ?? 0)
-      const members = counts.reduce((sum, count) => sum + count, 0)
-      const lines = [`groups: ${counts.length}`, `with members: ${counts.filter(Boolean).length}`]
-      dependencies.print([...lines, `memberships: ${members}`, ...report.warnings].join('\n'))
-    }),
+  async work(dependencies, { account }) {
+    const { groups, report } = await prepare(account, false, dependencies)
+    const counts = [...groups.values()].map(({ members }) => members?.member_count ?? 0)
+    const members = counts.reduce((sum, count) => sum + count, 0)
+    const lines = [`groups: ${counts.length}`, `with members: ${counts.filter(Boolean).length}`]
+    dependencies.print([...lines, `memberships: ${members}`, ...report.warnings].join('\n'))
+  },
 })
 
 const sync = command({
-  usage: 'sync --account NAME [--dry-run] [--allow-deletions]',
   summary: 'syncs now and prints the job',
   options: {
     ...ACCOUNT,
-    'dry-run': { type: 'boolean', help: 'prints what would change, and writes nothing' },
-    'allow-deletions': { type: 'boolean', help: 'deletes all that the directory lacks, this time' },
+    'dry-run': flag('prints what would change, and writes nothing'),
+    'allow-deletions': flag('deletes all that the directory lacks, this time'),
   },
-  prepare: (values) =>
-    forAccount('sync', values, async (account, dependencies) => {
-      const { store, signal, print } = dependencies
-      const { 'dry-run': isDry, 'allow-deletions': allowDeletions = false } = values
-      if (isDry) return showPlan(await prepare(account, allowDeletions, dependencies), dependencies)
-      const { account_id } = await connectionOf(store, account)
-      const job = await syncNow(account_id, { signal, allowDeletions }, jobDependencies(dependencies))
-      print(JSON.stringify(showJob(job)))
-      if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
-    }),
+  async work(dependencies, { account, 'dry-run': isDry, 'allow-deletions': allowDeletions }) {
+    const { store, signal, print } = dependencies
+    if (isDry) return showPlan(await prepare(account, allowDeletions, dependencies), dependencies)
+    const { account_id } = await connectionOf(store, account)
+    const job = await syncNow(account_id, { signal, allowDeletions }, jobDependencies(dependencies))
+    print(JSON.stringify(showJob(job)))
+    if (job.failure !== null) throw new SyncFailure(job.failure, `job ${job.id}`)
+  },
 })
 
 const erase = command({
-  usage: 'erase --account NAME',
   summary: 'removes the connection, and erases all groups of the account: their names, members and ids',
   options: ACCOUNT,
-  prepare: (values) =>
-    forAccount('erase', values, async (account, dependencies) => {
-      const { groups, members } = await eraseDirectory(account, jobDependencies(dependencies))
-      const erased = `${pluralize(groups, 'group')} and ${pluralize(members, 'membership')}`
-      dependencies.note(`Erased the connection, ${erased} of account "${account}".`)
-    }),
+  async work(dependencies, { account }) {
+    const { groups, members } = await eraseDirectory(account, jobDependencies(dependencies))
+    const erased = `${pluralize(groups, 'group')} and ${pluralize(members, 'membership')}`
+    dependencies.note(`Erased the connection, ${erased} of account "${account}".`)
+  },
 })
 
 const PROGRAM = {

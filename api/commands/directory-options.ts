@@ -1,62 +1,125 @@
-/** The options of `npm run directories set`: read before anything is opened, then combined with the connection. */
+/** The options of `npm run directories set`: checked before anything is opened, then combined with the connection. */
 import { resolve } from 'node:path'
 import { validate } from 'node-cron'
-import { textOption, UsageError } from '../../pipeline/program/program.ts'
+import { z } from 'zod'
+import { flag, oneOf, option, wholeNumber } from '../../pipeline/program/options.ts'
+import { UsageError } from '../../pipeline/program/program.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
 
 type Settings = Partial<ConnectionSettings>
 
-const flag = (help: string) => ({ type: 'boolean', help }) as const
+function addressSchema({ withQuery }: { readonly withQuery: boolean }) {
+  return z.string().transform((address, context) => {
+    const url = URL.parse(address)
+    const fault = url === null ? 'Expected https://HOST/PATH' : addressFault(url, withQuery)
+    if (fault !== undefined) context.addIssue(fault)
+    return url?.href ?? ''
+  })
+}
+
+function addressFault(url: URL, withQuery: boolean): string | undefined {
+  const { username, password, search, hash, protocol, pathname } = url
+  if (username + password !== '') return 'Expected no user or password: put them into the token instead'
+  if (hash !== '' || (search !== '' && !withQuery))
+    return 'Expected an address that ends with its path: remove everything from ? or # on'
+  if (!/^https?:$/.test(protocol)) return `Expected https://HOST/PATH, not ${protocol}//`
+  return /\/Groups\/?$/i.test(pathname)
+    ? 'Expected no /Groups at the end, which a sync adds itself'
+    : undefined
+}
+
+/** A word longer than names have, or than names with digits have, is more likely a token. */
+const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i
+
+const variableSchema = z
+  .string()
+  .regex(
+    VARIABLE,
+    'Expected the name of an environment variable, such as ACME_SCIM_TOKEN, but the value is none or looks like a token: ' +
+      'put it into a variable, and pass the name of that',
+  )
+
+const pathSchema = z.string().transform((path) => resolve(path))
+
+const SCHEDULE_EXPECTED = 'Expected a cron expression in UTC, such as "0 * * * *", or off'
+/** A schedule with its next time. */
+const scheduleSchema = z
+  .string()
+  .transform((expression, context): Pick<ConnectionSettings, 'schedule' | 'next_sync_at'> => {
+    if (expression === 'off') return { schedule: null, next_sync_at: null }
+    const first = validate(expression) ? cronSchedule(expression).next(new Date()) : undefined
+    if (first === undefined) context.addIssue(SCHEDULE_EXPECTED)
+    return { schedule: expression, next_sync_at: first?.toISOString() ?? null }
+  })
 
 export const SET_OPTIONS = {
-  url: textOption('URL', 'the address of the directory, which /Groups follows'),
-  'token-env': textOption('VARIABLE', 'the variable of the service that holds the token'),
-  'token-file': textOption('PATH', 'a file with mode 0600 that holds the token'),
-  'token-url': textOption('URL', 'where a sync requests its token (OAuth), with ?scope=… if that needs one'),
-  'client-id': textOption('ID', 'the OAuth client'),
-  'client-secret-env': textOption('VARIABLE', 'the variable that holds the secret of the client'),
-  'client-secret-file': textOption('PATH', 'a file with mode 0600 that holds it'),
-  members: textOption('inline|per_group|off', 'from the list (default), a request per group, or none'),
-  schedule: textOption('CRON|off', 'also syncs at these times, in UTC'),
-  'gate-groups': textOption('N', 'this many groups may always be removed (default: 5)'),
-  'gate-members': textOption('N', 'this many members may always be removed (default: 50)'),
-  'gate-percent': textOption('N', 'beyond them, this percentage may be (default: 20)'),
+  url: option(
+    'URL',
+    'the address of the directory, which /Groups follows',
+    addressSchema({ withQuery: false }),
+  ),
+  'token-env': option('VARIABLE', 'the variable of the service that holds the token', variableSchema),
+  'token-file': option('PATH', 'a file with mode 0600 that holds the token', pathSchema),
+  'token-url': option(
+    'URL',
+    'where a sync requests its token (OAuth), with ?scope=… if that needs one',
+    addressSchema({ withQuery: true }),
+  ),
+  'client-id': option('ID', 'the OAuth client', z.string()),
+  'client-secret-env': option('VARIABLE', 'the variable that holds the secret of the client', variableSchema),
+  'client-secret-file': option('PATH', 'a file with mode 0600 that holds it', pathSchema),
+  members: option(
+    MEMBER_MODES.join('|'),
+    'from the list (default), a request per group, or none',
+    oneOf(MEMBER_MODES),
+  ),
+  schedule: option('CRON|off', 'also syncs at these times, in UTC', scheduleSchema),
+  'gate-groups': option('N', 'this many groups may always be removed (default: 5)', wholeNumber(0, 100_000)),
+  'gate-members': option(
+    'N',
+    'this many members may always be removed (default: 50)',
+    wholeNumber(0, 500_000),
+  ),
+  'gate-percent': option('N', 'beyond them, this percentage may be (default: 20)', wholeNumber(0, 100)),
   'allow-private': flag('allows a private network, and this machine'),
   'no-allow-private': flag('reverts it'),
   'allow-loopback': flag('allows this machine, by http too'),
   'no-allow-loopback': flag('reverts it'),
-} as const
-
-type Given = Readonly<Record<string, string | boolean | undefined>>
+}
+type Given = Readonly<z.output<z.ZodObject<typeof SET_OPTIONS>>>
 
 /**
- * The settings in the options of `set`.
- * @throws UsageError that names the option and its allowed values.
+ * The settings in the options of `set`, without those that are not given.
+ * @throws UsageError if the options for the token do not go together.
  */
-export function readOptions(given: Given): Settings {
-  const settings = readToken(given)
-  for (const [name, value] of Object.entries(given))
-    if (value !== undefined) Object.assign(settings, READERS[name]?.(String(value), name))
-  return settings
+export function settingsIn(given: Given): Settings {
+  const settings = {
+    url: given.url,
+    members: given.members,
+    gate_groups: given['gate-groups'],
+    gate_members: given['gate-members'],
+    gate_percent: given['gate-percent'],
+    allow_private: allowed(given['allow-private'], given['no-allow-private']),
+    allow_loopback: allowed(given['allow-loopback'], given['no-allow-loopback']),
+  }
+  const named = Object.entries(settings).filter(([, value]) => value !== undefined)
+  return { ...Object.fromEntries(named), ...given.schedule, ...tokenIn(given) }
 }
 
-/** What an option that names no token sets. */
-const READERS: Readonly<Record<string, (value: string, name: string) => Settings>> = {
-  url: (address, name) => ({ url: readUrl(address, name) }),
-  members: (mode) => ({ members: readMembers(mode) }),
-  schedule: readSchedule,
-  'gate-groups': (number, name) => ({ gate_groups: readNumber(number, name, 100_000) }),
-  'gate-members': (number, name) => ({ gate_members: readNumber(number, name, 500_000) }),
-  'gate-percent': (number, name) => ({ gate_percent: readNumber(number, name, 100) }),
-  'allow-private': () => ({ allow_private: 1 }),
-  'no-allow-private': () => ({ allow_private: 0 }),
-  'allow-loopback': () => ({ allow_loopback: 1 }),
-  'no-allow-loopback': () => ({ allow_loopback: 0 }),
+function allowed(yes: boolean, no: boolean): number | undefined {
+  return yes || no ? Number(!no) : undefined
 }
 
 /** The options that name a token, and how they go together. */
-const TOKEN = /^(?:token|client)-/
+const TOKEN = [
+  'token-env',
+  'token-file',
+  'token-url',
+  'client-id',
+  'client-secret-env',
+  'client-secret-file',
+] as const
 const TOGETHER = [
   'token-env',
   'token-file',
@@ -65,23 +128,20 @@ const TOGETHER = [
 ]
 
 /** Where a sync finds its token, or the secret of the client that requests one. */
-function readToken(given: Given): Settings {
-  const names = Object.keys(SET_OPTIONS).filter((name) => TOKEN.test(name) && given[name] !== undefined)
+function tokenIn(given: Given): Settings {
+  const names = TOKEN.filter((name) => given[name] !== undefined)
   if (names.length === 0) return {}
   if (!TOGETHER.includes(names.join(' ')))
     throw new UsageError(
       'Use either --token-env VARIABLE, or --token-file PATH, or --token-url URL with --client-id ID and either ' +
         '--client-secret-env VARIABLE or --client-secret-file PATH',
     )
-  const source = names.at(-1) ?? ''
-  const value = String(given[source])
-  const { 'token-url': address, 'client-id': id } = given
+  const variable = given['token-env'] ?? given['client-secret-env']
   return {
-    token_url: address === undefined ? null : readUrl(String(address), 'token-url'),
-    client_id: id === undefined ? null : String(id),
-    ...(source.endsWith('-env')
-      ? { token_kind: 'env', token_source: readVariable(value, source) }
-      : { token_kind: 'file', token_source: resolve(value) }),
+    token_url: given['token-url'] ?? null,
+    client_id: given['client-id'] ?? null,
+    token_kind: variable === undefined ? 'file' : 'env',
+    token_source: variable ?? given['token-file'] ?? given['client-secret-file'] ?? '',
   }
 }
 
@@ -97,54 +157,4 @@ export function combineSettings(given: Settings, former: ConnectionSettings | un
       'The token is missing: use --token-env VARIABLE, --token-file PATH or --token-url URL',
     )
   return { ...rest, url, token_kind, token_source }
-}
-
-function readUrl(address: string, option: string): string {
-  const use = `use --${option} https://HOST/PATH`
-  const url = URL.parse(address)
-  if (url === null) throw new UsageError(`The address is "${address}": ${use}`)
-  const { username, password, search, hash, protocol, pathname } = url
-  const faults = {
-    'holds a user or a password: put them into the token instead': username + password !== '',
-    'must end with its path: remove everything from ? or # on':
-      hash !== '' || (search !== '' && option !== 'token-url'),
-    [`begins with ${protocol}//: ${use}`]: !/^https?:$/.test(protocol),
-    [`ends with /Groups, which a sync adds itself: ${use}`]: /\/Groups\/?$/i.test(pathname),
-  }
-  for (const [fault, isFault] of Object.entries(faults)) {
-    if (isFault) throw new UsageError(`The address ${fault}`)
-  }
-  return url.href
-}
-
-/** A word longer than names have, or than names with digits have, is more likely a token. */
-const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i
-
-// Never quoted: an invalid name may be the token itself.
-function readVariable(name: string, option: string): string {
-  if (VARIABLE.test(name)) return name
-  throw new UsageError(
-    `--${option} takes the name of an environment variable, such as ACME_SCIM_TOKEN, but the value is none or looks like ` +
-      'a token: put it into a variable, and pass the name of that',
-  )
-}
-
-function readMembers(mode: string) {
-  const members = MEMBER_MODES.find((known) => known === mode)
-  if (members !== undefined) return members
-  throw new UsageError(`The members are "${mode}": use --members ${MEMBER_MODES.join(' or --members ')}`)
-}
-
-function readNumber(number: string, option: string, most: number): number {
-  if (/^\d{1,9}$/.test(number) && Number(number) <= most) return Number(number)
-  throw new UsageError(`--${option} is "${number}": use a whole number from 0 to ${most}`)
-}
-
-function readSchedule(expression: string): Settings {
-  if (expression === 'off') return { schedule: null, next_sync_at: null }
-  const first = validate(expression) ? cronSchedule(expression).next(new Date()) : undefined
-  if (first !== undefined) return { schedule: expression, next_sync_at: first.toISOString() }
-  throw new UsageError(
-    `The schedule is "${expression}": use a cron expression in UTC, such as --schedule "0 * * * *", or off`,
-  )
 }

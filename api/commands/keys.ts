@@ -1,14 +1,15 @@
 /** Entry point of `npm run keys`: creates, lists, limits and revokes API keys (CONTRACT 9). Data on stdout, notes on stderr. */
 import '../../pipeline/program/runtime.js'
 import { z } from 'zod'
+import { JSON_OPTION, oneOf, option, required, wholeNumber } from '../../pipeline/program/options.ts'
 import {
+  UsageError,
   commandsOf,
   runAsProcess,
   runCommandLine,
-  textOption,
-  UsageError,
   type CommandLine,
 } from '../../pipeline/program/program.ts'
+import { printRows } from '../../pipeline/program/terminal.ts'
 import { createKey, KEY_KINDS, limitKey, listKeys, revokeKey, type StoredLimits } from '../accounts/keys.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
@@ -19,67 +20,70 @@ type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Stor
 
 const command = commandsOf<Dependencies>()
 
-const LIMIT_OPTIONS = {
-  'requests-per-minute': textOption('N', 'chat requests of the key in a minute; off for no limit'),
-  'tokens-per-day': textOption('N', 'tokens of its chat requests in a UTC day; off for no limit'),
-  expires: textOption('DATE', 'the first UTC day without the key, YYYY-MM-DD, or a time; off for never'),
-} as const
+const OFF = z.literal('off').transform(() => null)
 
-/** The given limits, null for `off`; missing options change nothing. */
-function readLimits(given: { readonly [Name in keyof typeof LIMIT_OPTIONS]?: string | undefined }) {
-  const { expires, 'requests-per-minute': requests, 'tokens-per-day': tokens } = given
-  const limits: Partial<StoredLimits> = {}
-  if (requests !== undefined) limits.requests_per_minute = readCount('requests-per-minute', requests, 1e6)
-  if (tokens !== undefined) limits.tokens_per_day = readCount('tokens-per-day', tokens, 1e12)
-  if (expires !== undefined) limits.expires_at = readTime(expires)
-  return limits
+function countOrOff(most: number) {
+  return z.union([OFF, wholeNumber(1, most)], `Expected a whole number from 1 to ${most}, or off`)
 }
 
-function readCount(name: string, text: string, most: number): number | null {
-  if (text === 'off') return null
-  if (/^[1-9]\d*$/.test(text) && Number(text) <= most) return Number(text)
-  throw new UsageError(`--${name} is "${text}": use a whole number from 1 to ${most}, or off`)
+const timeOrOff = z.union(
+  [OFF, z.union([z.iso.date(), z.iso.datetime()]).transform((text) => new Date(text).toISOString())],
+  'Expected a UTC day such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or off',
+)
+
+const LIMITS = {
+  'requests-per-minute': option(
+    'N',
+    'chat requests of the key in a minute; off for no limit',
+    countOrOff(1e6),
+  ),
+  'tokens-per-day': option(
+    'N',
+    'tokens of its chat requests in a UTC day; off for no limit',
+    countOrOff(1e12),
+  ),
+  expires: option(
+    'DATE',
+    'the first UTC day without the key, YYYY-MM-DD, or a time; off for never',
+    timeOrOff,
+  ),
 }
 
-function readTime(text: string): string | null {
-  if (text === 'off') return null
-  const time = z.union([z.iso.date(), z.iso.datetime()]).safeParse(text)
-  if (time.success) return new Date(time.data).toISOString()
-  throw new UsageError(
-    `--expires is "${text}": use a UTC day such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or off`,
-  )
+/** The given limits; missing options change nothing. */
+function limitsIn(options: z.output<z.ZodObject<typeof LIMITS>>): Partial<StoredLimits> {
+  const { 'requests-per-minute': requests_per_minute, 'tokens-per-day': tokens_per_day } = options
+  return {
+    ...(requests_per_minute !== undefined && { requests_per_minute }),
+    ...(tokens_per_day !== undefined && { tokens_per_day }),
+    ...(options.expires !== undefined && { expires_at: options.expires }),
+  }
 }
 
-// A name is one column of one line of the list.
-const accountSchema = z.string().regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u)
-const CREATE = `create --account NAME --kind ${KEY_KINDS.join('|')}`
+const NO_ACCOUNT = 'Expected a name without line breaks or tabs'
 
 const create = command({
-  usage: CREATE,
   summary: 'creates a key, and the account if it is new; the key is shown only now',
   options: {
-    account: textOption('NAME', 'the account that the key belongs to'),
-    kind: textOption(KEY_KINDS.join('|'), 'inference for chat requests, management for directory sync'),
-    ...LIMIT_OPTIONS,
+    account: required(
+      'NAME',
+      'the account that the key belongs to',
+      z.string(NO_ACCOUNT).regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u, NO_ACCOUNT),
+    ),
+    kind: required(
+      KEY_KINDS.join('|'),
+      'inference for chat requests, management for directory sync',
+      oneOf(KEY_KINDS),
+    ),
+    ...LIMITS,
   },
-  prepare(values) {
-    const account = accountSchema.safeParse(values.account).data
-    const kind = KEY_KINDS.find((known) => known === values.kind)
-    const limits = readLimits(values)
-    if (account === undefined)
-      throw new UsageError(`The account needs a name without line breaks or tabs: ${CREATE}`)
-    if (kind === undefined) {
-      const sent = values.kind === undefined ? 'missing' : `"${values.kind}"`
-      throw new UsageError(`The kind is ${sent}: use --kind ${KEY_KINDS.join(' or --kind ')}`)
-    }
-    const now = new Date()
+  check({ expires }) {
     // ISO times in UTC sort as text.
-    if (limits.expires_at && limits.expires_at <= now.toISOString())
-      throw new UsageError(`--expires is "${values.expires}", which is over: use a later time`)
-    return async ({ store, print, note }) => {
-      print(await createKey(store, { account, kind, now, limits }))
-      note(`Created a key of kind ${kind} for account "${account}". It is shown only now.`)
-    }
+    if (expires && expires <= new Date().toISOString())
+      throw new UsageError(`--expires: ${expires} is over: use a later time`)
+  },
+  async work({ store, print, note }, { account, kind, ...options }) {
+    print(await createKey(store, { account, kind, now: new Date(), limits: limitsIn(options) }))
+    note(`Created a key of kind ${kind} for account "${account}". It is shown only now.`)
   },
 })
 
@@ -87,51 +91,39 @@ const COLUMNS =
   'id account kind ends_with created_at account_id revoked_at requests_per_minute tokens_per_day expires_at'
 
 const list = command({
-  usage: 'list',
-  summary: 'lists all keys, tab-separated, oldest first, with their last four characters',
-  options: {},
-  prepare:
-    () =>
-    async ({ store, print }) => {
-      const columns = COLUMNS.split(' ')
-      print(columns.join('\t'))
-      for (const key of await listKeys(store)) {
-        const row: Readonly<Record<string, string | number | null>> = { ...key, ends_with: key.key_end }
-        print(columns.map((name) => row[name] ?? '').join('\t'))
-      }
-    },
+  summary: 'lists all keys, oldest first, with their last four characters',
+  options: JSON_OPTION,
+  async work({ store, print }, { json }) {
+    const names = COLUMNS.split(' ')
+    const rows = (await listKeys(store)).map((key) => {
+      const row: Readonly<Record<string, unknown>> = { ...key, ends_with: key.key_end }
+      return names.map((name) => row[name])
+    })
+    printRows({ print, json }, names, rows)
+  },
 })
 
-const ONE_ID = [1, 1, 'one id, which list shows'] as const
-
 const limit = command({
-  usage: 'limit ID [--requests-per-minute N] [--tokens-per-day N] [--expires DATE]',
   summary: 'changes the limits of the key with this id (see list); options that are missing change nothing',
-  options: LIMIT_OPTIONS,
-  takes: ONE_ID,
-  prepare(values, [id = '']) {
-    const changes = readLimits(values)
-    return async ({ store, note }) => {
-      const key = await limitKey(store, id, changes)
-      if (key === undefined) throw unknownKey(id)
-      const { requests_per_minute: requests, tokens_per_day: tokens, expires_at: expires } = key
-      const numbers = `${requests ?? 'any number of'} requests a minute, ${tokens ?? 'any number of'} tokens a UTC day`
-      note(`Key ${id}: ${numbers}, ${expires === null ? 'never expires' : `expires at ${expires}`}.`)
-    }
+  takes: 'ID',
+  options: LIMITS,
+  async work({ store, note }, options, [id = '']) {
+    const key = await limitKey(store, id, limitsIn(options))
+    if (key === undefined) throw unknownKey(id)
+    const { requests_per_minute: requests, tokens_per_day: tokens, expires_at: expires } = key
+    const numbers = `${requests ?? 'any number of'} requests a minute, ${tokens ?? 'any number of'} tokens a UTC day`
+    note(`Key ${id}: ${numbers}, ${expires === null ? 'never expires' : `expires at ${expires}`}.`)
   },
 })
 
 const revoke = command({
-  usage: 'revoke ID',
   summary: 'revokes the key with this id (see list), at once and for good',
+  takes: 'ID',
   options: {},
-  takes: ONE_ID,
-  prepare:
-    (_values, [id = '']) =>
-    async ({ store, note }) => {
-      if (!(await revokeKey(store, id, new Date()))) throw unknownKey(id)
-      note(`Revoked key ${id}.`)
-    },
+  async work({ store, note }, _options, [id = '']) {
+    if (!(await revokeKey(store, id, new Date()))) throw unknownKey(id)
+    note(`Revoked key ${id}.`)
+  },
 })
 
 function unknownKey(id: string): UsageError {

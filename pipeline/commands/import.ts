@@ -2,14 +2,15 @@
 import { createWriteStream } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { z } from 'zod'
 import { FLOOR_DATE, lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER, makeDataFolder } from '../contract/files.ts'
 import { SPILL_PREFIX, withMemoryDatabase } from '../duckdb/database.ts'
 import { execute } from '../duckdb/statements.ts'
-import { textOption, UsageError } from '../program/program.ts'
+import { JSON_OPTION, flag, oneOf, option } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
 import { ownPath } from '../snapshot/own-files.ts'
-import type { Format, RawFile } from '../sources/drop-folder.ts'
+import type { RawFile } from '../sources/drop-folder.ts'
 import {
   importFiles,
   type ImportOptions,
@@ -18,8 +19,8 @@ import {
 } from '../sources/import/import.ts'
 import { FORMATS, STDIN, filesNamed, inspectInput } from '../sources/import/input.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
-import { mergeMaps, readMap, type UsageMap } from '../sources/import/usage-map.ts'
-import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
+import { command, printResult, type Dependencies } from './command.ts'
 
 /** Totals of one file, or of all files of a source. */
 type Batch = Imported & { readonly file: string }
@@ -30,74 +31,52 @@ const SOURCE = /^[a-z0-9][a-z0-9_-]{0,39}$/i
 /** Share of a day's tokens without an app, in percent, that causes a warning. */
 const UNNAMED_PERCENT = 5n
 
-const FORMAT_NAMES = FORMATS.join(', ')
-const PRODUCER_NAMES = Object.keys(PRODUCERS).join(', ')
+const PRODUCER_NAMES = Object.keys(PRODUCERS)
 
 export const importCommand = command({
-  usage:
-    'import FILE... [--from PRODUCER] [--map MAP] [--source NAME] [--format FORMAT] [--dry-run] [--json]',
   summary:
     'sorts usage files into raw/usage/date=YYYY-MM-DD/ by the UTC day of ts. FILE may be a folder, or - for standard input. A file that was imported before is skipped',
+  takes: 'FILE...',
   options: {
-    ...JSON_OPTION,
-    from: textOption('PRODUCER', `reads an export of ${PRODUCER_NAMES}`),
-    map: textOption(
+    from: option('PRODUCER', `reads an export of ${PRODUCER_NAMES.join(', ')}`, oneOf(PRODUCER_NAMES)),
+    map: option(
       'MAP',
       'maps columns: ts=created_at,app=metadata.app,... or a JSON file; takes precedence over --from',
+      z.string(),
     ),
-    source: textOption('NAME', 'replaces earlier usage of this source on the days of these files'),
-    format: textOption('FORMAT', `${FORMAT_NAMES}; default: by file name or content`),
-    'dry-run': {
-      type: 'boolean',
-      default: false,
-      help: 'shows the first rows as decoded, new apps and totals; writes nothing',
-    },
+    source: option(
+      'NAME',
+      'replaces earlier usage of this source on the days of these files',
+      z.string().regex(SOURCE, 'Expected a name of up to 40 letters, digits, - and _'),
+    ),
+    format: option('FORMAT', `${FORMATS.join(', ')}; default: by file name or content`, oneOf(FORMATS)),
+    'dry-run': flag('shows the first rows as decoded, new apps and totals; writes nothing'),
+    ...JSON_OPTION,
   },
-  takes: [1, Infinity, 'one or more files'],
-  prepare(values, paths) {
-    const map = mapOf(values)
-    const { source, 'dry-run': dryRun } = values
-    if (source !== undefined && !SOURCE.test(source)) {
-      throw new UsageError(`The source "${source}" is not a name: expected up to 40 letters, digits, - and _`)
-    }
-    const format = readFormat(values.format)
-    return async (dependencies) => {
-      const { dataDir } = dependencies.config
-      const imported: Batch[] = []
-      const options = { rawFolder: join(dataDir, RAW_FOLDER), dryRun, map, source }
-      using stdin = ownPath(dataDir, `${SPILL_PREFIX}stdin-`)
-      const inspect = async (path: string) =>
-        path === STDIN
-          ? await inspectInput(await keepStdin(stdin.path), { name: 'standard input', format })
-          : await inspectInput(path, { format })
-      try {
-        const files = filesNamed(paths)
-        // The files of a source together replace its earlier usage.
-        for (const batch of source === undefined ? files.map((file) => [file]) : [files]) {
-          imported.push(await importBatch(dependencies, await Array.fromAsync(batch, inspect), options))
-        }
-      } finally {
-        // A file that cannot be read ends the command; the files before it are reported all the same.
-        const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(dependencies.now())))
-        if (imported.length > 0) printResult(dependencies, values.json, { imported, dry_run: dryRun }, lines)
+  async work(dependencies, { from, map, source, format, 'dry-run': dryRun, json }, paths) {
+    const { dataDir } = dependencies.config
+    const imported: Batch[] = []
+    const base = from === undefined ? undefined : PRODUCERS[from]
+    const columns = map === undefined ? base : mergeMaps(readMap(map), base)
+    const options = { rawFolder: join(dataDir, RAW_FOLDER), dryRun, map: columns, source }
+    using stdin = ownPath(dataDir, `${SPILL_PREFIX}stdin-`)
+    const inspect = async (path: string) =>
+      path === STDIN
+        ? await inspectInput(await keepStdin(stdin.path), { name: 'standard input', format })
+        : await inspectInput(path, { format })
+    try {
+      const files = filesNamed(paths)
+      // The files of a source together replace its earlier usage.
+      for (const batch of source === undefined ? files.map((file) => [file]) : [files]) {
+        imported.push(await importBatch(dependencies, await Array.fromAsync(batch, inspect), options))
       }
+    } finally {
+      // A file that cannot be read ends the command; the files before it are reported all the same.
+      const lines = imported.flatMap((each) => describe(each, dryRun, lastCompletedDay(dependencies.now())))
+      if (imported.length > 0) printResult(dependencies, json, { imported, dry_run: dryRun }, lines)
     }
   },
 })
-
-function mapOf({ from, map }: { from?: string | undefined; map?: string | undefined }): UsageMap | undefined {
-  if (from !== undefined && !Object.hasOwn(PRODUCERS, from)) {
-    throw new UsageError(`The producer "${from}" is not known: expected ${PRODUCER_NAMES}, or --map`)
-  }
-  const base = from === undefined ? undefined : PRODUCERS[from]
-  return map === undefined ? base : mergeMaps(readMap(map), base)
-}
-
-function readFormat(name: string | undefined): Format | undefined {
-  const format = FORMATS.find((known) => known === name)
-  if (name === undefined || format !== undefined) return format
-  throw new UsageError(`The format "${name}" is not known: expected ${FORMAT_NAMES}`)
-}
 
 /** Stores standard input in a file: some formats are read from their end. */
 async function keepStdin(path: string): Promise<string> {

@@ -3,20 +3,20 @@ import { join } from 'node:path'
 import { lastCompletedDay, type DayRange } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
+import { JSON_OPTION } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { refuseMissing } from '../run.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { listUsageDays } from '../sources/drop-folder.ts'
 import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
-import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { command, printResult, type Dependencies } from './command.ts'
 
 export const planCommand = command({
-  usage: 'plan [--from DAY] [--to DAY] [--json]',
   summary: 'shows which days a run would read and why; the same as run --dry-run',
-  options: { ...JSON_OPTION, ...RANGE_OPTIONS },
-  prepare: (values) => (dependencies) =>
-    plan(dependencies, readRange(values, lastCompletedDay(dependencies.now())), values.json),
+  options: { ...RANGE_OPTIONS, ...JSON_OPTION },
+  work: (dependencies, options) =>
+    plan(dependencies, readRange(options, lastCompletedDay(dependencies.now())), options.json),
 })
 
 /** Prints the plan of a run at the present time, over all days or a range. */

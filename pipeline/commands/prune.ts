@@ -1,34 +1,28 @@
 /** `prune`: removes old snapshots, except those that are likely to be cited. */
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
 import { underLock } from '../duckdb/warehouse.ts'
-import { textOption, UsageError } from '../program/program.ts'
+import { JSON_OPTION, required, wholeNumber } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { recordPruned, recordPublished } from '../snapshot/records.ts'
-import { DRY_RUN_OPTION, JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
-
-const DEFAULT_KEEP_DAYS = '90'
+import { DRY_RUN_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const prune = command({
-  usage: 'prune [--keep-days N] [--dry-run] [--json]',
-  summary: `removes snapshots older than N days (default ${DEFAULT_KEEP_DAYS}); the last of each month, the current one and all records stay for good`,
+  summary:
+    'removes snapshots older than N days; the last of each month, the current one and all records stay for good',
   options: {
-    ...JSON_OPTION,
+    'keep-days': required(
+      'N',
+      'keeps the snapshots of the last N days.',
+      wholeNumber(0, 999_999).default(90),
+    ),
     ...DRY_RUN_OPTION,
-    'keep-days': {
-      ...textOption('N', `keeps the snapshots of the last N days; default: ${DEFAULT_KEEP_DAYS}`),
-      default: DEFAULT_KEEP_DAYS,
-    },
+    ...JSON_OPTION,
   },
-  prepare({ json, 'keep-days': days, 'dry-run': dryRun }) {
-    if (!/^\d{1,6}$/.test(days)) {
-      throw new UsageError(`--keep-days "${days}" is not a number of days: expected 0 or more`)
-    }
-    return async (dependencies) => {
-      const removed = await pruneSnapshots(dependencies, Number(days), dryRun)
-      const end = `${pluralize(removed.length, 'snapshot')} ${dryRun ? 'to remove' : 'removed'}`
-      printResult(dependencies, json, { removed, dry_run: dryRun }, [...removed, end])
-    }
+  async work(dependencies, { 'keep-days': days, 'dry-run': dryRun, json }) {
+    const removed = await pruneSnapshots(dependencies, days, dryRun)
+    const end = `${pluralize(removed.length, 'snapshot')} ${dryRun ? 'to remove' : 'removed'}`
+    printResult(dependencies, json, { removed, dry_run: dryRun }, [...removed, end])
   },
 })
 

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { daySchema } from '../contract/calendar.ts'
 import { countSchema, readRows } from '../duckdb/statements.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
+import { JSON_OPTION } from '../program/options.ts'
 import { UsageError } from '../program/program.ts'
-import { pluralize } from '../program/terminal.ts'
-import { formatTable } from '../terminal/table-text.ts'
-import { JSON_OPTION, command, printResult } from './command.ts'
+import { formatTable, pluralize } from '../program/terminal.ts'
+import { command, printResult } from './command.ts'
 
 const rejectedRow = z.object({
   day: z.string(),
@@ -24,22 +24,17 @@ const ROWS_SHOWN = 50
 const PAYLOAD_SHOWN = 120
 
 export const quarantine = command({
-  usage: 'quarantine [DAY] [--json]',
   summary: 'lists the rejected rows of a day, or of all days: file, row, reason and content',
+  takes: '[DAY]',
   options: JSON_OPTION,
-  takes: [0, 1, 'one day, or none'],
-  prepare({ json }, [day]) {
-    if (day !== undefined && !daySchema.safeParse(day).success) {
+  async work(dependencies, { json }, [day]) {
+    if (day !== undefined && !daySchema.safeParse(day).success)
       throw new UsageError(`"${day}" is not a day: expected YYYY-MM-DD`)
-    }
-    return async (dependencies) => {
-      const read = readWarehouse(dependencies.config, (connection) =>
-        readRows(connection, 'commands.sql#quarantine', rejectedRow, { day: day ?? null }),
-      )
-      // Without a warehouse nothing is rejected.
-      const rejected = (await read) ?? []
-      printResult(dependencies, json, { rejected }, describe(rejected))
-    }
+    const rejected = await readWarehouse(dependencies.config, (connection) =>
+      readRows(connection, 'commands.sql#quarantine', rejectedRow, { day: day ?? null }),
+    )
+    // Without a warehouse nothing is rejected.
+    printResult(dependencies, json, { rejected: rejected ?? [] }, describe(rejected ?? []))
   },
 })
 

@@ -6,29 +6,27 @@ import { snapshotId } from '../contract/calendar.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
-import { AS_OF_OPTION } from '../run-options.ts'
+import { JSON_OPTION } from '../program/options.ts'
+import { AS_OF_OPTION, USUAL_RUN } from '../run-options.ts'
 import { refuseMissing } from '../run.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
-import { JSON_OPTION, command, type Dependencies } from './command.ts'
-import { run } from './run.ts'
+import { command, type Dependencies } from './command.ts'
+import { runAndPrune } from './run.ts'
 
 /** Suffixes of the warehouse and of its WAL, which belong together. */
 const ENDINGS = ['', '.wal'] as const
 
 export const rebuild = command({
-  usage: 'rebuild [--as-of TIME] [--json]',
   summary:
     'sets a damaged warehouse aside and runs: every day is counted again from raw/, and published snapshots stay',
-  options: { ...JSON_OPTION, ...AS_OF_OPTION },
-  prepare({ json, 'as-of': asOf }) {
-    const work = run.prepare([...(json ? ['--json'] : []), ...(asOf === undefined ? [] : ['--as-of', asOf])])
-    return async (dependencies) => {
-      // What fails a run before any work; find out before anything is moved.
-      refuseMissing(dependencies.config.dataDir)
-      currentSnapshot(dependencies.config.dataDir)
-      await setAside(dependencies)
-      await work(dependencies)
-    }
+  options: { ...AS_OF_OPTION, ...JSON_OPTION },
+  async work(given, { 'as-of': asOf, json }) {
+    const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
+    // What fails a run before any work; find out before anything is moved.
+    refuseMissing(given.config.dataDir)
+    currentSnapshot(given.config.dataDir)
+    await setAside(given)
+    await runAndPrune(dependencies, USUAL_RUN, { json })
   },
 })
 

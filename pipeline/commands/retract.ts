@@ -1,11 +1,13 @@
 /** `retract`: withdraws a published snapshot: removes its data and records the reason (CONTRACT 4.6). */
 import { join } from 'node:path'
+import { z } from 'zod'
 import { snapshotId, wholeSeconds } from '../contract/calendar.ts'
 import { SNAPSHOTS_FOLDER } from '../contract/files.ts'
 import { recordPath, retractionIn, type SnapshotRecord } from '../contract/snapshot-record.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
-import { textOption, UsageError } from '../program/program.ts'
+import { JSON_OPTION, required } from '../program/options.ts'
+import { UsageError } from '../program/program.ts'
 import {
   currentWithout,
   listSnapshots,
@@ -15,27 +17,29 @@ import {
 } from '../snapshot/list.ts'
 import { recordOf, writeRecord } from '../snapshot/records.ts'
 import { isWhole } from '../snapshot/verify.ts'
-import { DRY_RUN_OPTION, JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { DRY_RUN_OPTION, command, printResult, type Dependencies } from './command.ts'
 
 export const retract = command({
-  usage: 'retract ID --reason TEXT [--dry-run] [--json]',
   summary:
     'withdraws a snapshot: its files are removed, the API answers with the reason, and the newest remaining snapshot becomes current',
+  takes: 'ID',
   options: {
-    ...JSON_OPTION,
+    reason: required(
+      'TEXT',
+      'why; published with the record of the snapshot',
+      z
+        .string('Expected TEXT; the API answers with it')
+        .transform((text) => text.replaceAll(/\s+/g, ' ').trim())
+        .refine((text) => text !== '', 'Expected TEXT; the API answers with it'),
+    ),
     ...DRY_RUN_OPTION,
-    reason: { ...textOption('TEXT', 'why; published with the record of the snapshot'), default: '' },
+    ...JSON_OPTION,
   },
-  takes: [1, 1, 'one snapshot'],
-  prepare({ json, 'dry-run': dryRun, ...values }, [id = '']) {
-    const reason = values.reason.replaceAll(/\s+/g, ' ').trim()
-    if (reason === '') throw new UsageError('retract needs --reason TEXT; the API answers with it')
-    return async (dependencies) => {
-      refuseUnknown(dependencies.config.dataDir, id)
-      const work = () => withdraw(dependencies, { id, reason, dryRun, json })
-      if (dryRun) work()
-      else await underLock(dependencies.config, work)
-    }
+  async work(dependencies, { reason, 'dry-run': dryRun, json }, [id = '']) {
+    refuseUnknown(dependencies.config.dataDir, id)
+    const work = () => withdraw(dependencies, { id, reason, dryRun, json })
+    if (dryRun) work()
+    else await underLock(dependencies.config, work)
   },
 })
 

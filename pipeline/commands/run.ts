@@ -1,58 +1,47 @@
 /** `run`: one pipeline run. */
 import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
-import { AS_OF_OPTION, GATES, RANGE_OPTIONS, readAccepted, readAsOf, readRange } from '../run-options.ts'
+import { JSON_OPTION, flag } from '../program/options.ts'
+import { ACCEPT_OPTION, AS_OF_OPTION, RANGE_OPTIONS, readRange, type RunOptions } from '../run-options.ts'
 import { makeSnapshotsFolder, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
 import type { Progress } from '../terminal/progress.ts'
-import { DRY_RUN_OPTION, JSON_OPTION, command, type Dependencies } from './command.ts'
+import { DRY_RUN_OPTION, command, type Dependencies } from './command.ts'
 import { plan } from './plan.ts'
 import { pruneSnapshots } from './prune.ts'
 
 export const run = command({
-  usage:
-    'run [--from DAY] [--to DAY] [--accept GATE] [--as-of TIME] [--dry-run] [--with-sample] [--brief] [--json]',
   summary: 'counts new and changed days, checks the result and publishes it; the default command',
   options: {
     ...RANGE_OPTIONS,
-    accept: {
-      type: 'string',
-      multiple: true,
-      default: [],
-      value: 'GATE',
-      help: `lets a gate through once: ${GATES.join(', ')}; may be repeated`,
-    },
+    ...ACCEPT_OPTION,
     ...AS_OF_OPTION,
     ...DRY_RUN_OPTION,
-    'with-sample': {
-      type: 'boolean',
-      default: false,
-      help: 'puts the bundled sample in first, if DATA_DIR holds no snapshot and no raw usage',
-    },
-    brief: {
-      type: 'boolean',
-      default: false,
-      help: 'summarises the run in one line instead of a line per stage',
-    },
+    'with-sample': flag('puts the bundled sample in first, if DATA_DIR holds no snapshot and no raw usage'),
+    brief: flag('summarises the run in one line instead of a line per stage'),
     ...JSON_OPTION,
   },
-  prepare(values) {
-    const asOf = readAsOf(values['as-of'])
-    const accepted = readAccepted(values.accept)
-    return async (given) => {
-      const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
-      const { config } = dependencies
-      const range = readRange(values, lastCompletedDay(dependencies.now()))
-      if (values['dry-run']) return plan(dependencies, range, values.json)
-      if (asOf !== undefined && asOf > given.now()) warnOfFuture(given, asOf)
-      if (values['with-sample']) offerSample(given)
-      const options = { accepted, range }
-      const report = await (values.brief ? runBriefly : runNightly)(dependencies, options)
-      if (config.retentionDays !== undefined) await pruneAfter(dependencies, config.retentionDays)
-      if (values.json) given.print(JSON.stringify(report, null, 2))
-    }
+  async work(given, { accept: accepted, 'as-of': asOf, ...options }) {
+    const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
+    const range = readRange(options, lastCompletedDay(dependencies.now()))
+    if (options['dry-run']) return await plan(dependencies, range, options.json)
+    if (options['with-sample']) offerSample(given)
+    await runAndPrune(dependencies, { accepted, range }, options)
   },
 })
+
+/** A run as a command: removes old snapshots after it, and prints its report. */
+export async function runAndPrune(
+  dependencies: Dependencies,
+  options: RunOptions,
+  { brief = false, json }: { readonly brief?: boolean; readonly json: boolean },
+): Promise<void> {
+  const { retentionDays } = dependencies.config
+  if (dependencies.now() > new Date()) warnOfFuture(dependencies)
+  const report = await (brief ? runBriefly : runNightly)(dependencies, options)
+  if (retentionDays !== undefined) await pruneAfter(dependencies, retentionDays)
+  if (json) dependencies.print(JSON.stringify(report, null, 2))
+}
 
 /** A run that ends with one line, instead of one for each stage. */
 const runBriefly: typeof runNightly = async (dependencies, options) => {
@@ -81,7 +70,8 @@ async function pruneAfter(dependencies: Dependencies, keepDays: number): Promise
   }
 }
 
-function warnOfFuture({ progress }: Dependencies, asOf: Date): void {
+function warnOfFuture({ progress, now }: Dependencies): void {
+  const asOf = now()
   progress.note(
     `--as-of ${wholeSeconds(asOf)} is later than the clock: the days through ${lastCompletedDay(asOf)} are published as ` +
       'completed, and later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +

@@ -5,11 +5,12 @@ import { addDays, daysBetween, describeRange, lastCompletedDay, type DayRange } 
 import { LAST_RUN_FILE, readLastRun, type LastRun } from '../contract/last-run.ts'
 import { withMemoryDatabase } from '../duckdb/database.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
+import { JSON_OPTION } from '../program/options.ts'
 import { grouped, pluralize } from '../program/terminal.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
-import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { command, printResult, type Dependencies } from './command.ts'
 
 const factsRow = z.object({
   as_of: z.string(),
@@ -24,13 +25,12 @@ const factsRow = z.object({
 type Facts = z.infer<typeof factsRow>
 
 export const status = command({
-  usage: 'status [--json]',
   summary: 'shows what is published, times, days missing, partial or restated, and how the last run ended',
   options: JSON_OPTION,
-  prepare: (values) => (dependencies) => printStatus(dependencies, values.json),
+  work: printStatus,
 })
 
-async function printStatus(dependencies: Dependencies, json: boolean): Promise<void> {
+async function printStatus(dependencies: Dependencies, { json }: { readonly json: boolean }): Promise<void> {
   const { config, now } = dependencies
   const { dataDir } = config
   const found = findCurrent(dataDir)

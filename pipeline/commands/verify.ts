@@ -1,36 +1,33 @@
 /** `verify`: compares published files with their checksums. */
 import { DataError } from '../errors.ts'
+import { JSON_OPTION, flag } from '../program/options.ts'
 import { UsageError } from '../program/program.ts'
 import { pluralize } from '../program/terminal.ts'
 import { sendNotice } from '../run-end.ts'
 import { currentSnapshot, listSnapshots, noSuchSnapshot } from '../snapshot/list.ts'
 import { brokenFiles, measureOnce } from '../snapshot/verify.ts'
-import { JSON_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { command, printResult, type Dependencies } from './command.ts'
 
 export const verify = command({
-  usage: 'verify [ID | --all] [--json]',
   summary:
     'compares the files of a snapshot (default: the current one) with their checksums; if a file is damaged, it is listed and the exit code is 1',
-  options: {
-    ...JSON_OPTION,
-    all: { type: 'boolean', default: false, help: 'verifies every retained snapshot' },
-  },
-  takes: [0, 1, 'one snapshot, or --all'],
-  prepare({ all, json }, [id]) {
+  takes: '[ID]',
+  options: { all: flag('verifies every retained snapshot'), ...JSON_OPTION },
+  check({ all }, [id]) {
     if (id !== undefined && all) throw new UsageError('verify takes one snapshot, or --all')
-    return async (dependencies) => {
-      const { dataDir } = dependencies.config
-      const ids = all ? listSnapshots(dataDir) : [oneOf(dataDir, id)]
-      const broken = findBroken(dependencies, ids)
-      const count = `${pluralize(broken.length, 'published file')} broken`
-      const end = `${pluralize(ids.length, 'snapshot')} verified: ${count}`
-      printResult(dependencies, json, { verified: ids, broken }, [...broken, end])
-      if (broken.length > 0) await reportBroken(dependencies, `${count}, the first: ${broken[0]}`, count)
-    }
+  },
+  async work(dependencies, { all, json }, [id]) {
+    const { dataDir } = dependencies.config
+    const ids = all ? listSnapshots(dataDir) : [snapshotNamed(dataDir, id)]
+    const broken = findBroken(dependencies, ids)
+    const count = `${pluralize(broken.length, 'published file')} broken`
+    const end = `${pluralize(ids.length, 'snapshot')} verified: ${count}`
+    printResult(dependencies, json, { verified: ids, broken }, [...broken, end])
+    if (broken.length > 0) await reportBroken(dependencies, `${count}, the first: ${broken[0]}`, count)
   },
 })
 
-function oneOf(dataDir: string, id: string | undefined): string {
+function snapshotNamed(dataDir: string, id: string | undefined): string {
   const wanted = id ?? currentSnapshot(dataDir)
   if (wanted === undefined) throw new UsageError('There is no current snapshot: name one, or give --all')
   if (!listSnapshots(dataDir).includes(wanted)) throw noSuchSnapshot(dataDir, wanted)

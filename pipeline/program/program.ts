@@ -1,6 +1,8 @@
-/** Programs with commands, such as `npm run keys -- list`: finds, runs and explains a command. */
-import { parseArgs, type ParseArgsConfig, type ParseArgsOptionDescriptor } from 'node:util'
-import { EXIT_USAGE, note, print, wrap } from './terminal.ts'
+/** Programs with commands, such as `npm run keys -- list`: finds, checks, runs and explains a command. */
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { explainTable, faultsOf, valueOf, type Table } from './options.ts'
+import { EXIT_USAGE, explained, note, print, wrap } from './terminal.ts'
 
 /** A failure with a message that suffices for the operator; the process ends with its exit code. */
 export abstract class ProgramError extends Error {
@@ -13,38 +15,85 @@ export class UsageError extends ProgramError {
   readonly exitCode = EXIT_USAGE
 }
 
-/** The options of a command for node's parseArgs, with what its help lists: the name of the value, and the meaning. */
-type Options = Readonly<
-  Record<string, ParseArgsOptionDescriptor & { readonly value?: string; readonly help: string }>
->
-
-/** An option with a text; `value` names it in the help. */
-export function textOption(value: string, help: string) {
-  return { type: 'string', value, help } as const
-}
+type Work<Dependencies> = (dependencies: Dependencies) => Promise<void>
 
 /** A command; `Dependencies` is what its work is handed. */
 export type Command<Dependencies> = {
-  /** The command with its arguments: `retract ID --reason TEXT [--json]`. */
-  readonly usage: string
   /** Its purpose, without a full stop. */
   readonly summary: string
-  readonly options?: Options
+  /** Its arguments and options, as the help shows them: `ID --reason TEXT [--json]`. */
+  readonly usage: string
+  readonly options: Table
   /** Checks the arguments after the command's name, before anything is opened; returns the work. */
-  readonly prepare: (args: string[]) => Work<Dependencies>
+  readonly prepare: (args: readonly string[], call?: string) => Work<Dependencies>
 }
 
-export type Work<Dependencies> = (dependencies: Dependencies) => Promise<void>
+type Definition<Dependencies, Options extends z.core.$ZodShape> = Pick<Command<Dependencies>, 'summary'> & {
+  /** Its arguments, as the help shows them: `ID NAME`, `[TEXT]`, `FILE...`. Default: none. */
+  readonly takes?: string
+  readonly options: Options
+  /** Throws for options and arguments that do not go together, before anything is opened. */
+  readonly check?: (options: z.output<z.ZodObject<Options>>, args: string[]) => void
+  readonly work: (
+    dependencies: Dependencies,
+    options: z.output<z.ZodObject<Options>>,
+    args: string[],
+  ) => Promise<void>
+}
 
-export type Program<Dependencies> = {
-  /** Its command line: `npm run nightly`. */
-  readonly call: string
-  readonly summary: string
-  readonly commands: Readonly<Record<string, Command<Dependencies>>>
-  /** The command if the arguments name none. */
-  readonly defaultCommand?: string
-  /** The end of the help: settings and exit codes. */
-  readonly notes: string
+/** Makes commands from one table of their options each, by which these are parsed, checked and explained. */
+export function commandsOf<Dependencies>() {
+  return <Options extends z.core.$ZodShape>(
+    definition: Definition<Dependencies, Options>,
+  ): Command<Dependencies> => {
+    const { summary, takes = '', options, check, work } = definition
+    const prepare = (args: readonly string[], call = '') => {
+      const { values, positionals } = parse(args, options, call)
+      const words = takes.split(' ').filter(Boolean)
+      const least = words.filter((word) => !word.startsWith('[')).length
+      const most = takes.endsWith('...') ? Infinity : words.length
+      if (positionals.length < least || positionals.length > most) {
+        const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
+        throw new UsageError(`Expected ${takes || 'no arguments'}${given}. See ${call} --help`)
+      }
+      const faults = faultsOf(options, values, '--')
+      if (faults.size > 0) throw new UsageError([...faults.values()].join('\n'))
+      const checked = z.object(options).parse(values)
+      check?.(checked, positionals)
+      return (dependencies: Dependencies) => work(dependencies, checked, positionals)
+    }
+    return { summary, usage: usageOf(takes, options), options, prepare }
+  }
+}
+
+/** More options than these stand below the usage alone. */
+const OPTIONS_IN_USAGE = 8
+
+function usageOf(takes: string, options: Table): string {
+  const entries = Object.entries(options)
+  const words = entries.map(([name, schema]) => {
+    const word = [`--${name}`, valueOf(schema) ?? []].flat().join(' ')
+    return z.safeParse(schema, undefined).success ? `[${word}]` : word
+  })
+  const few = words.length > OPTIONS_IN_USAGE ? words.filter((word) => !word.startsWith('[')) : words
+  return [takes, ...few, few.length < words.length ? '[OPTIONS]' : ''].filter(Boolean).join(' ')
+}
+
+/** @throws UsageError for an unknown option, or one without its value. */
+function parse(args: readonly string[], table: Table, call: string) {
+  const entries = Object.entries(table).map(([name, schema]) => {
+    const value = valueOf(schema)
+    const type = value === undefined ? 'boolean' : 'string'
+    return [name, { type, multiple: value?.endsWith('...') === true }] as const
+  })
+  try {
+    return parseArgs({ args: [...args], options: Object.fromEntries(entries), allowPositionals: true })
+  } catch (error) {
+    // Advice on arguments that begin with a dash, which no command takes.
+    const { message } = error instanceof Error ? error : new Error(String(error))
+    const fault = message.replace(/\.$|\. To specify a positional.*/s, '')
+    throw new UsageError(`${fault}. See ${call} --help`, { cause: error })
+  }
 }
 
 /** A program's input from its caller: arguments, environment, and outputs for data and messages. */
@@ -55,101 +104,57 @@ export type CommandLine = {
   readonly note: (text: string) => void
 }
 
-type Described<Dependencies, T extends Options> = Pick<Command<Dependencies>, 'usage' | 'summary'> & {
-  readonly options: T
-  /** How many arguments the command takes, and in words: `one snapshot`. Default: none. */
-  readonly takes?: readonly [least: number, most: number, words: string]
-  readonly prepare: (
-    values: ReturnType<typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>>['values'],
-    args: string[],
-  ) => Work<Dependencies>
+/** A program that is one command. */
+type OneCommand<Dependencies> = {
+  /** Its command line: `npm run backup`. */
+  readonly call: string
+  readonly command: Command<Dependencies>
 }
 
-/** Makes commands from one table of their options each, which is parsed and explained by it. */
-export function commandsOf<Dependencies>() {
-  return <const T extends Options>(command: Described<Dependencies, T>): Command<Dependencies> => {
-    const { usage, summary, options, takes: [least, most, words] = [0, 0, 'no arguments'] } = command
-    const [name = ''] = usage.split(' ', 1)
-    const prepare = (args: string[]) => {
-      const config = { args, options, allowPositionals: true } as const
-      const { values, positionals } = parseCommandLine(config, `${name} --help`)
-      if (positionals.length >= least && positionals.length <= most)
-        return command.prepare(values, positionals)
-      const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
-      throw new UsageError(`${name} takes ${words}${given}. See ${name} --help`)
-    }
-    return { usage, summary, options, prepare }
-  }
+export type Program<Dependencies> = Pick<OneCommand<Dependencies>, 'call'> & {
+  readonly summary: string
+  readonly commands: Readonly<Record<string, Command<Dependencies>>>
+  /** The command if the arguments name none. */
+  readonly defaultCommand?: string
+  /** The end of the help: settings and exit codes. */
+  readonly notes: string
 }
 
-/**
- * Options and positionals of a command.
- * @param usage usage line for the error about a wrong option.
- * @throws UsageError for an unknown option, or one without its value.
- */
-export function parseCommandLine<const T extends ParseArgsConfig>(
-  config: T,
-  usage = '--help',
-): ReturnType<typeof parseArgs<T>> {
-  try {
-    return parseArgs(config)
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    throw new UsageError(`${optionFault(message)}. See ${usage}`, { cause: error })
-  }
+/** Opens the dependencies, does the work, and closes them. */
+type Connect<Dependencies> = (work: Work<Dependencies>) => Promise<void>
+
+/** Runs a program that is one command, or prints its help; resolves to the exit code (CONTRACT 9). */
+export function runCommand<Dependencies>(
+  { call, command }: OneCommand<Dependencies>,
+  { args, ...line }: CommandLine,
+  connect: Connect<Dependencies>,
+): Promise<number> {
+  return exitCodeOf(line, async () => {
+    if (wantsHelp(args)) return line.print(commandHelp(`${call} --`, command))
+    await connect(command.prepare(args, `${call} --`))
+  })
 }
 
-/** What parseArgs says of an option, as one sentence: it adds advice on arguments that begin with a dash. */
-function optionFault(message: string): string {
-  const [, option] = /^Option '(--[\w-]+).* argument (?:missing|is ambiguous)/.exec(message) ?? []
-  if (option === undefined) return message.replace(/\. .*/s, '')
-  return `Option '${option}' needs a value; if that begins with a dash, write ${option}=VALUE`
-}
-
-/** What this process writes is private to its user, such as raw usage and keys; publishing opens the snapshots. */
-export function keepFilesPrivate(): void {
-  process.umask(0o077)
-}
-
-/** Runs a program as this process, with its exit code. */
-export async function runAsProcess(run: (line: CommandLine) => Promise<number>): Promise<void> {
-  keepFilesPrivate()
-  const code = await run({ args: process.argv.slice(2), environment: process.env, print, note })
-  // If stdout could not be written, the exit code is already set.
-  if (code !== 0) process.exitCode = code
-}
-
-/** On SIGTERM or SIGINT calls `lastWord`; the process then ends by the same signal, so that its parent sees it. */
-export function onStopSignal(lastWord: (signal: NodeJS.Signals) => void): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      lastWord(signal)
-      process.kill(process.pid, signal)
-    })
-  }
-}
-
-/**
- * Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9).
- * @param connect opens the dependencies, does the work, and closes them.
- */
-export function runCommandLine<Dependencies>(
+/** Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9). */
+export async function runCommandLine<Dependencies>(
   program: Program<Dependencies>,
   { args, ...line }: CommandLine,
-  connect: (work: Work<Dependencies>) => Promise<void>,
+  connect: Connect<Dependencies>,
 ): Promise<number> {
-  const { commands, defaultCommand = '' } = program
-  const [first = ''] = args
-  return exitCodeOf(line, async () => {
-    const named = Object.hasOwn(commands, first) ? commands[first] : undefined
-    if (wantsHelp(args)) return line.print(named ? commandHelp(program, named) : programHelp(program))
-    if (named) return await connect(named.prepare(args.slice(1)))
+  const { call, commands, defaultCommand = '' } = program
+  const [first = '', ...rest] = args
+  return await exitCodeOf(line, async () => {
+    const isCommand = Object.hasOwn(commands, first)
     const isOption = first === '' || first.startsWith('-')
-    const fallback = isOption ? commands[defaultCommand] : undefined
-    if (fallback) return await connect(fallback.prepare([...args]))
-    const expected = `expected ${Object.keys(commands).join(', ')}`
-    if (first !== '') throw new UsageError(`Unknown command "${first}": ${expected}. See --help`)
-    throw new UsageError(`The command is missing: ${expected}.\n\n${programHelp(program)}`)
+    if (!isCommand && wantsHelp(args)) return line.print(programHelp(program))
+    const name = isOption ? defaultCommand : first
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (command === undefined) {
+      const found = first === '' ? 'The command is missing' : `Unknown command "${first}"`
+      throw new UsageError(`${found}: expected ${Object.keys(commands).join(', ')}. See ${call} -- --help`)
+    }
+    if (wantsHelp(args)) return line.print(commandHelp(`${call} -- ${name}`, command))
+    await connect(command.prepare(isCommand ? rest : args, `${call} -- ${name}`))
   })
 }
 
@@ -175,7 +180,9 @@ export function wantsHelp(args: readonly string[]): boolean {
 function programHelp<Dependencies>(program: Program<Dependencies>): string {
   const { call, summary, commands, defaultCommand, notes } = program
   const name = defaultCommand === undefined ? 'COMMAND' : '[COMMAND]'
-  const list = Object.values(commands).map((each) => explained(each.usage, each.summary))
+  const list = Object.entries(commands).map(([each, command]) =>
+    explained(`${each} ${command.usage}`.trimEnd(), command.summary),
+  )
   return [
     `Usage: ${call} -- ${name} [OPTIONS]`,
     wrap(summary),
@@ -185,21 +192,34 @@ function programHelp<Dependencies>(program: Program<Dependencies>): string {
   ].join('\n\n')
 }
 
-function commandHelp<Dependencies>(
-  { call }: Program<Dependencies>,
-  { usage, summary, options = {} }: Command<Dependencies>,
-): string {
-  const lines = Object.entries(options).map(([name, { value, help }]) =>
-    explained(`--${name}${value === undefined ? '' : ` ${value}`}`, help),
-  )
+function commandHelp<Dependencies>(call: string, { usage, summary, options }: Command<Dependencies>): string {
   const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
-  const parts = [wrap(`Usage: ${call} -- ${usage}`), wrap(sentence)]
-  return [...parts, ...(lines.length > 0 ? [`Options:\n${lines.join('\n')}`] : [])].join('\n\n')
+  const parts = [wrap(`Usage: ${call} ${usage}`), wrap(sentence)]
+  const list = explainTable(options, '--')
+  return [...parts, ...(list === '' ? [] : [`Options:\n${list}`])].join('\n\n')
 }
 
-/** A term, and below it its explanation. */
-function explained(term: string, text: string): string {
-  return `${wrap(term, '  ')}\n${wrap(text, '      ')}`
+/** What this process writes is private to its user, such as raw usage and keys; publishing opens the snapshots. */
+export function keepFilesPrivate(): void {
+  process.umask(0o077)
+}
+
+/** Runs a program as this process, with its exit code. */
+export async function runAsProcess(run: (line: CommandLine) => Promise<number>): Promise<void> {
+  keepFilesPrivate()
+  const code = await run({ args: process.argv.slice(2), environment: process.env, print, note })
+  // If stdout could not be written, the exit code is already set.
+  if (code !== 0) process.exitCode = code
+}
+
+/** On SIGTERM or SIGINT calls `lastWord`; the process then ends by the same signal, so that its parent sees it. */
+export function onStopSignal(lastWord: (signal: NodeJS.Signals) => void): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      lastWord(signal)
+      process.kill(process.pid, signal)
+    })
+  }
 }
 
 /** The errors of Node, SQLite and DuckDB about files, rights, memory and locks. */

@@ -1,8 +1,8 @@
-/** Settings that the pipeline and the API share, and how a program's help lists settings. */
+/** Settings that the pipeline and the API share, and how both read their tables of settings. */
 import { validate } from 'node-cron'
 import { z } from 'zod'
+import { explainTable, faultsOf, type Table } from './options.ts'
 import { UsageError } from './program.ts'
-import { wrap } from './terminal.ts'
 
 /** The port that the API listens on unless PORT names one. */
 export const DEFAULT_PORT = 3000
@@ -39,50 +39,30 @@ export const publicUrlSchema = z
   .refine(({ href, origin }) => href === `${origin}/`, ORIGIN_EXPECTED)
   .transform(({ origin }) => origin)
 
-/** A table of settings as text for a program's help: a line per setting, with its default. */
-export function settingsHelp(
-  settings: Readonly<Record<string, z.ZodType<string | number | undefined>>>,
-): string {
-  const lines = Object.entries(settings).map(([name, setting]) => {
-    const { data: fallback } = setting.safeParse(undefined)
-    const end = fallback === undefined ? '' : ` Default: ${fallback}.`
-    const text = wrap(`${setting.description ?? ''}${end}`, ' '.repeat(25))
-    return `  ${name.padEnd(23)}${text.trimStart()}`
-  })
-  return `Settings (environment):\n${lines.join('\n')}`
-}
-
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The faults of the settings by name, a sentence each, which begins with it. An empty variable counts as not set. */
-export function settingFaults(table: z.core.$ZodLooseShape, environment: Environment): Map<string, string> {
-  const faults = new Map<string, string>()
-  for (const [name, schema] of Object.entries(table)) {
-    const { error } = z.safeParse(schema, environment[name] || undefined)
-    if (error !== undefined)
-      faults.set(name, `${name}: ${error.issues.map(({ message }) => message).join(', ')}`)
-  }
-  return faults
+/** An empty variable counts as not set. */
+function notEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+}
+
+/** The faults of the settings by name, a sentence each, which begins with it. */
+export function settingFaults(table: Table, environment: Environment): Map<string, string> {
+  return faultsOf(table, notEmpty(environment))
 }
 
 /**
  * The checked settings of a table.
  * @throws UsageError that lists every fault.
  */
-export function readSettings<Table extends z.core.$ZodShape>(table: Table, environment: Environment) {
+export function readSettings<Settings extends z.core.$ZodShape>(table: Settings, environment: Environment) {
   const faults = settingFaults(table, environment)
   if (faults.size > 0)
     throw new UsageError(['Invalid settings in the environment:', ...faults.values()].join('\n'))
-  const given = Object.entries(environment).filter(([, value]) => value !== '')
-  return z.object(table).parse(Object.fromEntries(given))
+  return z.object(table).parse(notEmpty(environment))
 }
 
-/** A setting for a whole number. */
-export function wholeNumber(least: number, most: number) {
-  const message = `Expected a whole number from ${least} to ${most}`
-  return z
-    .string()
-    .regex(/^\d+$/, { error: message, abort: true })
-    .transform(Number)
-    .refine((number) => number >= least && number <= most, message)
+/** The settings of a table as the end of a help. */
+export function settingsHelp(table: Table): string {
+  return `Settings (environment):\n${explainTable(table)}`
 }

@@ -31,7 +31,8 @@ export type Decision = {
   readonly action: string
   readonly ids: readonly string[]
   readonly reason: string
-  readonly change: (app: AppState) => AppState
+  /** What changes in the state of an app. */
+  readonly change: (app: AppState) => Partial<AppState>
 }
 
 /** A row of the registry that a decision adds. */
@@ -100,7 +101,7 @@ async function propose(
     throw new UsageError(`No app has the id ${unknown.join(', ')}: list shows the ids`)
   }
   return winners.flatMap(({ app_id, updated_ms, ...before }) => {
-    const state = change(before)
+    const state = { ...before, ...change(before) }
     if (JSON.stringify(state) === JSON.stringify(before)) {
       dependencies.note(`App ${app_id} is unchanged; nothing is written for it`)
       return []

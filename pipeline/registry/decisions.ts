@@ -1,25 +1,34 @@
 /** The commands for decisions: rename, hide, show, tag, alias. */
+import { z } from 'zod'
 import { SUBCATEGORIES } from '../contract/taxonomy.ts'
-import { textOption, UsageError, type Work } from '../program/program.ts'
-import { decide, type AppState } from './decide.ts'
-import { command, readId, type RegistryDependencies } from './show-registry.ts'
-
-const REASON = {
-  reason: { ...textOption('TEXT', 'why; kept with the decision, and shown by history'), default: '' },
-} as const
-const IDS = [1, Infinity, 'one or more ids of apps; list shows the ids'] as const
+import { flag, list, oneOf, option, required } from '../program/options.ts'
+import { UsageError } from '../program/program.ts'
+import { decide } from './decide.ts'
+import { command, readId } from './show-registry.ts'
 
 /** Names and reasons are one line each. */
 const ONE_LINE = /^[^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Cc}\p{Z}][^\p{Cc}\p{Zl}\p{Zp}]*$/u
 
+const NO_REASON = 'Expected one line, which is kept with the decision'
+const REASON = {
+  reason: required(
+    'TEXT',
+    'why; kept with the decision, and shown by history',
+    z
+      .string(NO_REASON)
+      .regex(ONE_LINE, NO_REASON)
+      .transform((text) => text.trim()),
+  ),
+}
+
 export const rename = command({
-  usage: 'rename ID NAME --reason TEXT',
-  summary: 'gives an app another name',
+  summary: 'gives an app another name, in quotes if it has spaces',
+  takes: 'ID NAME',
   options: REASON,
-  takes: [2, 2, 'an id and a name, in quotes when it has spaces: rename ID NAME --reason TEXT'],
-  prepare({ reason }, [id = '', name = '']) {
+  async work(dependencies, { reason }, [id = '', name = '']) {
     if (!ONE_LINE.test(name)) throw new UsageError('The name must be one line with something to read in it')
-    return decision('rename', [id], reason, (app) => ({ ...app, app_name: name.trim() }))
+    const change = { app_name: name.trim() }
+    await decide(dependencies, { action: 'rename', ids: [readId(id)], reason, change: () => change })
   },
 })
 
@@ -28,67 +37,51 @@ export const show = visibilityCommand('show', 'public', 'publishes apps, hidden 
 
 function visibilityCommand(action: string, visibility: string, summary: string) {
   return command({
-    usage: `${action} ID... --reason TEXT`,
     summary,
+    takes: 'ID...',
     options: REASON,
-    takes: IDS,
-    prepare: ({ reason }, ids) => decision(action, ids, reason, (app) => ({ ...app, visibility })),
+    work: (dependencies, { reason }, ids) =>
+      decide(dependencies, { action, ids: ids.map(readId), reason, change: () => ({ visibility }) }),
   })
 }
 
-function subcategoryOption(help: string) {
-  return { ...textOption('SUBCATEGORY', help), multiple: true as const, default: [] }
-}
-
 export const tag = command({
-  usage: 'tag ID... [--add SUBCATEGORY]... [--remove SUBCATEGORY]... --reason TEXT',
   summary: 'adds subcategories to apps or removes them',
+  takes: 'ID...',
   options: {
+    add: list('SUBCATEGORY', 'adds this one', oneOf(SUBCATEGORIES)),
+    remove: list('SUBCATEGORY', 'removes this one', z.string()),
     ...REASON,
-    add: subcategoryOption('adds this one; may be repeated'),
-    remove: subcategoryOption('removes this one; may be repeated'),
   },
-  takes: IDS,
-  prepare({ add, remove, reason }, ids) {
-    if (add.length + remove.length === 0) {
+  check({ add, remove }) {
+    if (add.length + remove.length === 0)
       throw new UsageError('tag needs --add SUBCATEGORY or --remove SUBCATEGORY')
-    }
-    const unknown = add.filter((name) => !SUBCATEGORIES.some((known) => known === name))
-    if (unknown.length > 0) {
-      throw new UsageError(`Unknown subcategory ${unknown.join(', ')}: expected ${SUBCATEGORIES.join(', ')}`)
-    }
-    return decision('tag', ids, reason, (app) => ({
-      ...app,
-      subcategories: [...new Set([...app.subcategories, ...add])].filter((name) => !remove.includes(name)),
-    }))
+  },
+  async work(dependencies, { add, remove, reason }, ids) {
+    await decide(dependencies, {
+      action: 'tag',
+      ids: ids.map(readId),
+      reason,
+      change: ({ subcategories: tags }) => ({
+        subcategories: [...new Set([...tags, ...add])].filter((name) => !remove.includes(name)),
+      }),
+    })
   },
 })
 
 export const alias = command({
-  usage: 'alias ID... (--of ID | --none) --reason TEXT',
   summary: 'counts the usage of apps for another one, or for themselves again',
+  takes: 'ID...',
   options: {
+    of: option('ID', 'the app that the usage counts for', z.string()),
+    none: flag('the apps are aliases of no other app'),
     ...REASON,
-    of: textOption('ID', 'the app that the usage counts for'),
-    none: { type: 'boolean', default: false, help: 'the apps are aliases of no other app' },
   },
-  takes: IDS,
-  prepare({ of, none, reason }, ids) {
+  check({ of, none }) {
     if ((of === undefined) !== none) throw new UsageError('alias needs either --of ID or --none')
-    const target = of === undefined ? null : readId(of)
-    return decision('alias', ids, reason, (app) => ({ ...app, alias_of: target }))
+  },
+  async work(dependencies, { of, reason }, ids) {
+    const change = { alias_of: of === undefined ? null : readId(of) }
+    await decide(dependencies, { action: 'alias', ids: ids.map(readId), reason, change: () => change })
   },
 })
-
-function decision(
-  action: string,
-  ids: readonly string[],
-  reason: string,
-  change: (app: AppState) => AppState,
-): Work<RegistryDependencies> {
-  if (!ONE_LINE.test(reason)) {
-    throw new UsageError(`${action} needs a reason, which is kept with the decision: give --reason TEXT`)
-  }
-  const wanted = { action, ids: ids.map(readId), reason: reason.trim(), change }
-  return (dependencies) => decide(dependencies, wanted)
-}

@@ -1,7 +1,9 @@
 /** The commands of `npm run apps` that show the registry: list and history. */
-import { JSON_OPTION, printRows, type Dependencies } from '../commands/command.ts'
+import type { Dependencies } from '../commands/command.ts'
 import { sqlFile } from '../duckdb/statements.ts'
-import { commandsOf, UsageError } from '../program/program.ts'
+import { JSON_OPTION } from '../program/options.ts'
+import { UsageError, commandsOf } from '../program/program.ts'
+import { printRows } from '../program/terminal.ts'
 import { findFaults, withRegistry } from './registry.ts'
 
 export type RegistryDependencies = Pick<Dependencies, 'config' | 'now' | 'print'> & {
@@ -21,36 +23,31 @@ export function readId(text: string): string {
 }
 
 export const list = command({
-  usage: 'list [TEXT] [--json]',
   summary: 'lists the apps of the registry, or only the apps with TEXT in their id, name or address',
+  takes: '[TEXT]',
   options: JSON_OPTION,
-  takes: [0, 1, 'one text, in quotes when it has spaces'],
-  prepare:
-    ({ json }, [text = '']) =>
-    (dependencies) =>
-      withRegistry(dependencies.config, async (connection) => {
-        const apps = await connection.runAndReadAll(sqlFile('commands.sql#list'), { text })
-        printRows(dependencies, json, apps)
-        const faults = await findFaults(connection)
-        if (faults.length === 0) return
-        dependencies.note(
-          `Violations in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`,
-        )
-      }),
+  work: (dependencies, { json }, [text = '']) =>
+    withRegistry(dependencies.config, async (connection) => {
+      const apps = await connection.runAndReadAll(sqlFile('commands.sql#list'), { text })
+      printRows({ ...dependencies, json }, apps.columnNames(), apps.getRowsJson())
+      const faults = await findFaults(connection)
+      if (faults.length === 0) return
+      dependencies.note(
+        `Violations in the registry that stop the nightly run: ${faults.length}; the first: ${faults[0]}`,
+      )
+    }),
 })
 
 export const history = command({
-  usage: 'history ID [--json]',
   summary: 'shows every row about an app, oldest first, with decisions and reasons',
+  takes: 'ID',
   options: JSON_OPTION,
-  takes: [1, 1, 'the id of one app'],
-  prepare({ json }, [given = '']) {
+  async work(dependencies, { json }, [given = '']) {
     const id = readId(given)
-    return (dependencies) =>
-      withRegistry(dependencies.config, async (connection) => {
-        const rows = await connection.runAndReadAll(sqlFile('commands.sql#history'), { id })
-        if (rows.currentRowCount === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
-        printRows(dependencies, json, rows)
-      })
+    await withRegistry(dependencies.config, async (connection) => {
+      const rows = await connection.runAndReadAll(sqlFile('commands.sql#history'), { id })
+      if (rows.currentRowCount === 0) throw new UsageError(`No app has the id ${id}: list shows the ids`)
+      printRows({ ...dependencies, json }, rows.columnNames(), rows.getRowsJson())
+    })
   },
 })

@@ -2,7 +2,14 @@
  * `npm run bench`: every part, or the named ones: `npm run bench -- pipeline --large`. Each makes its own data
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
-import { UsageError, exitCodeOf, parseCommandLine, runAsProcess } from '../../pipeline/program/program.ts'
+import { flag } from '../../pipeline/program/options.ts'
+import {
+  UsageError,
+  commandsOf,
+  runAsProcess,
+  runCommand,
+  type CommandLine,
+} from '../../pipeline/program/program.ts'
 import { benchChat } from './chat/chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline/pipeline.ts'
@@ -18,26 +25,22 @@ const PARTS: Readonly<Record<string, Part>> = {
   serving: benchServing,
 }
 
-const USAGE = `Usage: npm run bench -- [PART]... [--large]
+const NAMES = Object.keys(PARTS)
 
-Measures every part, or the named ones: ${Object.keys(PARTS).join(', ')}.
-What each measures stands in test/bench/README.md.`
-
-await runAsProcess(({ print, note }) =>
-  exitCodeOf({ note }, async () => {
-    const { values, positionals } = parseCommandLine({
-      allowPositionals: true,
-      options: {
-        large: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    })
-    if (values.help) return print(USAGE)
-    const unknown = positionals.filter((name) => !Object.hasOwn(PARTS, name))
+const bench = commandsOf<CommandLine>()({
+  summary: `measures every part, or the named ones: ${NAMES.join(', ')}. What each measures stands in test/bench/README.md`,
+  takes: '[PART]...',
+  options: { large: flag('measures the large cases too') },
+  async work({ print }, options, parts) {
+    const unknown = parts.filter((name) => !NAMES.includes(name))
     if (unknown.length > 0)
-      throw new UsageError(`Unknown part ${unknown.join(', ')}: expected ${Object.keys(PARTS).join(', ')}`)
+      throw new UsageError(`Unknown part ${unknown.join(', ')}: expected ${NAMES.join(', ')}`)
     for (const [name, part] of Object.entries(PARTS)) {
-      if (positionals.length === 0 || positionals.includes(name)) await part(print, values)
+      if (parts.length === 0 || parts.includes(name)) await part(print, options)
     }
-  }),
+  },
+})
+
+await runAsProcess((line) =>
+  runCommand({ call: 'npm run bench', command: bench }, line, (work) => work(line)),
 )

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { createFirstKey } from '../../../api/accounts/keys.ts'
 import { keys } from '../../../api/commands/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
@@ -11,6 +12,11 @@ import { runCommandLine } from '../../support/processes.ts'
 import { asEnvironment, stores } from '../../support/stores.ts'
 
 const KINDS = ['inference', 'management'] as const
+
+/** The keys in the output of `list --json`. */
+function rowsIn(json: string) {
+  return z.array(z.record(z.string(), z.unknown())).parse(JSON.parse(json))
+}
 
 describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   let settings: Awaited<ReturnType<typeof fresh>>
@@ -22,14 +28,11 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   })
   afterEach(() => api.close())
 
-  /** The rows of `npm run keys`, which has its own connections, as another process has. */
-  async function command(...args: string[]): Promise<string[][]> {
+  /** The output of `npm run keys`, which has its own connections, as another process has. */
+  async function command(...args: string[]): Promise<string> {
     const { code, stdout } = await runCommandLine(keys, args, asEnvironment(settings))
     expect(code).toBe(0)
-    return stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => line.split('\t'))
+    return stdout.trimEnd()
   }
 
   /** Message and account of a 401. */
@@ -66,11 +69,10 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
   })
 
   it('what another process does to a key counts from the next request on; all other credentials have their own refusal', async () => {
-    const [[key = ''] = []] = await command('create', '--account', 'moved', '--kind', 'management')
+    const key = await command('create', '--account', 'moved', '--kind', 'management')
     for (let request = 0; request < 3; request += 1)
       expect((await api.get('/scim/groups', key)).status).toBe(200)
-    const [, [id = ''] = []] = await command('list')
-    await command('revoke', id)
+    await command('revoke', String(rowsIn(await command('list', '--json'))[0]?.['id']))
     const wrong = [undefined, 'Bearer not-a-key', `Bearer ${UNKNOWN_KEY}`, `Bearer ${key}`, 'Basic x']
     const refusals = await Promise.all(wrong.map((each) => refusal(each)))
     expect(refusals[3]?.message).toBe('This key was revoked: send another one')
@@ -89,11 +91,10 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
       expect(dump).not.toContain(key.slice(-5))
       expect(dump).toContain(key.slice(-4))
     }
-    const [, ...rows] = await command('list')
-    expect(rows.map(([, account, kind]) => `${account} ${kind}`).toSorted()).toEqual(
-      KINDS.map((kind) => `acme ${kind}`),
-    )
-    expect(new Set(rows.map((row) => row[5])).size).toBe(1)
+    const rows = rowsIn(await command('list', '--json'))
+    const kinds = KINDS.map((kind) => expect.objectContaining({ account: 'acme', kind }))
+    expect(rows).toEqual(expect.arrayContaining(kinds))
+    expect(new Set(rows.map((row) => row['account_id'])).size).toBe(1)
   })
 
   it.runIf(name === 'SQLite')(
@@ -138,6 +139,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
 
 stores.describeOnce('npm run keys', () => {
   const run = (dataDir: string, ...args: string[]) => runCommandLine(keys, args, { DATA_DIR: dataDir })
+  const shown = async (dataDir: string) => rowsIn((await run(dataDir, 'list', '--json')).stdout)
 
   it('create prints the key and nothing else on stdout; list never shows it; revoke takes the id that list shows', async () => {
     const dataDir = makeFolder()
@@ -147,20 +149,19 @@ stores.describeOnce('npm run keys', () => {
     expect(made.stderr).not.toContain(key)
     const listed = await run(dataDir, 'list')
     expect(listed.stdout).not.toContain(key)
-    const [header = [], line = []] = listed.stdout.split('\n').map((text) => text.split('\t'))
-    const row = Object.fromEntries(header.map((name, index) => [name, line[index]]))
+    const [row] = await shown(dataDir)
     expect(row).toMatchObject({
       account: 'Acme Inc',
       kind: 'management',
       ends_with: key.slice(-4),
-      revoked_at: '',
+      revoked_at: null,
     })
 
-    expect((await run(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
+    expect((await run(dataDir, 'revoke', String(row?.['id']))).code).toBe(0)
     const after = await run(dataDir, 'list')
-    expect(after.stdout).toMatch(/\t\d{4}-\d\d-\d\dT[\d:.]+Z\t\t\t\n$/)
+    expect(after.stdout).toMatch(/^id +account +kind .*\n-+  .*\n.* \d{4}-\d\d-\d\dT[\d:.]+Z\n\(1 row\)\n$/)
     // The first revocation stays.
-    expect((await run(dataDir, 'revoke', row['id'] ?? '')).code).toBe(0)
+    expect((await run(dataDir, 'revoke', String(row?.['id']))).code).toBe(0)
     expect((await run(dataDir, 'list')).stdout).toBe(after.stdout)
   })
 
@@ -168,19 +169,19 @@ stores.describeOnce('npm run keys', () => {
     const dataDir = makeFolder()
     const limits = ['--requests-per-minute', '20', '--tokens-per-day', '100000', '--expires', '2031-02-03']
     await run(dataDir, 'create', '--account', 'a', '--kind', 'inference', ...limits)
-    const shown = async () => (await run(dataDir, 'list')).stdout.split('\n')[1]?.split('\t') ?? []
-    const [id = '', ...rest] = await shown()
-    expect(rest.slice(-3)).toEqual(['20', '100000', '2031-02-03T00:00:00.000Z'])
+    const limitsOf = async () => Object.values((await shown(dataDir))[0] ?? {}).slice(-3)
+    expect(await limitsOf()).toEqual([20, 100_000, '2031-02-03T00:00:00.000Z'])
+    const id = String((await shown(dataDir))[0]?.['id'])
     const ran = await run(dataDir, 'limit', id, '--requests-per-minute', '5', '--expires', 'off')
     expect(ran).toMatchObject({ code: 0, stdout: '' })
     expect(ran.stderr).toBe(`Key ${id}: 5 requests a minute, 100000 tokens a UTC day, never expires.\n`)
-    expect((await shown()).slice(-3)).toEqual(['5', '100000', ''])
+    expect(await limitsOf()).toEqual([5, 100_000, null])
   })
 
   it('limit refuses limits of chat for a management key, but not its end', async () => {
     const dataDir = makeFolder()
     await run(dataDir, 'create', '--account', 'a', '--kind', 'management')
-    const [id = ''] = (await run(dataDir, 'list')).stdout.split('\n')[1]?.split('\t') ?? []
+    const id = String((await shown(dataDir))[0]?.['id'])
     const refused = await run(dataDir, 'limit', id, '--requests-per-minute', '5')
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toContain('A management key sends no chat requests')
@@ -189,26 +190,32 @@ stores.describeOnce('npm run keys', () => {
   })
 
   it.each([
-    ['', 'create --account'],
+    ['', 'expected create, list, limit, revoke'],
     ['make', 'expected create, list, limit, revoke'],
     // Every object has a property of this name.
     ['constructor', 'expected create, list, limit, revoke'],
-    ['create --kind inference', '--account NAME'],
-    ['create --account= --kind inference', '--account NAME'],
-    ['create --account=a\tb --kind inference', '--account NAME'],
-    ['create --account a', 'The kind is missing: use --kind inference'],
-    ['create --account a --kind admin', '--kind management'],
+    ['create --kind inference', '--account: Expected a name'],
+    ['create --account= --kind inference', '--account: Expected a name'],
+    ['create --account=a\tb --kind inference', '--account: Expected a name'],
+    ['create --account a', '--kind: Expected inference, management\n'],
+    ['create --account a --kind admin', 'Expected inference, management, not "admin"'],
     ['create --acount a', 'create --help'],
     ['create --account a --kind inference x', 'create --help'],
-    ['create --account a --kind inference --expires soon', 'use a UTC day'],
-    ['create --account a --kind inference --expires 2020-01-31', 'which is over: use a later time'],
+    ['create --account a --kind inference --expires soon', '--expires: Expected a UTC day'],
+    ['create --account a --kind inference --expires 2020-01-31', 'is over: use a later time'],
     ['create --account a --kind management --tokens-per-day 9', 'leave out --requests-per-minute'],
-    ['limit', 'limit takes one id, which list shows'],
-    ['limit x --tokens-per-day 0', 'use a whole number from 1 to 1000000000000, or off'],
-    ['limit x --requests-per-minute 1.5', 'use a whole number from 1 to 1000000, or off'],
+    ['limit', 'Expected ID. See npm run -s keys -- limit --help'],
+    [
+      'limit x --tokens-per-day 0',
+      '--tokens-per-day: Expected a whole number from 1 to 1000000000000, or off',
+    ],
+    [
+      'limit x --requests-per-minute 1.5',
+      '--requests-per-minute: Expected a whole number from 1 to 1000000, or off',
+    ],
     ['limit x --kind management', 'limit --help'],
-    ['list all', 'list takes no arguments'],
-    ['revoke', 'revoke takes one id, which list shows'],
+    ['list all', 'Expected no arguments, not "all"'],
+    ['revoke', 'Expected ID. See'],
   ])('exits with 2 and the remedy for %j', async (line, remedy) => {
     const ran = await run(makeFolder(), ...line.split(' ').filter(Boolean))
     expect(ran).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(remedy) as unknown })

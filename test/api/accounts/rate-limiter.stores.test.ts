@@ -145,7 +145,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
         .map(({ status }) => status)
         .toSorted((one, other) => one - other)
     const command = (...args: string[]) => runCommandLine(keys, args, environment)
-    const [id = ''] = (await command('list')).stdout.split('\n')[1]?.split('\t') ?? []
+    const [id = ''] = /^[\da-f]{8}-[\da-f-]{27}/m.exec((await command('list')).stdout) ?? []
     const tokens = 3_000_000_000
     const usage = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: 2 * tokens }
     chat.script(json(completion('Hello', { usage })))

@@ -36,30 +36,30 @@ const countOf = async (settings: StoreSettings, table: string) => (await rowsOf(
 
 stores.describeOnce('directories, wrongly used', () => {
   it.each([
-    ['set', '--account NAME'],
-    [`${SET} ${TOKEN} --url scim.example.com`, '--url https://'],
-    [`${SET} ${TOKEN} --url ftp://scim.example.com`, '--url https://'],
+    ['set', '--account: Expected NAME'],
+    [`${SET} ${TOKEN} --url scim.example.com`, '--url: Expected https://HOST/PATH'],
+    [`${SET} ${TOKEN} --url ftp://scim.example.com`, 'Expected https://HOST/PATH, not ftp://'],
     [`${SET} ${TOKEN} --url https://user:pass@a.example`, 'into the token'],
-    [`${SET} ${TOKEN} --url https://a.example/?tenant=1`, 'must end with its path'],
+    [`${SET} ${TOKEN} --url https://a.example/?tenant=1`, 'ends with its path'],
     [
       `${SET} ${A} --token-url https://a.example/#token --client-id x --client-secret-env T`,
-      'end with its path',
+      'ends with its path',
     ],
-    [`${SET} ${TOKEN} --url https://a.example/v2/Groups`, 'ends with /Groups'],
+    [`${SET} ${TOKEN} --url https://a.example/v2/Groups`, 'no /Groups at the end'],
     [`${SET} ${TOKEN} ${A} --token-file x`, 'either'],
-    [`${SET} ${TOKEN} ${A} --members some`, '--members inline'],
-    [`${SET} ${TOKEN} ${A} --schedule daily`, '--schedule "0'],
+    [`${SET} ${TOKEN} ${A} --members some`, '--members: Expected inline'],
+    [`${SET} ${TOKEN} ${A} --schedule daily`, '--schedule: Expected a cron expression in UTC, such as "0'],
     [`${SET} ${TOKEN} ${A} --schedule "0 2 30 2 *"`, '--schedule'],
-    [`${SET} ${TOKEN} --gate-percent 101`, '--gate-percent is "101": use a whole number'],
+    [`${SET} ${TOKEN} --gate-percent 101`, '--gate-percent: Expected a whole number'],
     [`${SET} ${TOKEN} --gate-groups -1`, '--gate-groups'],
-    ['sync --acount acme', 'See sync --help'],
-    ['sync', 'sync --account NAME'],
-    ['list --account acme', 'See list'],
+    ['sync --acount acme', 'See npm run -s directories -- sync --help'],
+    ['sync', '--account: Expected NAME'],
+    ['list --account acme', '-- list --help'],
     [`${SET} ${A} --client-id x`, '--token-url URL'],
     [`${SET} ${A} --token-url https://a.example/token`, '--client-id ID'],
     [`${SET} ${TOKEN} --token-url https://a.example/token`, 'either --token-env'],
     ['connect', 'expected set, list, remove, test, sync'],
-    ['', 'set --account NAME'],
+    ['', 'expected set, list'],
     ['list', 'set DATA_DIR or DATABASE_URL as for the service'],
   ])('names the remedy on %s, and makes nothing', async (line, remedy) => {
     const DATA_DIR = join(makeFolder(), 'none')
@@ -117,7 +117,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const options = `${TOKEN} --members per_group --schedule "0 * * * *"`
     const list = await directories(await connected('https://scim.example.com/v2', options), 'list')
     expect(list.stdout).toMatch(
-      /^account\turl\t.*\nacme\thttps:\/\/scim\.example\.com\/v2\tenv:DIRECTORY_TOKEN\tper_group\t0 \* \* \* \*\t\d{4}-[^\t]+Z\t\t\t\n$/,
+      /^account +url .*\n-.*\nacme +https:\/\/scim\.example\.com\/v2  env:DIRECTORY_TOKEN  per_group  0 \* \* \* \* +\d{4}-\S+Z\n\(1 row\)\n$/,
     )
     expect(list.stdout).not.toContain(DIRECTORY_TOKEN)
   })
@@ -176,7 +176,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const run = await sync(settings)
     expect(run).toMatchObject({ code: 0, stderr: expect.not.stringContaining(DIRECTORY_TOKEN) })
     expect(jobSchema.parse(JSON.parse(run.stdout))).toMatchObject({ status: 'succeeded', synced_groups: 2 })
-    expect((await directories(settings, 'list')).stdout).toMatch(/\tsucceeded\t\d{4}-[^\t]+Z\t\n$/)
+    expect((await directories(settings, 'list')).stdout).toMatch(/ succeeded +\d{4}-\S+Z\n\(1 row\)\n$/)
 
     chmodSync(file, 0o640)
     const args = ['sync', '--account', 'acme']
@@ -192,7 +192,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const run = await sync(settings)
     expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) })
     expect(JSON.parse(run.stdout)).toMatchObject({ status: 'failed' })
-    expect((await directories(settings, 'list')).stdout).toContain(`Z\t${sentence}\n`)
+    expect((await directories(settings, 'list')).stdout).toContain(`Z  ${sentence}\n`)
     const tested = await directories(settings, 'test --account acme')
     expect(tested).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(sentence) })
   })
@@ -256,7 +256,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     directory.groups.splice(0, 1)
     await sync(settings)
     expect((await directories(settings, 'remove --account acme')).code).toBe(0)
-    expect((await directories(settings, 'list')).stdout).toMatch(/^account\t[^\n]+\n$/)
+    expect((await directories(settings, 'list')).stdout).toMatch(/^account .*\n-.*\n\(0 rows\)\n$/)
     expect(await counts()).toEqual([3, 2])
     await directories(settings, `${SET} ${A} ${TOKEN}`)
     expect((await directories(settings, 'erase --account acme')).stderr).toContain(

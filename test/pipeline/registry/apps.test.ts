@@ -219,14 +219,14 @@ describe('wrong use', () => {
   it.each([
     { args: [], remedy: 'list, history, rename' },
     { args: ['delete', '1'], remedy: 'list, history, rename' },
-    { args: ['hide', '1'], remedy: '--reason TEXT' },
-    { args: ['hide', '1', '--reason', ' '], remedy: '--reason TEXT' },
-    { args: ['hide', '1', '--reason', 'a\nb'], remedy: '--reason TEXT' },
-    { args: ['hide', ...BECAUSE], remedy: 'list shows the ids' },
+    { args: ['hide', '1'], remedy: '--reason: Expected one line' },
+    { args: ['hide', '1', '--reason', ' '], remedy: '--reason: Expected one line' },
+    { args: ['hide', '1', '--reason', 'a\nb'], remedy: '--reason: Expected one line' },
+    { args: ['hide', ...BECAUSE], remedy: 'Expected ID...' },
     { args: ['hide', 'One', ...BECAUSE], remedy: '"One" is not the id of an app' },
     { args: ['hide', '1', '77', ...BECAUSE], remedy: 'No app has the id 77' },
     { args: ['hide', '1', '--because', 'x'], remedy: '--help' },
-    { args: ['rename', '1', ...BECAUSE], remedy: 'rename ID NAME' },
+    { args: ['rename', '1', ...BECAUSE], remedy: 'Expected ID NAME, not "1"' },
     { args: ['rename', '1', '  ', ...BECAUSE], remedy: 'one line' },
     { args: ['rename', '1', 'a\u2028b', ...BECAUSE], remedy: 'one line' },
     {
@@ -234,7 +234,7 @@ describe('wrong use', () => {
       remedy: 'registry: decision about app 1, row 1: app_name is empty',
     },
     { args: ['tag', '1', ...BECAUSE], remedy: '--add SUBCATEGORY' },
-    { args: ['tag', '1', '--add', 'coding', ...BECAUSE], remedy: 'expected cli-agent' },
+    { args: ['tag', '1', '--add', 'coding', ...BECAUSE], remedy: '--add: Expected cli-agent' },
     { args: ['alias', '1', ...BECAUSE], remedy: '--of ID' },
     { args: ['alias', '1', '--of', '2', '--none', ...BECAUSE], remedy: '--of ID' },
     { args: ['alias', '1', '--of', '1', ...BECAUSE], remedy: '1 -> 1' },
@@ -242,7 +242,7 @@ describe('wrong use', () => {
     { args: ['alias', '1', '2', '--of', '2', ...BECAUSE], remedy: '2 -> 2' },
     { args: ['history', '99'], remedy: 'list shows the ids' },
     { args: ['history', 'One'], remedy: '"One" is not the id of an app' },
-    { args: ['history'], remedy: 'id of one app' },
+    { args: ['history'], remedy: 'Expected ID. See npm run -s apps -- history --help' },
   ])('$args exits 2, names the remedy and writes nothing', async ({ args, remedy }) => {
     const { code, stdout, stderr } = await apps(fresh, ...args)
     expect(stderr).toContain(remedy)

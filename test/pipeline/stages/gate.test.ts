@@ -231,7 +231,7 @@ describe('several findings', () => {
   })
 
   it('--accept rejects unknown gates', async () => {
-    const stderr = '--accept "everything" is no gate: expected volume, rows, apps, conflicts\n'
+    const stderr = '--accept: Expected volume, rows, apps, conflicts, not "everything"\n'
     expect(await run('--accept', 'everything')).toMatchObject({ code: 2, stderr })
   })
 })

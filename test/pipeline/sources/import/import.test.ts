@@ -259,7 +259,7 @@ describe('a rejected file', () => {
     const wrong = [
       [[good, nothing], `${nothing} does not exist\n`],
       [[good, pipe], `${pipe} is not a file: write - for FILE, and lead a pipe to standard input\n`],
-      [[], 'import takes one or more files'],
+      [[], 'Expected FILE...'],
     ] as const
     for (const [files, message] of wrong) {
       const ended = await runCommand(dataDir, 'import', ...files)

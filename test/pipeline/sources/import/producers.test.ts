@@ -429,9 +429,12 @@ describe('--map', () => {
     [['--map', 'time=at'], '--map has "time=at": expected COLUMN=PATH'],
     [['--map', 'ts=at,ts=in'], '--map has "ts=in": expected COLUMN=PATH once for each column'],
     [['--map', 'nowhere.json'], 'The map nowhere.json cannot be read'],
-    [['--from', 'nobody'], 'The producer "nobody" is not known: expected litellm,'],
-    [['--source', '../x'], 'The source "../x" is not a name'],
-    [['--format', 'xlsx'], 'The format "xlsx" is not known: expected ndjson, csv'],
+    [
+      ['--from', 'nobody'],
+      '--from: Expected litellm, openrouter, cloudflare, langfuse, helicone, otlp, not "nobody"',
+    ],
+    [['--source', '../x'], '--source: Expected a name of up to 40 letters'],
+    [['--format', 'xlsx'], '--format: Expected ndjson, csv, parquet, arrow, not "xlsx"'],
   ])('%j is refused: %s', async (options, message) => {
     const ended = await runCommand(makeFolder(), 'import', ...options, put('rows.ndjson', ROWS))
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
