@@ -2,6 +2,7 @@
  * Why a provider did not serve a request: the kinds of failure with their consequences, and the meaning of providers'
  * errors as a table.
  */
+import { retryAfterMs } from '../http/headers.ts'
 
 type FailureRule = {
   /** A stable name, for clients and records; the SDKs know these words. */
@@ -178,9 +179,9 @@ function kindOf(status: number, json: string): FailureKind {
 
 /** Members that describe an error, alone, in a list, or inside one another. */
 const DESCRIBING = (
-  'code type status reason status_code statusCode error_type error_code __type ' +
+  'code type status reason status_code statusCode error_type error_code __type headers X-RateLimit-Reset ' +
   'message Message msg detail error status_msg error_msg error_message raw title param retryDelay retry_after ' +
-  'innererror base_resp metadata details errors'
+  'innererror base_resp metadata details errors retryAfter'
 ).split(' ')
 const DESCRIPTION_CHARACTERS = 8000
 const RETRY_SECONDS_AT_MOST = 3600
@@ -189,14 +190,14 @@ const RETRY_SECONDS_AT_MOST = 3600
  * The failure behind an error of a provider.
  * @param status HTTP status of the reply.
  * @param body its body as parsed JSON, otherwise as text.
- * @param retryAfterMs the wait in milliseconds from the headers.
+ * @param headerMs the wait in milliseconds from the headers.
  */
-export function failureOf(status: number, body: unknown, retryAfterMs?: number): AttemptFailure {
+export function failureOf(status: number, body: unknown, headerMs?: number): AttemptFailure {
   const described = typeof body === 'string' ? body.replaceAll(/<[^<>]*>/g, ' ') : body
   const json = JSON.stringify(described, DESCRIBING).slice(0, DESCRIPTION_CHARACTERS)
   const [, code] = /"\w*(?:code|status)":"?([45]\d\d)\b/i.exec(json) ?? []
   const meant = status < 300 ? Number(code ?? status) : status
-  const waitMs = retryAfterMs ?? waitIn(json)
+  const waitMs = headerMs ?? waitIn(json)
   return new AttemptFailure(kindOf(meant, json), {
     status: meant < 300 ? undefined : meant,
     retryAfterSeconds: waitMs && Math.min(Math.ceil(waitMs / 1000), RETRY_SECONDS_AT_MOST),
@@ -231,15 +232,13 @@ function nameIn(json: string, member: 'code' | 'param'): string | undefined {
 
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
 
-/**
- * The wait in milliseconds: Gemini has it as a member, others in words, such as "Please try again in 1m2.5s", "retry
- * after 20 seconds" or "please wait 40000 seconds".
- */
+/** The wait in milliseconds: a member (Gemini), the time of its end (OpenRouter), or words: "try again in 1m2.5s". */
 function waitIn(json: string): number | undefined {
-  const [, member] = /"retry(?:Delay|_after)":"?([\d.]+(?:ms)?)/.exec(json) ?? []
   const [, words = ''] =
-    /(?:(?:try again|retry) (?:in|after)|please wait) ((?:[\d.]+ ?(?:ms|[hms])[a-z]*\s?)+)/i.exec(json) ?? []
-  const text = member === undefined ? words : `${member}s`
+    /(?:(?:again|retry|resets?|available) (?:in|after)|wait) ((?:[\d.]+ ?[hms][a-z]*\s?)+)/i.exec(json) ?? []
+  const [, text = words] =
+    /"(?:retry_?(?:delay|after)|x-ratelimit-reset)":"?([\d.]+(?:ms)?)/i.exec(json) ?? []
+  if (/^[\d.]+$/.test(text)) return retryAfterMs(text)
   let sum = 0
   for (const [, number, unit = ''] of text.toLowerCase().matchAll(/([\d.]+) ?(ms|[hms])/g))
     sum += Number(number) * (UNITS[unit] ?? 0)

@@ -40,14 +40,15 @@ const EPOCH_SECONDS = 1e9
 
 /**
  * Reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date, and as some send it fractions of seconds, seconds
- * with their unit, or the seconds since 1970.
+ * with their unit, or the seconds or milliseconds since 1970.
  * @returns milliseconds from now; undefined if it is missing or has none of these.
  */
 export function retryAfterMs(header: string | string[] | undefined): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
   const seconds = /^\d+(?:\.\d+)?s?$/.test(text) ? Number.parseFloat(text) : undefined
   if (seconds !== undefined && seconds < EPOCH_SECONDS) return seconds * 1000
-  const time = seconds === undefined ? httpDate(text) : seconds * 1000
+  const isInMs = seconds !== undefined && seconds > EPOCH_SECONDS * 1000
+  const time = seconds === undefined ? httpDate(text) : seconds * (isInMs ? 1 : 1000)
   return time === undefined ? undefined : Math.max(0, time - Date.now())
 }
 

@@ -150,7 +150,6 @@ operator | 400 | Azure: a model for another operation | {"error":{"code":"Operat
 operator | 400 | GitHub: an unavailable model | {"error":{"code":"unavailable_model","message":"Unavailable model: x"}}
 operator | 200 | MiniMax: a wrong key | {"base_resp":{"status_code":1004,"status_msg":"login fail"},"choices":null}
 operator | 404 | vLLM: an unknown model | {"object":"error","message":"The model \`x\` does not exist.","type":"NotFoundError","code":404}
-operator | 404 | a wrong path | "404 page not found"
 tooLong | 400 | OpenAI: too long | {"error":{"message":"too long","type":"invalid_request_error","param":null,"code":"context_length_exceeded"}}
 tooLong | 400 | vLLM: too long | {"object":"error","message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.","type":"BadRequestError","param":null,"code":400}
 tooLong | 400 | llama.cpp: too long | {"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}
@@ -194,9 +193,7 @@ timeout | 424 | Bedrock: a model that is slow | {"message":"The model timed out"
 failed | 400 | Groq: a tool call of the model that does not parse | {"error":{"message":"Failed to call a function.","type":"invalid_request_error","param":null,"code":"tool_use_failed"}}
 overloaded | 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
 overloaded | 429 | Moonshot: overloaded | {"error":{"type":"engine_overloaded_error","message":"x"}}
-overloaded | 503 | llama.cpp: loading | {"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}
 overloaded | 498 | Groq: no room for flex | {"error":{"message":"Flex tier capacity exceeded","type":"invalid_request_error","param":null,"code":"capacity_exceeded"}}
-rateLimited | 429 | OpenAI: a rate limit | {"error":{"message":"Rate limit reached","type":"invalid_request_error","param":null,"code":"rate_limit_exceeded"}}
 rateLimited | 200 | a rate limit | {"error":{"code":429,"message":"x"}}
 failed | 200 | a fault | {"error":{"code":502,"message":"x"}}
 timeout | 200 | a timeout | {"error":{"type":"GatewayTimeout","code":504}}
@@ -253,6 +250,9 @@ const WAITS = `
 20 | words | {} | {"error":{"message":"Please try again in 20s. (secret)"}}
 20 | words of Azure | {} | {"error":{"message":"Please retry after 20 seconds. (secret)"}}
 120 | minutes in words | {} | {"error":{"message":"try again in 2 minutes (secret)"}}
+20 | words of Django | {} | {"error":{"message":"Request was throttled. Expected available in 20 seconds. (secret)"}}
+90 | words of Gemini | {} | {"error":{"message":"Your quota will reset after 1m30s. (secret)"}}
+3600 | the headers of OpenRouter in the body | {} | {"error":{"metadata":{"headers":{"X-RateLimit-Reset":"1999999999000"}}}}
 4 | a number in the body | {} | {"error":{"retry_after":3.2}}
 5 | no time | {} | {"error":{"message":"Please try again later. (secret)"}}
 `
