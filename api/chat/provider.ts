@@ -4,7 +4,7 @@
  * status, coding and retry times are read.
  */
 import { once } from 'node:events'
-import http, { type ClientRequest, type IncomingMessage } from 'node:http'
+import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { pipeline, type Readable, type Transform } from 'node:stream'
@@ -17,6 +17,8 @@ import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureIn, failureOf } from './failures.ts'
 
+// An import would load code of 6 MB (http/server.ts).
+const http = process.getBuiltinModule('node:http')
 const ERROR_CHARACTERS = 64 * 1024
 const ERROR_MS = 2000
 const CONNECT_MS = 10_000
@@ -26,7 +28,7 @@ const STALE_MS = 1000
 
 /** Connections to providers, which are kept open between requests. */
 export class ProviderClient {
-  readonly #plain: http.Agent
+  readonly #plain: Agent
   readonly #secure: https.Agent
 
   /** `environment` holds HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
@@ -134,7 +136,7 @@ async function errorText(body: Readable): Promise<string> {
 }
 
 /** OpenAI and Azure send milliseconds in a header of their own. */
-function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: http.IncomingHttpHeaders) {
+function waitMs({ 'retry-after-ms': inMs, 'retry-after': header }: IncomingHttpHeaders) {
   return /^\d+(?:\.\d+)?$/.test(String(inMs)) ? Number(inMs) : retryAfterMs(header)
 }
 

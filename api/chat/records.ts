@@ -45,7 +45,7 @@ export class UsageRecords {
   /** Files with lines that a power cut would lose. */
   readonly #unsynced = new Set<string>()
   /** Records of the next write: those that arrive during a write share it. */
-  #next: TimedRecord[] = []
+  readonly #next: TimedRecord[] = []
   /** The writes so far, each after the one before. */
   #writes = Promise.resolve()
   #waiting: readonly TimedRecord[] = []
@@ -86,9 +86,7 @@ export class UsageRecords {
   }
 
   async #writeNext(): Promise<void> {
-    const records = this.#next
-    this.#next = []
-    const failed = await this.#append(records)
+    const failed = await this.#append(this.#next.splice(0))
     if (failed.length > 0) await this.#keep(failed)
   }
 
