@@ -1,25 +1,26 @@
 /** Entry of `npm run sql`: one query over the newest snapshot, read-only. For a prompt: `duckdb -readonly`. */
 import './program/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
-import { readConfig, type Config } from './config.ts'
+import { readConfig } from './config.ts'
 import { withMemoryDatabase } from './duckdb/database.ts'
 import { messageOf } from './errors.ts'
-import { UsageError, commandsOf, runAsProcess, runCommand } from './program/program.ts'
-import { print, printRows } from './program/terminal.ts'
+import { UsageError, commandsOf, runAsProcess, runCommand, type CommandLine } from './program/program.ts'
+import { printRows } from './program/terminal.ts'
 import { withPublished } from './snapshot/attach.ts'
 import { findCurrent } from './snapshot/list.ts'
 
 /** DuckDB's errors about the text of a query, or about what it does. They show the place. */
 const FAULT_OF_QUERY = /^(?:Parser|Binder|Catalog|Conversion|Invalid Input|Out of Range) Error: /
 
-const query = commandsOf<Config>()({
+const query = commandsOf<CommandLine>()({
   summary:
     'prints the result of a query over the newest snapshot, such as "FROM latest_popular LIMIT 10". The snapshot cannot be ' +
     'changed; read_csv and COPY work with the files of this machine. For a prompt: ' +
     'duckdb -readonly data/current/app-rankings.duckdb',
   takes: 'QUERY',
   options: {},
-  async work(config, _options, [sql = '']) {
+  async work({ environment, print }, _options, [sql = '']) {
+    const config = readConfig(environment)
     const found = findCurrent(config.dataDir)
     if ('reason' in found) throw new UsageError(`${found.reason}: npm run nightly makes a snapshot`)
     // UTC, as everywhere in the dataset, whatever the machine's time zone.
@@ -38,11 +39,6 @@ const query = commandsOf<Config>()({
   },
 })
 
+// A query may begin with a comment, which looks like an option.
 if (import.meta.main)
-  await runAsProcess((line) => {
-    // A query may begin with a comment, which looks like an option.
-    const asQuery = { ...line, args: ['--', ...line.args] }
-    return runCommand({ call: 'npm run sql', command: query }, asQuery, (work) =>
-      work(readConfig(line.environment)),
-    )
-  })
+  await runAsProcess((line) => runCommand('npm run sql', query, { ...line, args: ['--', ...line.args] }))

@@ -12,7 +12,7 @@ import { readConfig, type Config } from './config.ts'
 import { utcDay, wholeSeconds } from './contract/calendar.ts'
 import { EXIT_LOCKED, messageOf } from './errors.ts'
 import { flag } from './program/options.ts'
-import { commandsOf, onStopSignal, runAsProcess, runCommand } from './program/program.ts'
+import { commandsOf, onStopSignal, runAsProcess, runCommand, type CommandLine } from './program/program.ts'
 import { EXIT_USAGE, note } from './program/terminal.ts'
 import { recordEnd } from './run-end.ts'
 
@@ -73,12 +73,13 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
   return runOnce
 }
 
-const scheduled = commandsOf<Config>()({
+const scheduled = commandsOf<CommandLine>()({
   summary:
     'starts the nightly run on schedule and, unless --no-catch-up is given, once right away. The settings are those of ' +
     'npm run nightly, NIGHTLY_SCHEDULE among them',
   options: { 'no-catch-up': flag('makes up for no missed night at the start') },
-  async work(config, options) {
+  async work({ environment }, options) {
+    const config = readConfig(environment)
     const stopping = new AbortController()
     const run = createRun(config, async (...args) => {
       const child = spawn(process.execPath, [NIGHTLY, ...args], { stdio: ['ignore', 2, 2] })
@@ -100,8 +101,4 @@ const scheduled = commandsOf<Config>()({
 })
 
 if (import.meta.main)
-  await runAsProcess((line) =>
-    runCommand({ call: 'npm run schedule', command: scheduled }, { ...line, note: report }, (work) =>
-      work(readConfig(line.environment)),
-    ),
-  )
+  await runAsProcess((line) => runCommand('npm run schedule', scheduled, { ...line, note: report }))

@@ -63,7 +63,7 @@ const command = commandsOf<CommandLine>()({
 
 /** Backs up into the folder of the arguments; resolves to the exit code. */
 export function backup(line: CommandLine): Promise<number> {
-  return runCommand({ call: 'npm run -s backup', command }, line, (work) => work(line))
+  return runCommand('npm run -s backup', command, line)
 }
 
 /** @throws UsageError if there is nothing to copy, or no place for it. */

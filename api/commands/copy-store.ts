@@ -43,7 +43,7 @@ const command = commandsOf<CommandLine>()({
 
 /** Copies the store of the settings; resolves to the exit code. */
 export function copyStore(line: CommandLine): Promise<number> {
-  return runCommand({ call: 'npm run -s copy-store', command }, line, (work) => work(line))
+  return runCommand('npm run -s copy-store', command, line)
 }
 
 /** Copies all rows of a table; resolves to their number. */

@@ -104,14 +104,9 @@ export type CommandLine = {
   readonly note: (text: string) => void
 }
 
-/** A program that is one command. */
-type OneCommand<Dependencies> = {
-  /** Its command line: `npm run backup`. */
+export type Program<Dependencies> = {
+  /** Its command line: `npm run nightly`. */
   readonly call: string
-  readonly command: Command<Dependencies>
-}
-
-export type Program<Dependencies> = Pick<OneCommand<Dependencies>, 'call'> & {
   readonly summary: string
   readonly commands: Readonly<Record<string, Command<Dependencies>>>
   /** The command if the arguments name none. */
@@ -120,26 +115,22 @@ export type Program<Dependencies> = Pick<OneCommand<Dependencies>, 'call'> & {
   readonly notes: string
 }
 
-/** Opens the dependencies, does the work, and closes them. */
-type Connect<Dependencies> = (work: Work<Dependencies>) => Promise<void>
-
 /** Runs a program that is one command, or prints its help; resolves to the exit code (CONTRACT 9). */
-export function runCommand<Dependencies>(
-  { call, command }: OneCommand<Dependencies>,
-  { args, ...line }: CommandLine,
-  connect: Connect<Dependencies>,
-): Promise<number> {
+export function runCommand(call: string, command: Command<CommandLine>, line: CommandLine): Promise<number> {
   return exitCodeOf(line, async () => {
-    if (wantsHelp(args)) return line.print(commandHelp(`${call} --`, command))
-    await connect(command.prepare(args, `${call} --`))
+    if (wantsHelp(line.args)) return line.print(commandHelp(`${call} --`, command))
+    await command.prepare(line.args, `${call} --`)(line)
   })
 }
 
-/** Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9). */
+/**
+ * Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9).
+ * @param connect opens the dependencies, does the work, and closes them.
+ */
 export async function runCommandLine<Dependencies>(
   program: Program<Dependencies>,
   { args, ...line }: CommandLine,
-  connect: Connect<Dependencies>,
+  connect: (work: Work<Dependencies>) => Promise<void>,
 ): Promise<number> {
   const { call, commands, defaultCommand = '' } = program
   const [first = '', ...rest] = args

@@ -41,6 +41,4 @@ const bench = commandsOf<CommandLine>()({
   },
 })
 
-await runAsProcess((line) =>
-  runCommand({ call: 'npm run bench', command: bench }, line, (work) => work(line)),
-)
+await runAsProcess((line) => runCommand('npm run bench', bench, line))
