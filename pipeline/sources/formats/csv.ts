@@ -27,9 +27,20 @@ const DIALECT = {
   record_delimiter: ['\r\n', '\n'],
 }
 
-/** A record whose quotes are around its values, doubled inside of these, or inside of a value that has none around it. */
-const FIELD = String.raw`[ \t]*(?:"[^"]*(?:""[^"]*)*"[ \t]*|[^", \t\n][^,\n]*)?`
-const RECORD = new RegExp(`^\\s*${FIELD}(?:,${FIELD})*\\s*$`)
+/** A record whose quotes are around its values, escaped inside of these, or inside of a value that has none around it. */
+function recordOf(quoted: string): RegExp {
+  const field = String.raw`[ \t]*(?:"${quoted}"[ \t]*|[^", \t\n][^,\n]*)?`
+  return new RegExp(String.raw`^\s*${field}(?:,${field})*\s*$`)
+}
+
+/** A quote inside of a quoted value stands twice, or behind a backslash as Spark and MySQL write it. */
+const DOUBLED = { escape: '"', form: recordOf(String.raw`[^"]*(?:""[^"]*)*`) }
+const ESCAPED = { escape: '\\', form: recordOf(String.raw`[^"\\]*(?:\\[^][^"\\]*)*`) }
+
+/** Whether a quote stands behind a backslash where no value ends. */
+function isEscaped(chunk: Buffer): boolean {
+  return chunk.includes('\\"') && /\\"[ \t]*[^",\s]/.test(chunk.toString('latin1'))
+}
 
 const headerSchema = z.tuple([z.array(z.string())])
 const recordSchema = z.object({
@@ -45,12 +56,14 @@ const recordSchema = z.object({
  */
 export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undefined> {
   let quotes = 0
+  let isOtherwise = false
   const { path, head } = await prepareText(file, copy, (chunk) => {
+    isOtherwise ||= isEscaped(chunk)
     for (let at = chunk.indexOf(QUOTE); at >= 0; at = chunk.indexOf(QUOTE, at + 1)) quotes += 1
   })
   if (head.trim() === '') throw withoutHeader(file)
   // DuckDB drops a last record with a quote that is not closed, in silence.
-  if (quotes % 2 === 1) return undefined
+  if (quotes % 2 === 1 || isOtherwise) return undefined
   const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
   if (!found.success) return undefined
   const header = found.data[0].map(unquoted)
@@ -81,7 +94,8 @@ function fieldName(position: number): string {
  * @throws DataError with a quote that is not closed.
  */
 export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenerator<Document> {
-  const parser = parse({ ...DIALECT, info: true, raw: true, max_record_size: LONGEST_LINE })
+  const { escape, form } = await findQuoting(file)
+  const parser = parse({ ...DIALECT, escape, info: true, raw: true, max_record_size: LONGEST_LINE })
   // Passes a fault of the file on to the parser.
   pipeline(Readable.from(readLines(file)), parser, () => undefined)
   let header: readonly string[] | undefined
@@ -90,13 +104,18 @@ export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenera
       const { record, raw, info } = recordSchema.parse(item)
       const fields = record.map(unquoted)
       if (header === undefined) matchColumns(file.name, (header = fields), columns)
-      else yield* readRecord(info.lines, header, fields, raw)
+      else yield* readRecord(header, fields, { raw, line: info.lines }, form)
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     throw unreadable(file, error, '', [[/./, 'Expected comma-separated text (RFC 4180) in UTF-8']])
   }
   if (header === undefined) throw withoutHeader(file)
+}
+
+async function findQuoting(file: RawFile): Promise<typeof DOUBLED> {
+  for await (const chunk of readLines(file)) if (isEscaped(chunk)) return ESCAPED
+  return DOUBLED
 }
 
 /** The parser keeps the quotes of a field with a space behind the last one. */
@@ -108,22 +127,26 @@ function withoutHeader({ name }: RawFile): DataError {
   return new DataError(`${name} is empty: expected a first line with the column names`)
 }
 
-/**
- * The row of a record. Where it is broken, each of its lines is one that is rejected: a quote behind a backslash, as Spark and
- * MySQL write it, makes one record of many rows.
- * @param line where the record ends.
- */
-function readRecord(line: number, header: readonly string[], fields: readonly string[], raw: string) {
+/** A record as it stands in the file, and the line in which it ends. */
+type RawRecord = { readonly raw: string; readonly line: number }
+
+/** The row of a record. Where it is broken, each of its lines is one that is rejected: a stray quote joins many rows. */
+function readRecord(
+  header: readonly string[],
+  fields: readonly string[],
+  { raw, line }: RawRecord,
+  form: RegExp,
+) {
   // Some programs end every row in a comma.
   const isLonger = fields.length === header.length + 1 && fields.at(-1) === ''
   const isComplete = fields.length === header.length || isLonger
-  if (isComplete && RECORD.test(raw)) {
+  if (isComplete && form.test(raw)) {
     const texts = header.map((name, index) => [name.trim(), fields[index]?.replace(/^[ \t]+/, '') || null])
     return [{ row: line, value: Object.fromEntries(texts) }]
   }
   const count = isComplete ? 'stray quotes' : `${fields.length} fields instead of ${header.length}`
   const remedy = raw.includes('"')
-    ? '; a text with commas or quotes stands in quotes, with its quotes doubled'
+    ? '; put texts with commas or quotes into quotes, and double quotes inside'
     : ''
   const lines = raw.trimEnd().split('\n')
   return lines.map((payload, index) => {

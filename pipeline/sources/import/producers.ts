@@ -16,8 +16,8 @@ const LITELLM_GENERATIONS = [
   .flatMap((type) => [type, `a${type}`, `_a${type}`])
 
 /**
- * LiteLLM proxy: the table LiteLLM_SpendLogs as CSV or JSON, or replies of the API for it. schema.prisma and CallTypes of the
- * project describe it. The app is a virtual key, by its alias. `prompt_tokens` includes the cached tokens, and
+ * LiteLLM proxy: the table LiteLLM_SpendLogs as CSV or JSON, replies of the API for it, or what its log callbacks write (with
+ * `--map ts=startTime:s`). schema.prisma, CallTypes and StandardLoggingPayload of the project describe them. The app is a virtual key, by its alias. `prompt_tokens` includes the cached tokens, and
  * `completion_tokens` the reasoning. A request that failed before its call has no type.
  */
 const litellm: UsageMap = {
@@ -26,7 +26,7 @@ const litellm: UsageMap = {
     app: ['metadata.user_api_key_alias', 'metadata.user_api_key_team_alias'],
     prompt_tokens: 'prompt_tokens',
     completion_tokens: 'completion_tokens',
-    request_id: 'request_id',
+    request_id: ['request_id', 'id'],
     model: ['model_group', 'model'],
     provider: 'custom_llm_provider',
     account_id: ['team_id', 'user'],

@@ -401,6 +401,11 @@ describe('two rows of 12 tokens are read', () => {
       'csv',
       csvRows(',note', ',"{""a"": ""say \\""hi\\"", ok\\""""}"', ', "a \\""" '),
     ],
+    ...['csv', 'csv.gz'].map((ending): Case => {
+      const rows = csvRows(',note', ',"{\\"a\\": \\"b\\",\\"c\\": \\"\nd\\"}"', ',"e, \\\\ \\""')
+      const name = `quotes behind backslashes in ${ending}, as Spark and MySQL write them`
+      return [name, ending, ending === 'csv' ? rows : gz(rows)]
+    }),
     ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
@@ -588,16 +593,16 @@ describe('the run fails for', () => {
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
-      'rows of CSV behind a quote that has a backslash before it, as Spark writes it',
+      'rows of CSV behind a quote that is not doubled',
       'csv',
-      csvRows(',note', ',"a \\""', ...MANY.slice(250), ',"b, \\"c\\""', ...MANY),
-      /52 of 352 rows.* broken line: 6 fields instead of 5; a text with commas or quotes stands in quotes/s,
+      csvRows(',note', ',"a \\""', ...MANY.slice(250), ',"b, c"', ...MANY),
+      /52 of 352 rows.* broken line: 6 fields instead of 5; put texts with commas or quotes into quotes/s,
     ],
     [
-      'a row of CSV behind such a quote, where all texts are in quotes, as MySQL writes them',
+      'a row of CSV behind such a quote, where all texts are in quotes',
       'csv',
       csvRows(',note', ',"a \\""', ',"b"', ...MANY.slice(200)),
-      /2 of 102 rows.* broken line: stray quotes; a text with commas/s,
+      /2 of 102 rows.* broken line: stray quotes; put texts/s,
     ],
     [
       'an object as request_id in NDJSON',

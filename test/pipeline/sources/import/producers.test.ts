@@ -354,6 +354,11 @@ const FORMS: Readonly<Record<string, readonly Form[]>> = {
       },
       [...SPENDS, ''].map((type) => `request_id=${type}`),
     ],
+    [
+      'what a log callback writes names the request by its id',
+      { id: 'chatcmpl-1', call_type: 'acompletion', startTime: '2026-11-17T04:00:00Z', prompt_tokens: 100 },
+      ['request_id=chatcmpl-1 prompt_tokens=100'],
+    ],
   ],
   langfuse: [
     [
