@@ -1,6 +1,6 @@
 /** The settings of the service, read once at start from the environment (CONTRACT 9). */
 import { z } from 'zod'
-import { wholeNumber } from '../pipeline/program/options.ts'
+import { oneOf, wholeNumber } from '../pipeline/program/options.ts'
 import {
   DEFAULT_PORT,
   publicUrlSchema,
@@ -19,7 +19,7 @@ export const SETTINGS = {
   DATA_DIR: z.string().default('data').describe('Folder of the data, relative to the working directory.'),
   DATABASE_URL: z
     .string()
-    .refine(isDatabaseUrl, `must be ${DATABASE_URL_FORM}`)
+    .refine(isDatabaseUrl, `Expected ${DATABASE_URL_FORM}`)
     .optional()
     .describe('PostgreSQL database of accounts, keys, limits, jobs and groups, instead of service.sqlite.'),
   PORT: wholeNumber(0, 65_535)
@@ -36,11 +36,10 @@ export const SETTINGS = {
     .describe('Public origin of the service; without it, the host of each request.'),
   API_MEMORY: z
     .string()
-    .regex(/^[1-9]\d{0,5} ?[MG]i?B$/i, 'must be a size such as 1GB or 512MB')
+    .regex(/^[1-9]\d{0,5} ?[MG]i?B$/i, 'Expected a size such as 1GB or 512MB')
     .default('1GB')
     .describe('Memory for queries of the API over all open snapshots, such as 1GB.'),
-  LOG_LEVEL: z
-    .enum(LOG_LEVELS)
+  LOG_LEVEL: oneOf(LOG_LEVELS)
     .default('info')
     .describe(`Level of the log on stderr: ${LOG_LEVELS.join(', ')}.`),
   NIGHTLY_SCHEDULE: scheduleSchema.describe('Start of the nightly run: a cron expression in UTC.'),

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
-import { wholeNumber } from './program/options.ts'
+import { oneOf, wholeNumber } from './program/options.ts'
 import {
   localUrl,
   publicUrlSchema,
@@ -57,8 +57,7 @@ export const PIPELINE_SETTINGS = {
     ),
   USAGE_SOURCE_USER: z.string().optional().describe('User of the cluster, if USAGE_SOURCE names none.'),
   USAGE_SOURCE_PASSWORD: z.string().optional().describe('Password of that user, if USAGE_SOURCE has none.'),
-  NEW_APPS: z
-    .enum(NEW_APP_VISIBILITIES)
+  NEW_APPS: oneOf(NEW_APP_VISIBILITIES)
     .default('public')
     .describe('Whether apps that are named for the first time are published: public or hidden.'),
   NEW_APPS_PER_ACCOUNT: wholeNumber(1, 999_999_999)

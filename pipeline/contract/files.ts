@@ -1,5 +1,5 @@
 /** Paths of snapshots, in DATA_DIR and in the API. */
-import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** The DuckDB file of a snapshot. */
@@ -41,7 +41,9 @@ export function makeDataFolder(path: string): void {
     makePublic(path)
   } catch (error) {
     // Another process may have created it meanwhile.
-    if (!existsSync(path)) throw error
+    if (existsSync(path)) return
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
+    throw isLink ? new Error(`${path} is a link to ${readlinkSync(path)}, which does not exist`) : error
   }
 }
 

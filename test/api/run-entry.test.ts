@@ -70,6 +70,16 @@ it('a DATA_DIR that is a file is named once', async () => {
   }
 })
 
+it('a DATA_DIR that is a link to a missing disk is named as such', async () => {
+  const link = join(makeFolder(), 'link')
+  symlinkSync('/gone/data', link)
+  const { code, stderr } = await start('api/server.ts', { DATA_DIR: link, PORT: '0' })
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining(`${link} is a link to /gone/data, which does not exist`),
+  ])
+})
+
 it('a store that is no database is named', async () => {
   const dataDir = makeFolder()
   writeFileSync(join(dataDir, 'service.sqlite'), 'x'.repeat(5000))
@@ -106,7 +116,7 @@ it('a backup of an unreadable store reports that in a sentence', async () => {
 
 it('the help explains every setting', async () => {
   const { stdout } = await startProgram('api/server.ts', ['--help'], {}).ended
-  const explained = [...stdout.matchAll(/^ {2}([A-Z_]+) +(?!Default)\w[^]+?\.$/gm)].map(([, name]) => name)
+  const explained = [...stdout.matchAll(/^ {2}([A-Z_]+)\n +(?!Default)\w[^]+?\.$/gm)].map(([, name]) => name)
   expect(explained).toEqual(Object.keys(SETTINGS))
 })
 
