@@ -50,6 +50,8 @@ const dataSchema = z.object({
 
 export type Item = z.infer<typeof itemSchema>
 export type ListData = z.infer<typeof dataSchema> & {
+  /** What is to be drawn, but is not public in this snapshot. */
+  readonly unknown: readonly string[]
   /** The days of the window alone, and the usage of the whole list on them. */
   readonly window: ListData['days']
   readonly total: bigint
@@ -162,10 +164,7 @@ SELECT
     FROM days AS d LEFT JOIN (${totals}) AS t ON t.day = d.day
   ) AS days`
 
-/**
- * Reads the rows of a list, what is drawn, and their usage by day.
- * @throws ApiError 400 if something drawn is not public.
- */
+/** Reads the rows of a list, what is drawn, and their usage by day. */
 export async function readList(snapshot: Snapshot, list: List): Promise<ListData> {
   const { subject, category, subcategory, order: _order, drawn = [], ...rest } = list
   const { start, end, limit, offset } = rest
@@ -183,13 +182,10 @@ export async function readList(snapshot: Snapshot, list: List): Promise<ListData
   const [row] = await snapshot.query(statement(parts, isCompared), values)
   const data = dataSchema.parse(row)
   const unknown = drawn.filter((id) => !data.items.some((item) => item.id === id))
-  if (unknown.length > 0) {
-    throw invalidParameter(subject, unknown.join(','), `public ${subject} of this snapshot`)
-  }
   const next = offset + limit
   const window = data.days.slice(-daysOf(list))
   const total = window.reduce((sum, day) => sum + day.total, 0n)
-  return { ...data, window, total, isCompared, hasNext: next <= MAX_OFFSET && next < data.ranks }
+  return { ...data, unknown, window, total, isCompared, hasNext: next <= MAX_OFFSET && next < data.ranks }
 }
 
 /** Number of days of `window` without delivered usage, including those before the first day of the data. */
@@ -221,6 +217,9 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
       const parameters: ListParameters = given
       const list = resolveList(subject, parameters, snapshot)
       const data = await readList(snapshot, list)
+      if (data.unknown.length > 0) {
+        throw invalidParameter(subject, data.unknown.join(','), `public ${subject} of this snapshot`)
+      }
       const rows = data.items.flatMap(({ in_page, id, name, rank, requests, tokens }) => {
         const item = subject === 'apps' ? { app_id: BigInt(id), app_name: name } : { model_permaslug: id }
         const row = { ...item, rank: rank ?? 0n, total_requests: requests, total_tokens: String(tokens) }

@@ -154,6 +154,7 @@ function caption({ list, data, context }: Page): Html {
   return markup`${rangeOf(list)}: ${total}
     ${pluralize(grouped(data.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
     ${q !== '' && markup`with <q>${q}</q> in the name`}
+    ${data.unknown.length > 0 && `· not in this snapshot: ${data.unknown.join(', ')}`}
     ${list.start < firstDay && `· data begins ${firstDay}`}
     ${others.length > 0 && markup`· <a href="${context.folder}/coverage.csv">${others.join(', ')}</a>`}`
 }
