@@ -12,6 +12,7 @@ import { verify } from './commands/verify.ts'
 import { PIPELINE_SETTINGS, readConfig } from './config.ts'
 import { onStopSignal, runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { settingsHelp } from './program/settings.ts'
+import { refuseMissing } from './run.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
 
 const PROGRAM = {
@@ -39,9 +40,12 @@ Exit codes: 0 published or unchanged, 1 a check failed or a gate blocked, and no
 
 /** Runs the command that the arguments name to its end; resolves to the exit code (CONTRACT 9). */
 export function nightly(line: CommandLine, progress: Progress): Promise<number> {
-  const { environment, print } = line
+  const { args, environment, print } = line
+  // An import and some runs make DATA_DIR; for the other commands a missing one would look like an empty one.
+  const mustExist = /^(?!run$|import$)[a-z]/.test(args[0] ?? '')
   return runCommandLine(PROGRAM, { ...line, note: (text) => progress.note(text) }, async (work) => {
     const config = readConfig(environment)
+    if (mustExist) refuseMissing(config.dataDir)
     await work({ config, progress, now: () => new Date(), print })
   })
 }

@@ -8,7 +8,6 @@ import { underLock } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
 import { JSON_OPTION } from '../program/options.ts'
 import { AS_OF_OPTION, USUAL_RUN } from '../run-options.ts'
-import { refuseMissing } from '../run.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { command, type Dependencies } from './command.ts'
 import { runAndPrune } from './run.ts'
@@ -22,8 +21,7 @@ export const rebuild = command({
   options: { ...AS_OF_OPTION, ...JSON_OPTION },
   async work(given, { 'as-of': asOf, json }) {
     const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
-    // What fails a run before any work; find out before anything is moved.
-    refuseMissing(given.config.dataDir)
+    // A pointer that cannot be switched fails the run; find out before anything is moved.
     currentSnapshot(given.config.dataDir)
     await setAside(given)
     await runAndPrune(dependencies, USUAL_RUN, { json })

@@ -285,12 +285,12 @@ describe('wrong usage', () => {
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   })
 
-  it.each(['plan', 'run', 'rebuild'])(
+  it.each(['plan', 'run', 'run --dry-run', 'rebuild', 'status', 'verify --all', 'quarantine', 'prune'])(
     '%s names a DATA_DIR that does not exist, and makes none',
     async (name) => {
       const missing = join(makeFolder(), 'missing')
       const stderr = `DATA_DIR ${missing} does not exist: set it to the folder that holds raw/\n`
-      expect(await runCommand(missing, name)).toMatchObject({ code: 2, stderr })
+      expect(await runCommand(missing, ...name.split(' '))).toMatchObject({ code: 2, stderr })
       expect(existsSync(missing)).toBe(false)
     },
   )
