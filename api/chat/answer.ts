@@ -74,7 +74,7 @@ async function answerStream(routed: RoutedCall, dependencies: Dependencies): Pro
   const sendLast = () => {
     if (failure !== undefined) return stream.fail(cutError(served, failure))
     // As OpenAI's API: usage in a chunk of its own only on request.
-    const { stream_options: options } = request.body
+    const { stream_options: options } = request.fields
     const last = completion.ending(isObject(options) && options['include_usage'] === true)
     Object.assign(last.at(-1) ?? {}, routerMetadata(reply))
     stream.end(last)
@@ -95,7 +95,7 @@ async function firstServing(
   for (const provider of candidates) {
     if (call.isDisconnected || call.isCancelled || call.elapsedMs >= totalMs) break
     noteBegin(provider)
-    const attempt = new Attempt(provider, new Completion(request.body['n']), totalMs - call.elapsedMs)
+    const attempt = new Attempt(provider, new Completion(request.fields['n']), totalMs - call.elapsedMs)
     call.attempt = attempt
     try {
       await attempt.serve(dependencies.client, providerBody(request, provider), request.stream)

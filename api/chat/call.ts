@@ -7,6 +7,7 @@ import type { Completion } from './completion.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure } from './failures.ts'
 import { asFailure, readChunks, type ProviderClient } from './provider.ts'
+import type { ProviderBody } from './request.ts'
 import { NO_USAGE } from './usage.ts'
 
 /** One chat request, as the nightly run reads it (CONTRACT 7) and operators do. */
@@ -156,7 +157,7 @@ export class Attempt {
    * Posts `body`, and reads the reply: to its end, or a stream up to its first token.
    * @throws AttemptFailure if it is no answer.
    */
-  async serve(client: ProviderClient, body: string, isStream: boolean): Promise<void> {
+  async serve(client: ProviderClient, body: ProviderBody, isStream: boolean): Promise<void> {
     const { completion, provider } = this
     const { first_token_ms, keep_alive_ms } = provider.timeouts
     if (isStream) this.#expectWithin(first_token_ms, keep_alive_ms)

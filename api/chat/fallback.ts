@@ -24,13 +24,13 @@ export type Routing = ReturnType<typeof candidatesFor>
  *   provider.
  */
 export function candidatesFor(
-  { models: names, body, preferences }: ChatRequest,
+  { models: names, fields, preferences }: ChatRequest,
   configuration: Configuration | undefined,
 ) {
   if (configuration === undefined)
     throw unavailable('No models are configured: set MODELS_FILE to a routing configuration and start again')
   const { models, limits } = configuration
-  const { length: sent } = Array.isArray(body['models']) ? body['models'] : []
+  const { length: sent } = Array.isArray(fields['models']) ? fields['models'] : []
   if (sent > limits.models_per_request)
     throw invalidRequest(`models: ${sent} were sent, at most ${limits.models_per_request} are allowed`)
   const known = names.filter((name) => models.has(name))

@@ -16,6 +16,7 @@ import { codeOf } from '../process/system-errors.ts'
 import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
 import { AttemptFailure, failureIn, failureOf } from './failures.ts'
+import type { ProviderBody } from './request.ts'
 
 // An import would load code of 6 MB (http/server.ts).
 const http = process.getBuiltinModule('node:http')
@@ -38,11 +39,11 @@ export class ProviderClient {
   }
 
   /**
-   * Posts `body`, the text of a JSON object. If the provider was just closing the kept-alive connection, it is posted
+   * Posts a completion's `body`. If the provider was just closing the kept-alive connection, it is posted
    * again. The body of the reply is decoded.
    * @throws AttemptFailure without a successful reply.
    */
-  async post(provider: Provider, body: string, signal: AbortSignal) {
+  async post(provider: Provider, body: ProviderBody, signal: AbortSignal) {
     const reply = await this.#send(provider, body, signal)
     const { statusCode: status = 0, headers } = reply
     const decodedBody = decoded(reply, headers['content-encoding'])
@@ -57,12 +58,14 @@ export class ProviderClient {
     this.#secure.destroy()
   }
 
-  async #send(provider: Provider, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+  async #send(provider: Provider, body: ProviderBody, signal: AbortSignal): Promise<IncomingMessage> {
+    const [others, messages] = body
     for (;;) {
       const request = this.#begin(provider, signal)
+      request.setHeader('content-length', Buffer.byteLength(others) + messages.length).write(others)
       const began = performance.now()
       try {
-        const [reply] = await once(request.end(body), 'response')
+        const [reply] = await once(request.end(messages), 'response')
         return reply
       } catch (error) {
         const isReset = ['ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')

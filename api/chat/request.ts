@@ -6,6 +6,7 @@ import { appIdOf, cleanName, identityOfAddress, NAMED_PREFIX } from '../../pipel
 import { UNATTRIBUTED_APP_ID } from '../../pipeline/contract/dataset.ts'
 import type { NamedApp, Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
+import type { JsonBody } from '../http/request-body.ts'
 import { isObject, longList, shorten, type JsonObject } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
 
@@ -112,11 +113,11 @@ export const chatRequestSchema = z.looseObject({
 })
 
 /**
- * Reads the body of a request: its models in the order of fallback, each once, and the body for the providers.
- * @param passedOn the same body, as providers receive it.
+ * Reads the body of a request: its models in the order of fallback, each once, and what providers get. Messages, the bulk
+ * of a body, are held as the bytes that are sent, since parsed ones would take several times as much until the reply ends.
  * @throws ApiError 400 that names each fault with its place.
  */
-export function readChatRequest(body: unknown, passedOn: unknown) {
+export function readChatRequest({ body, passedOn }: JsonBody) {
   const parsed = chatRequestSchema.safeParse(body)
   if (!parsed.success) throw invalidRequest(describe(parsed.error, body))
   const { model: first, models, stream, provider } = parsed.data
@@ -124,22 +125,27 @@ export function readChatRequest(body: unknown, passedOn: unknown) {
   if (wanted.length === 0)
     throw invalidRequest('model is missing: name one in "model", or several in "models"')
   const preferences: Preferences = provider ?? {}
-  const forProviders: JsonObject = isObject(passedOn) ? passedOn : parsed.data
-  return { models: wanted, stream: stream === true, preferences, body: forProviders }
+  const { messages, ...fields }: JsonObject = isObject(passedOn) ? passedOn : parsed.data
+  const bytes = Buffer.from(`"messages":${JSON.stringify(messages)}}`)
+  return { models: wanted, stream: stream === true, preferences, fields, messages: bytes }
 }
 
 /** Fields for a router, or fields that are written anew: some providers reject unknown fields. */
 const NOT_PASSED_ON = 'models route provider plugins transforms session_id usage stream_options'.split(' ')
 
-/** The body for one provider as JSON text: its model name, no router fields, and a stream's usage requested. */
-export function providerBody({ body, stream }: ChatRequest, provider: Provider): string {
-  const passedOn: Record<string, unknown> = { ...body }
+/** The JSON of a body in two parts: other fields, then the messages. */
+export type ProviderBody = readonly [string, Buffer]
+
+/** The body for one provider: its model name, no router fields, and a stream's usage requested. */
+export function providerBody({ fields, messages, stream }: ChatRequest, provider: Provider): ProviderBody {
+  const passedOn: Record<string, unknown> = { ...fields }
   for (const field of [...NOT_PASSED_ON, ...provider.drop]) delete passedOn[field]
-  const asked = isObject(body['stream_options']) ? body['stream_options'] : {}
+  const asked = isObject(fields['stream_options']) ? fields['stream_options'] : {}
   const { include_usage: _usage, ...options } = asked
   if (provider.include_usage) Object.assign(options, { include_usage: true })
   if (stream && Object.keys(options).length > 0) passedOn['stream_options'] = options
-  return JSON.stringify({ ...passedOn, model: provider.model, stream })
+  const others = JSON.stringify({ ...passedOn, model: provider.model, stream })
+  return [`${others.slice(0, -1)},`, messages]
 }
 
 export function invalidRequest(message: string): ApiError {

@@ -69,8 +69,8 @@ export async function openChat(options: ChatOptions) {
   /** Answers a call but for the last part. An unreadable body has a usage record too. */
   async function answer(call: ChatCall, httpRequest: Request, reply: Reply): Promise<Answered> {
     await keyLimits.begin(call.caller)
-    const { body, passedOn } = await readJson(httpRequest, reply)
-    const request = readChatRequest(body, passedOn)
+    // The parsed body is not held until the reply ends.
+    const request = await readJson(httpRequest, reply).then(readChatRequest)
     call.isStream = request.stream
     return await answerCall({ call, request, reply, ...candidatesFor(request, models.current) }, dependencies)
   }

@@ -8,7 +8,7 @@ import type { Reply } from './call.ts'
 import { ApiError } from './errors.ts'
 
 /** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized with all their digits. */
-type JsonBody = {
+export type JsonBody = {
   readonly body: unknown
   readonly passedOn: unknown
 }
@@ -28,11 +28,12 @@ const LONG_NUMBER = /\d{16}/
  * charset, 503 if the bodies in flight are too large together.
  */
 export function jsonReader(limit: number): (request: Request, reply: Reply) => Promise<JsonBody> {
+  const bytesAtMost = Math.min(limit, ALL_BYTES)
   return async (request, reply) => {
     // Whatever the type: many scripts name none, or that of a form.
     const charset = CHARSET.exec(request.get('Content-Type') ?? '')?.[1] ?? 'utf-8'
     if (!/^utf-?8$/i.test(charset)) throw unsupported('charset', charset.toUpperCase(), 'utf-8')
-    const text = new TextDecoder().decode(await readBody(request, reply, limit))
+    const text = await readBody(request, reply, bytesAtMost)
     if (text === '') throw new ApiError(400, 'The body is empty: send JSON')
     const exceeded = exceededBound(text, { depth: LEVELS_AT_MOST, elements: VALUES_AT_MOST })
     if (exceeded === 'depth')
@@ -62,7 +63,7 @@ const DECODERS = new Map<string, () => Transform | undefined>([
   ['identity', () => undefined],
 ])
 
-async function readBody(request: Request, reply: Reply, limit: number): Promise<Buffer> {
+async function readBody(request: Request, reply: Reply, limit: number): Promise<string> {
   const { 'content-length': length = '0', 'content-encoding': coding = 'identity' } = request.headers
   const createDecoder = DECODERS.get(coding.toLowerCase())
   if (createDecoder === undefined)
@@ -86,16 +87,21 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   }
 }
 
-async function collect(body: Readable, limit: number, hold: (bytes: number) => void): Promise<Buffer> {
-  const parts: Buffer[] = []
+/** The text of a body. Its buffer is given back at once: as garbage, a few large ones would fill a small container. */
+async function collect(body: Readable, limit: number, hold: (bytes: number) => void): Promise<string> {
+  let buffer = new ArrayBuffer(0)
   let bytes = 0
   for await (const part of body.iterator({ destroyOnReturn: false })) {
-    bytes += part.length
-    if (bytes > limit) throw tooLarge(limit)
-    hold(bytes)
-    parts.push(part)
+    const end = bytes + part.length
+    if (end > limit) throw tooLarge(limit)
+    hold(end)
+    if (end > buffer.byteLength) buffer = buffer.transfer(Math.min(2 * end, limit))
+    new Uint8Array(buffer).set(part, bytes)
+    bytes = end
   }
-  return Buffer.concat(parts, bytes)
+  const text = new TextDecoder().decode(new Uint8Array(buffer, 0, bytes))
+  buffer.transfer(0)
+  return text
 }
 
 /** HTTP/1.0 knows no 100 (RFC 9110, 10.1.1). */
@@ -108,8 +114,11 @@ const MIB = 1024 * 1024
 /** MiB of the bodies in flight of one key, and so the most that one body may have. */
 export const KEY_BODIES_MIB = 64
 
-/** Bytes of the bodies of requests that are not yet answered, of all and by key, and their bounds. */
-const ALL_BYTES = 128 * MIB
+/**
+ * Bytes of the bodies of requests that are not yet answered, of all and by key, and their bounds. While it is read, a body
+ * takes up to seven times its bytes, so that a small container has room for fewer.
+ */
+const ALL_BYTES = Math.min(128 * MIB, Math.trunc(process.constrainedMemory() / 9) || Infinity)
 const KEY_BYTES = KEY_BODIES_MIB * MIB
 let allInFlight = 0
 const inFlight = new Map<string, number>()
