@@ -191,12 +191,12 @@ export class Walk {
   }
 
   /**
-   * Whether the list alone proves that a group is absent: it has exactly as many different groups as it counts, and they
-   * are not a usual limit of lists. Otherwise only the answer to the group's own request proves it.
+   * Whether the list alone proves that a group is absent: it has exactly as many different groups as it counts, or by
+   * cursor as rows, and they are not a usual limit of lists. Otherwise only the group's own answer proves it.
    */
   get isProof(): boolean {
     const { size } = this.groups
-    const isComplete = this.total === undefined ? this.isByCursor : size === this.total
+    const isComplete = this.total === undefined ? this.isByCursor && size === this.rows : size === this.total
     const isLimited = this.isCapped || this.isCut || USUAL_LIMITS.includes(size)
     return isComplete && this.unusable === 0 && !isLimited
   }
@@ -206,9 +206,9 @@ export class Walk {
     return this.pages === 1 && this.rows < (this.total ?? 0) && (this.isByCursor || this.rows === 0)
   }
 
-  /** Whether groups may be missing: fewer than the total, or paging that skips rows when others are deleted. */
+  /** Whether groups may be missing: fewer than the total or the rows, or paging that skips rows as others are deleted. */
   get isDoubtful(): boolean {
-    return this.#isUnsteady || this.groups.size + this.unusable < (this.total ?? 0)
+    return this.#isUnsteady || this.groups.size + this.unusable < (this.total ?? this.rows)
   }
 
   /** Takes a page, and goes on to the next one; true if there is none. */

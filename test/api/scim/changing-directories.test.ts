@@ -212,6 +212,14 @@ describe('a group that leaves the list', () => {
       ({ query }) => ({ body: listOf([...groups.slice(0, 51), ...groups.slice(0, 1)], query, 40) }),
     ],
     [
+      'has a row of another page instead, by cursor without a total',
+      ({ query }) => {
+        const rows = [...groups.slice(0, 51), ...groups.slice(0, 1)]
+        const begin = { Resources: rows.slice(0, 40), nextCursor: 'last' }
+        return { body: query.has('cursor') ? { Resources: rows.slice(40) } : begin }
+      },
+    ],
+    [
       'is given by its size alone, and ignores cursors',
       (asked) => (asked.query.has('startIndex') ? status(400) : counted(asked)),
     ],

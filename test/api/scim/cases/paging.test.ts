@@ -62,10 +62,10 @@ function byCursor({ only = false, says = true, total = true, most = 50, prefix =
 }
 
 /** Each page begins elsewhere, so that pages overlap and miss groups, unless the directory sorts. */
-const unsorted = (sorts: boolean): Quirk =>
+const unsorted = (sorts: boolean, { step = 35, more = {} } = {}): Quirk =>
   ofList((asked) => {
-    const turn = sorts && asked.query.get('sortBy') === 'id' ? 0 : 35 * asked.before
-    return page([...hundreds.slice(turn), ...hundreds.slice(0, turn)], asked)
+    const turn = sorts && asked.query.get('sortBy') === 'id' ? 0 : (step * asked.before) % 250
+    return page([...hundreds.slice(turn), ...hundreds.slice(0, turn)], asked, 100, more)
   })
 
 /** A list of groups with these replies, and how the sync ends. */
@@ -199,6 +199,10 @@ describeDirectories(useAccounts(), {
   ),
   'refuses a large count with a cursor': { quirk: byCursor({ only: true, most: 10 }), ends: 250 },
   'has no stable order, but sorts by id': { quirk: unsorted(true), ends: 250 },
+  'has no stable order and no total, but sorts by id': {
+    quirk: unsorted(true, { step: 215, more: { totalResults: undefined } }),
+    ends: 250,
+  },
   'has no stable order, and gives nothing when it is to sort': list(
     (asked) => (asked.query.has('sortBy') ? { body: { totalResults: 0 } } : unsorted(false)(asked)),
     'directory_incomplete',
