@@ -1,8 +1,8 @@
 /** Creates the snapshot's file with the table app_daily. */
-import { mkdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { addDays, type DayRange } from '../contract/calendar.ts'
-import { SNAPSHOT_FILE } from '../contract/files.ts'
+import { SNAPSHOT_FILE, makePublic } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { execute, sqlFile } from '../duckdb/statements.ts'
 import type { Run } from '../stages/stage.ts'
@@ -28,20 +28,36 @@ export type Extent = {
   readonly totals: TotalType
 }
 
+/** A published snapshot whose rows of app_daily before a day are those of the new one. */
+export type Base = { readonly folder: string; readonly firstChanged: string }
+
 /**
- * Attaches a new snapshot as `snapshot`, creates its tables, and fills app_daily.
+ * Attaches a new snapshot as `snapshot`, creates its tables, and fills app_daily. On a base it writes the changed days alone:
+ * writing the whole history takes most of a night.
  * @param daysAtOnce days written by one statement.
  */
-export async function createSnapshot(run: Run, { days, totals }: Extent, daysAtOnce: number): Promise<void> {
+export async function createSnapshot(
+  run: Run,
+  { days, totals }: Extent,
+  { daysAtOnce, base }: { readonly daysAtOnce: number; readonly base: Base | undefined },
+): Promise<void> {
   const { connection, buildFolder } = run
   mkdirSync(buildFolder, { recursive: true })
+  const path = join(buildFolder, SNAPSHOT_FILE)
+  if (base !== undefined) {
+    copyFileSync(join(base.folder, SNAPSHOT_FILE), path)
+    makePublic(path)
+  }
   // Every DuckDB since 0.10 opens this storage version.
-  const file = literal(join(buildFolder, SNAPSHOT_FILE))
-  await connection.run(`ATTACH ${file} AS snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
+  await connection.run(`ATTACH ${literal(path)} AS snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
   await connection.run(`USE snapshot; ${sqlWithTotals('snapshot.sql#tables', totals)}`)
+  const from = base?.firstChanged ?? days.from
+  await connection.run('DELETE FROM app_daily WHERE day >= CAST($1 AS DATE)', [from])
+  // Frees the place of what was removed.
+  await connection.run('CHECKPOINT snapshot')
   // A few days at a time, in order, so that readers skip the days outside their window.
-  for (const { from, to } of piecesOf(days, daysAtOnce)) {
-    await execute(connection, 'rank.sql#app-daily', { first_day: from, last_day: to })
+  for (const { from: first_day, to: last_day } of piecesOf({ from, to: days.to }, daysAtOnce)) {
+    await execute(connection, 'rank.sql#app-daily', { first_day, last_day })
   }
 }
 

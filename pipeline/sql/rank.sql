@@ -28,7 +28,7 @@ apps AS (
     ) AS content
   FROM registry AS r
 )
-SELECT sha256(concat_ws('|', $rules, usage.content, apps.content)) AS input_fingerprint
+SELECT sha256(concat_ws('|', getvariable('rules'), usage.content, apps.content)) AS input_fingerprint
 FROM usage, apps;
 
 -- name: newest
@@ -50,6 +50,26 @@ FROM warehouse.registry AS r
 JOIN warehouse.resolved AS c ON c.app_id = r.app_id
 WHERE c.published AND c.canonical_id = c.app_id
 ORDER BY r.app_id;
+
+-- name: first-changed
+-- The first day whose rows in app_daily may differ from those of the snapshot $newest: other counts, or an app that counts
+-- otherwise. NULL if there is none.
+WITH changed AS (
+  SELECT day
+  FROM (FROM days AS d WHERE d.day <= getvariable('last_day')) AS d
+  FULL JOIN (FROM published_counts AS p WHERE p.snapshot = $newest AND p.rules = getvariable('rules')) AS p USING (day)
+  WHERE d.content_hash IS DISTINCT FROM p.content_hash
+),
+moved AS (
+  SELECT app_id
+  FROM resolved AS r
+  FULL JOIN (FROM published_apps AS p WHERE p.snapshot = $newest) AS p USING (app_id)
+  WHERE r.canonical_id IS DISTINCT FROM p.canonical_id OR r.published IS DISTINCT FROM p.published
+)
+SELECT CAST(least(
+  (SELECT min(c.day) FROM changed AS c),
+  (SELECT min(u.day) FROM usage_daily AS u SEMI JOIN moved AS m ON m.app_id = u.app_id)
+) AS VARCHAR) AS first_changed;
 
 -- name: app-daily
 -- Usage per day and public app for some days; an alias counts for its canonical app. Sorting the whole history at once would
@@ -116,12 +136,13 @@ INSERT INTO snapshot.restatements BY NAME
 WITH earlier_days AS (
   SELECT d.day, bit_xor(hash(*COLUMNS(d.*))) AS content
   FROM previous.app_daily AS d
+  WHERE d.day >= getvariable('first_changed')
   GROUP BY d.day
 ),
 changed_days AS (
   SELECT day
   FROM earlier_days AS e
-  FULL JOIN day_totals AS t USING (day)
+  FULL JOIN (FROM day_totals AS t WHERE t.day >= getvariable('first_changed')) AS t USING (day)
   WHERE e.content IS DISTINCT FROM t.content AND day <= (SELECT m.data_through FROM previous.meta AS m)
 ),
 before AS (SELECT d.* FROM previous.app_daily AS d SEMI JOIN changed_days AS s ON s.day = d.day),

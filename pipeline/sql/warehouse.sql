@@ -104,3 +104,11 @@ CREATE TABLE IF NOT EXISTS published_apps (
   canonical_id BIGINT NOT NULL,
   published BOOLEAN NOT NULL
 );
+
+-- The days of the newest published snapshot and a hash of the rules that made it: the next one takes over what is the same.
+CREATE TABLE IF NOT EXISTS published_counts (
+  snapshot VARCHAR NOT NULL,
+  day DATE NOT NULL,
+  content_hash VARCHAR NOT NULL,
+  rules VARCHAR NOT NULL
+);

@@ -43,8 +43,14 @@ async function rememberApps({ connection, config }: Run, snapshot: string): Prom
   const newest = listSnapshots(config.dataDir).at(-1) ?? ''
   await transaction(connection, async () => {
     await connection.run('DELETE FROM published_apps WHERE snapshot <> $1', [newest])
+    await connection.run('DELETE FROM published_counts WHERE snapshot <> $1', [newest])
     await connection.run(
       'INSERT INTO published_apps SELECT $1, app_id, canonical_id, published FROM resolved',
+      [snapshot],
+    )
+    await connection.run(
+      `INSERT INTO published_counts SELECT $1, day, content_hash, getvariable('rules') FROM days
+       WHERE day <= getvariable('last_day')`,
       [snapshot],
     )
   })

@@ -1,20 +1,22 @@
 /** The stage rank: builds the new snapshot: public tables, macros and rankings. */
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '@duckdb/node-api'
 import { z } from 'zod'
 import { readMeta } from '../bundle/description.ts'
-import { wholeSeconds } from '../contract/calendar.ts'
+import { addDays, wholeSeconds } from '../contract/calendar.ts'
 import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../contract/dataset.ts'
 import { TAXONOMY } from '../contract/taxonomy.ts'
-import { listValue } from '../duckdb/sql-values.ts'
+import { dateValue, listValue } from '../duckdb/sql-values.ts'
 import { countSchema, execute, readRow, setVariables, sqlFile } from '../duckdb/statements.ts'
 import { pluralize } from '../program/terminal.ts'
 import { fillFast } from '../ranking/candidates.ts'
 import { WINDOWS, createMacros, fillRankings } from '../ranking/macros.ts'
 import { withPublished } from '../snapshot/attach.ts'
-import { createSnapshot, sqlWithTotals, type Extent } from '../snapshot/create.ts'
+import { createSnapshot, sqlWithTotals, type Base, type Extent } from '../snapshot/create.ts'
 import { currentSnapshot, listSnapshots, pointAt } from '../snapshot/list.ts'
+import { isWhole } from '../snapshot/verify.ts'
 import type { Run, StageResult } from './stage.ts'
 
 /** The SQL that decides a snapshot. */
@@ -29,6 +31,7 @@ const extentRow = z.object({
   fits_bigint: z.boolean(),
   days_at_once: countSchema,
 })
+const firstChangedRow = z.object({ first_changed: z.string().nullable() })
 const fingerprintRow = z.object({ input_fingerprint: z.string() })
 const newestRow = z.object({
   input_fingerprint: z.string(),
@@ -44,10 +47,11 @@ export async function rank(run: Run): Promise<StageResult> {
   const known = newest === undefined ? undefined : await withPublished(run, newest, 'newest', readNewest)
   const { daysAtOnce, ...extent } = await readExtent(run, known?.fits_bigint)
   const sources = readSources(run)
-  const fingerprint = await fingerprintOf(run, sources)
+  await setVariables(connection, { rules: hashRules(run, sources) })
+  const { input_fingerprint: fingerprint } = await readRow(connection, 'rank.sql#fingerprint', fingerprintRow)
   if (newest !== undefined && known?.input_fingerprint === fingerprint)
     return keepNewest(run, extent, { id: newest, days_restated: known.days_restated })
-  await createSnapshot(run, extent, daysAtOnce)
+  await createSnapshot(run, extent, { daysAtOnce, base: await findBase(run, extent, newest) })
   await execute(connection, 'rank.sql#day-totals')
   await createMacros(connection, extent.days.to, extent.totals)
   await fillTables(run, extent, newest)
@@ -82,12 +86,22 @@ function readSources({ rawFolder }: Run): string | null {
   return (existsSync(path) && readFileSync(path, 'utf8').trim()) || null
 }
 
-/** Hash of everything that decides the published bytes: the input and the way it is processed. */
-async function fingerprintOf({ connection, config }: Run, sources: string | null): Promise<string> {
+/** Hash of what decides the published bytes besides the input. */
+function hashRules({ config }: Run, sources: string | null): string {
   const terms = [DATASET_VERSION, LICENCE, COMPARABILITY_NOTE, config.publisher, config.publicUrl, sources]
   const rules = JSON.stringify([SNAPSHOT_SQL.map(sqlFile), TAXONOMY, WINDOWS, terms, version()])
-  const row = await readRow(connection, 'rank.sql#fingerprint', fingerprintRow, { rules })
-  return row.input_fingerprint
+  return createHash('sha256').update(rules).digest('hex')
+}
+
+/** The newest snapshot, if it is whole and has days that do not change. */
+async function findBase(run: Run, { days }: Extent, newest: string | undefined): Promise<Base | undefined> {
+  const { connection, config, snapshotsFolder } = run
+  const parameters = { newest: newest ?? '' }
+  const row = await readRow(connection, 'rank.sql#first-changed', firstChangedRow, parameters)
+  const firstChanged = row.first_changed ?? addDays(days.to, 1)
+  await setVariables(connection, { first_changed: dateValue(firstChanged) })
+  if (newest === undefined || firstChanged <= days.from || !isWhole(config.dataDir, newest)) return undefined
+  return { folder: join(snapshotsFolder, newest), firstChanged }
 }
 
 /** Nothing is new. If a run was killed before it switched the pointer, this run switches it. */

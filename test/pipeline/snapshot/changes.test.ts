@@ -11,7 +11,7 @@ import type { Report } from '../../../pipeline/run-end.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { currentSnapshot, deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
+import { copyRaw, currentSnapshot, deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
 
 /** App 4 has usage but is not registered, 5 and 9 are registered without usage. */
 const REGISTRY = [
@@ -96,6 +96,15 @@ it('each month from the first day of the data to the last has a file, also a mon
     )
   await expectSameRows()
 })
+
+/** Days that did not change are taken over from the snapshot before: the table is that of a first run over the same input. */
+async function expectRowsOfFirstRun(): Promise<void> {
+  const alone = makeFolder()
+  copyRaw(alone, join(dataDir, 'raw'))
+  await runAt(alone, '2026-03-07T02:00:00Z')
+  for (const table of ['app_daily', 'model_daily'])
+    expect(await queryCurrent(dataDir, `FROM ${table}`)).toEqual(await queryCurrent(alone, `FROM ${table}`))
+}
 
 const onEach = (days: readonly string[], ...found: readonly string[]) =>
   days.flatMap((day) => found.map((each) => `${day} ${each}`))
@@ -229,6 +238,7 @@ it.each(CHANGES)(
     expect([shared('app_daily'), shared('model_daily')]).toEqual([kept, models])
     expect(fact(report, 'bundle', 'months_reused')).toBe(kept.length)
     await expectSameRows()
+    await expectRowsOfFirstRun()
   },
 )
 

@@ -151,7 +151,9 @@ it('a failed check names the day, and the next run counts that day again', async
   await runAt(dataDir, '2026-01-07T02:00:00Z')
   const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
   // As if the count had been wrong, under the fingerprint of the files.
-  await warehouse.connection.run('UPDATE usage_daily SET prompt_tokens = -5')
+  await warehouse.connection.run(
+    "UPDATE usage_daily SET prompt_tokens = -5; UPDATE days SET content_hash = '-5'",
+  )
   warehouse.close()
   register(dataDir, ['1,Other,public,,,2025-02-01'], 'later.csv')
   await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(
