@@ -39,6 +39,7 @@ export async function readList(options: ListOptions): Promise<Walk> {
   const ways = options.hasCursors ? [...byCursor, ...others] : others
   const first = await walkBy(ways, options)
   let last = first.isDoubtful ? await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options) : first
+  last.isCut ||= !first.groups.isSubsetOf(last.groups)
   last.isCapped = await mayBeCapped(last, options)
   if (last.isCapped) {
     // AWS has cursors without announcing them; others ignore them, which a single page may hide.
@@ -154,8 +155,7 @@ function refuseIncomplete(first: Walk, last: Walk): void {
 }
 
 function incomplete(found: number, all: number | string = '?'): SyncFailure {
-  const detail = `${found} groups were returned, but the directory has ${all}`
-  return new SyncFailure('directory_incomplete', detail)
+  return new SyncFailure('directory_incomplete', `${found} groups were read, but the directory has ${all}`)
 }
 
 /** A walk over the list: its position, and what it has received. */
@@ -173,7 +173,7 @@ export class Walk {
   readonly groups = new Set<string>()
   /** Whether its only page may be capped, since the directory ignores paging. */
   isCapped = false
-  /** Whether it ended with a page that failed after the total was reached. */
+  /** Whether it ended with a page that failed after the total was reached, or lacks groups of the walk before. */
   isCut = false
   /** Whether two pages had different totals: groups changed meanwhile, and rows may have been skipped. */
   #isUnsteady = false

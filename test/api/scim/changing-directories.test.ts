@@ -211,14 +211,17 @@ describe('a group that leaves the list', () => {
       'has a row of another page instead',
       ({ query }) => ({ body: listOf([...groups.slice(0, 51), ...groups.slice(0, 1)], query, 40) }),
     ],
-    [
-      'has a row of another page instead, by cursor without a total',
+    ...[52, 45].map((sorted): [string, Quirk] => [
+      `has a row of another page instead, by cursor without a total, but ${sorted} rows if it is to sort`,
       ({ query }) => {
-        const rows = [...groups.slice(0, 51), ...groups.slice(0, 1)]
+        const rows = [...groups.slice(0, 51), ...groups.slice(0, 1)].slice(
+          0,
+          query.has('sortBy') ? sorted : 52,
+        )
         const begin = { Resources: rows.slice(0, 40), nextCursor: 'last' }
         return { body: query.has('cursor') ? { Resources: rows.slice(40) } : begin }
       },
-    ],
+    ]),
     [
       'is given by its size alone, and ignores cursors',
       (asked) => (asked.query.has('startIndex') ? status(400) : counted(asked)),
