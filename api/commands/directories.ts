@@ -188,6 +188,7 @@ function jobDependencies({ store, settings, environment }: Dependencies): JobDep
     clock: () => new Date(),
     log: createLog(settings.LOG_LEVEL),
     ...syncDefaults(settings.SCIM_SYNC_MINUTES),
+    webhook: settings.NOTICE_WEBHOOK,
   }
 }
 

@@ -19,9 +19,10 @@ function addressSchema({ withQuery }: { readonly withQuery: boolean }) {
 }
 
 function addressFault(url: URL, withQuery: boolean): string | undefined {
-  const { username, password, search, hash, protocol, pathname } = url
-  if (username + password !== '') return 'Expected no user or password: put them into the token instead'
-  if (hash !== '' || (search !== '' && !withQuery))
+  const { username, password, href, searchParams, protocol, pathname } = url
+  if (username + password !== '' || searchParams.has('client_secret'))
+    return 'Expected no user, password or secret: put them into the token instead'
+  if (href.includes('#') || (href.includes('?') && !withQuery))
     return 'Expected an address that ends with its path: remove everything from ? or # on'
   if (!/^https?:$/.test(protocol)) return `Expected https://HOST/PATH, not ${protocol}//`
   return /\/Groups\/?$/i.test(pathname)

@@ -2,12 +2,12 @@
  * The synced groups and their lists of members in the store. A list never changes: a sync stages a new one beside it, and
  * its last transaction makes the group refer to the new one. Lists that no group refers to are swept.
  */
-import { hash, randomUUID } from 'node:crypto'
+import { hash, randomUUIDv7 } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
 import { lostJob } from './failures.ts'
-import { lockJob, selectPage, type PageWanted } from './job-store.ts'
+import { eraseReports, lockJob, selectPage, type PageWanted } from './job-store.ts'
 import type { Member } from './messages.ts'
 import {
   addTo,
@@ -25,11 +25,7 @@ export const groupRowSchema = z.object({
   organization_id: z.string(),
   external_id: z.string(),
   display_name: z.string(),
-  member_count: z
-    .int()
-    .nonnegative()
-    .nullable()
-    .describe('Null if the directory never supplied members of the group.'),
+  member_count: z.int().nonnegative().nullable().describe('Null if the directory never supplied members.'),
   created_at: z.string(),
   updated_at: z.string(),
 })
@@ -166,7 +162,7 @@ export class MemberStage {
   async #add(members: readonly Member[]): Promise<string | null> {
     const { job } = this.#options
     if (members.length === 0 || job === undefined) return null
-    const listId = randomUUID()
+    const listId = randomUUIDv7()
     this.#lists.push([listId, job.account_id, job.id])
     for (const { id, type, displayName } of members) {
       this.#rows.push([listId, id, type, displayName])
@@ -201,10 +197,7 @@ const GROUPS = {
 
 /** Writes these groups of an account. */
 export async function writeGroups(queries: Queries, accountId: string, groups: readonly StoredGroup[]) {
-  // In index order, so that the index is written sequentially.
-  const sorted = groups.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  await endOfTurn()
-  const rows = sorted.map((row) => [accountId, ...COLUMNS.map((column) => row[column])])
+  const rows = groups.map((row) => [accountId, ...COLUMNS.map((column) => row[column])])
   await insertRows(queries, GROUPS, rows)
 }
 
@@ -234,8 +227,9 @@ export async function sweepMembers(store: Store, accountId: string): Promise<voi
 
 const ERASE = 'DELETE FROM scim_groups WHERE account_id = $1 RETURNING member_count AS count'
 
-/** Deletes all groups of an account; resolves to the numbers of groups and memberships. */
+/** Deletes all groups of an account and their names in reports; resolves to the numbers of groups and memberships. */
 export async function eraseGroups(queries: Queries, accountId: string) {
+  await eraseReports(queries, accountId)
   const rows = await queries.query(ERASE, [accountId])
   const counts = z.array(z.object({ count: z.number().nullable() })).parse(rows)
   return { groups: rows.length, members: counts.reduce((sum, { count }) => sum + (count ?? 0), 0) }

@@ -129,6 +129,11 @@ export async function readReport(queries: Queries, accountId: string, id: string
   return report === null ? emptyReport() : reportSchema.parse(JSON.parse(report))
 }
 
+/** Deletes what the jobs of the account changed, which has names of groups and members. */
+export async function eraseReports(queries: Queries, accountId: string): Promise<void> {
+  await queries.query('UPDATE scim_sync_jobs SET report = NULL WHERE account_id = $1', [accountId])
+}
+
 /** The jobs that wait for a process, oldest first: running ones with an expired lease, then queued ones. */
 export async function waitingJobs(queries: Queries, now: Date): Promise<readonly Job[]> {
   return await jobs(queries, WAITING, [now.toISOString()])

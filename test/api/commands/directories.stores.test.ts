@@ -1,12 +1,15 @@
 /** CONTRACT 9: npm run directories. */
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/keys.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { makeFolder } from '../../support/folders.ts'
+import { listen } from '../../support/ports.ts'
 import { startProgram } from '../../support/processes.ts'
 import {
   DIRECTORY_TOKEN,
@@ -41,6 +44,11 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${TOKEN} --url ftp://scim.example.com`, 'Expected https://HOST/PATH, not ftp://'],
     [`${SET} ${TOKEN} --url https://user:pass@a.example`, 'into the token'],
     [`${SET} ${TOKEN} --url https://a.example/?tenant=1`, 'ends with its path'],
+    [`${SET} ${TOKEN} --url https://a.example/#`, 'ends with its path'],
+    [
+      `${SET} ${A} --token-url https://a.example/?client_secret=x --client-id x --client-secret-env T`,
+      'no user, password or secret',
+    ],
     [
       `${SET} ${A} --token-url https://a.example/#token --client-id x --client-secret-env T`,
       'ends with its path',
@@ -264,6 +272,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     )
     expect(await counts()).toEqual([0, 0])
     expect((await directories(settings, 'list')).stdout).not.toContain('acme')
+    expect(JSON.stringify(await rowsOf(settings, 'scim_sync_jobs'))).not.toMatch(/Group|user-of/)
   })
 
   it('erase erases nothing while a sync is running, and all once its process is dead', async () => {
@@ -276,12 +285,21 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     expect(await countOf(settings, 'scim_groups')).toBe(2)
     expect((await directories(settings, 'list')).stdout).toContain('acme')
     await inStore(settings, async (store) => {
-      await store.query("UPDATE scim_sync_jobs SET lease_until = '' WHERE status = 'running'")
+      await store.query("UPDATE scim_sync_jobs SET lease_until = '', scheduled = 1 WHERE status = 'running'")
       await store.query(
         "INSERT INTO scim_member_lists SELECT 'staged', account_id, id FROM scim_sync_jobs WHERE status = 'running'",
       )
     })
-    expect(await directories(settings, 'erase --account acme')).toMatchObject({ code: 0 })
+    let notice: unknown
+    const answer = async (request: IncomingMessage, response: ServerResponse) => {
+      notice = await json(request)
+      response.end()
+    }
+    await using hook = await listen(createServer((request, response) => void answer(request, response)))
+    const environment = { ...asEnvironment(settings), NOTICE_WEBHOOK: `http://127.0.0.1:${hook.port}` }
+    const erase = startProgram('api/commands/directories.ts', ['erase', '--account', 'acme'], environment)
+    expect(await erase.ended).toMatchObject({ code: 0 })
+    expect(notice).toMatchObject({ event: 'sync_failed', account: 'acme' })
     expect(
       await Promise.all(['scim_groups', 'scim_member_lists'].map((table) => countOf(settings, table))),
     ).toEqual([0, 0])
