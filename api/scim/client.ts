@@ -70,6 +70,9 @@ type Fault = {
 /** One request; `what` is its name in the log, `secret` what no reply may repeat. */
 type Request = RequestInit & { readonly url: string; readonly what: string; readonly secret: string }
 
+/** Parameters of a token address that servers read in the body alone; the others stay in the address (RFC 6749, 3.2). */
+const IN_BODY = ['grant_type', 'scope', 'resource', 'audience']
+
 const HEADERS = { 'User-Agent': 'app-rankings-scim', Accept: 'application/scim+json, application/json' }
 
 /** A client of a connection's directory; disposing of it ends its requests. */
@@ -133,18 +136,20 @@ export class DirectoryClient {
 
   /**
    * The static token, or one for the client's credentials (RFC 6749, 4.4), which go into the header or, if that is
-   * refused, into the body (2.3.1). Parameters of the token address, such as a scope, go into the body too.
+   * refused, into the body (2.3.1).
    */
   async #issueToken(): Promise<string> {
     const { token_url, client_id } = this.#connection
     const client_secret = this.#secret
     if (token_url === null || client_id === null) return client_secret
-    const { origin, pathname, searchParams } = new URL(token_url)
-    const form = { grant_type: 'client_credentials', ...Object.fromEntries(searchParams) }
+    const url = new URL(token_url)
+    const given = [...url.searchParams].filter(([name]) => IN_BODY.includes(name))
+    for (const [name] of given) url.searchParams.delete(name)
+    const form = { grant_type: 'client_credentials', ...Object.fromEntries(given) }
     const post = async (more: Query, headers: Query) => {
       const body = new URLSearchParams({ ...form, ...more })
       const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body }
-      const target = { url: origin + pathname, what: 'POST to the token address', secret: client_secret }
+      const target = { url: url.href, what: 'POST to the token address', secret: client_secret }
       const answer = await orFailure(this.#request({ ...init, ...target }, this.#dependencies.limits))
       if (answer instanceof SyncFailure) throw new SyncFailure('token_refused', answer.detail)
       return answer
@@ -154,8 +159,7 @@ export class DirectoryClient {
     if (answer.status === 400 || answer.status === 401) answer = await post({ client_id, client_secret }, {})
     const token = isObject(answer.body) ? answer.body['access_token'] : undefined
     if (answer.status === 200 && typeof token === 'string' && ONE_WORD.test(token)) return token
-    const detail = `the token address answered with status ${answer.status} and no token`
-    throw new SyncFailure('token_refused', detail)
+    throw new SyncFailure('token_refused', `it answered with status ${answer.status} and no token`)
   }
 
   /** One request, with retries and pauses. */

@@ -78,6 +78,7 @@ async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
     const { authorization } = request.headers
     requests.push({ authorization, url: request.url ?? '', form: new URLSearchParams(await text(request)) })
     if (accepts === 'people') return response.end('<html></html>')
+    if (accepts === 'none') return response.destroy()
     const isAccepted = (accepts === 'header') === (authorization !== undefined) && accepts !== 'nothing'
     const access_token = `issued-token-${requests.length}`
     uses.set(access_token, 0)
@@ -98,7 +99,7 @@ async function startOAuth({ accepts = 'header', lifetime = 1000 } = {}) {
     requests,
     url: directory.url,
     oauth: {
-      token_url: `http://127.0.0.1:${endpoint.port}/token?scope=api%3A%2F%2Fa+b?c`,
+      token_url: `http://127.0.0.1:${endpoint.port}/token?p=B2C_1&scope=api%3A%2F%2Fa+b?c`,
       client_id: 'a client:1',
     },
     async [Symbol.asyncDispose]() {
@@ -127,9 +128,9 @@ describe('a token from a token address', () => {
     const [{ authorization = '', url, form } = { url: '', form: new URLSearchParams() }] = provider.requests
     const credentials = Buffer.from(authorization.replace('Basic ', ''), 'base64').toString()
     expect(credentials).toBe(`a%20client%3A1:${SECRET}`)
-    // Entra ID, Okta, Oracle and WSO2 read the scope in the body alone.
+    // Entra ID, Okta, Oracle and WSO2 read the scope in the body alone, Azure AD B2C its policy in the address alone.
     expect([url, Object.fromEntries(form)]).toEqual([
-      '/token',
+      '/token?p=B2C_1',
       { grant_type: 'client_credentials', scope: 'api://a b?c' },
     ])
     expect(written).not.toMatch(/issued-token|client-secret/)
@@ -141,6 +142,7 @@ describe('a token from a token address', () => {
     ['is requested with the credentials in the body if the header is refused', { accepts: 'body' }, null, 2],
     ['fails the sync with its own sentence if none is issued', { accepts: 'nothing' }, 'token_refused', 2],
     ['fails it so if a page for people is in its place', { accepts: 'people' }, 'token_refused', 1],
+    ['fails it so if its address hangs up', { accepts: 'none' }, 'token_refused', 4],
   ])('%s', async (_name, options, failure, requests) => {
     await using provider = await startOAuth(options)
     expect((await sync(provider)).job.error_message).toBe(failure && FAILURES[failure])
