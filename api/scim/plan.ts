@@ -1,5 +1,5 @@
 /** Computes the changes of a sync from the stored and the received groups, and whether they may be made. */
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Connection } from './connections.ts'
@@ -79,11 +79,8 @@ type Sides = {
  * The rows to write, so that the stored groups become the received ones, the number of groups then, and the fault that
  * blocks this without `--allow-deletions`, if any. Adds the groups to the report, which has the members already.
  */
-export async function planSync(
-  { stored, findFormer, remote, staying, gate }: Sides,
-  report: Report,
-  now: Date,
-) {
+export async function planSync(sides: Sides, report: Report, now: Date) {
+  const { stored, findFormer, remote, staying, gate } = sides
   const time = now.toISOString()
   const isAbsent = ({ scim_id }: StoredGroup) => !remote.has(scim_id) && !staying.has(scim_id)
   const living = stored.filter(isLiving)
@@ -104,7 +101,7 @@ export async function planSync(
     const { display_name: name } = group
     if (former === undefined || !isLiving(former)) addTo(report.groups_added, name)
     else if (former.display_name !== name) addTo(report.groups_renamed, `${former.display_name} -> ${name}`)
-    const before = former ?? { id: randomUUID(), created_at: time, ...NO_MEMBERS }
+    const before = former ?? { id: randomUUIDv7(), created_at: time, ...NO_MEMBERS }
     const row = { ...before, ...members, ...group, updated_at: time, deleted_at: null }
     if (COMPARED.some((column) => former?.[column] !== row[column])) rows.push(row)
     if ((done += 1) % PER_TURN === 0) await endOfTurn()
@@ -114,11 +111,13 @@ export async function planSync(
     addTo(report.groups_deleted, group.display_name)
     rows.push({ ...group, ...NO_MEMBERS, updated_at: time, deleted_at: time })
   }
+  // In the order of the index. New ids and their lists come in this order, which makes writing them fast.
+  rows.sort((a, b) => (a.id < b.id ? -1 : 1))
   const fault =
     remote.size === 0 && living.length > 0
       ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)
       : deletionFault(living, absent, report.members_left.count, gate)
-  return { rows, present: remote.size + staying.size, fault }
+  return { rows, total: remote.size + staying.size, fault }
 }
 
 /** The columns that make a change. */

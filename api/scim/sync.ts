@@ -43,12 +43,11 @@ export async function prepareSync(
   const findFormer = indexStored(stored)
   const stage = new MemberStage({ store, findFormer, job, report })
   const directory = new Directory({ client, limits, connection, stage })
-  const { groups } = directory
   const staying = await directory.read(stored)
-  const sides = { stored, findFormer, remote: groups, staying, gate: connection }
+  const sides = { stored, findFormer, remote: directory.groups, staying, gate: connection }
   const { fault, ...plan } = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
-  return { connection, groups, report, ...plan, fault: allowDeletions ? undefined : fault }
+  return { connection, groups: directory.groups, report, ...plan, fault: allowDeletions ? undefined : fault }
 }
 
 /**
@@ -58,15 +57,10 @@ export async function prepareSync(
 export async function runSync(job: Job, options: SyncOptions, dependencies: SyncDependencies): Promise<Job> {
   const { id: job_id, account_id } = job
   const { store, clock, log } = dependencies
-  const { connection, rows, report, present, fault } = await prepareSync(
-    account_id,
-    options,
-    dependencies,
-    job,
-  )
+  const { connection, rows, report, total, fault } = await prepareSync(account_id, options, dependencies, job)
   if (fault !== undefined) throw fault
   const { warnings } = report
-  const success = { synced_groups: present, deleted_groups: report.groups_deleted.count }
+  const success = { synced_groups: total, deleted_groups: report.groups_deleted.count }
   const ended = await store.transaction(async (queries) => {
     options.signal.throwIfAborted()
     await writeGroups(queries, account_id, rows)
