@@ -65,10 +65,10 @@ WITH decoded AS (
     s.fault,
     s.identity,
     CASE WHEN s.app_id IS NULL THEN coalesce(k.app_id, s.named_id) ELSE s.given_id END AS app_id,
-    -- A byte order mark is not part of a name; some readers drop it.
+    -- A name is one line, as those of cleanName; a byte order mark is no part of it, and some readers drop it.
     CASE
       WHEN s.app_id IS NULL AND s.app_name IS NULL THEN s.own_name
-      WHEN has_visible(s.app_name) THEN trim(s.app_name, ' ' || chr(65279))
+      WHEN has_visible(s.app_name) THEN trim(regexp_replace(s.app_name, '[\p{Cc}\p{Zl}\p{Zp}]+', ' ', 'g'), ' ' || chr(65279))
     END AS app_name,
     trim(s.visibility) AS visibility,
     CASE

@@ -1,13 +1,9 @@
 /** Reads CSV (RFC 4180): by DuckDB, or by lines where DuckDB or the rules reject a row, and for the registry and imports. */
-import { pipeline, Readable } from 'node:stream'
-import { CsvError, parse } from 'csv-parse'
-import { parse as parseText } from 'csv-parse/sync'
-import { z } from 'zod'
 import { DataError } from '../../errors.ts'
 import { USAGE_COLUMNS, matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { named, pathList, textColumn, type Scan } from '../incoming.ts'
-import { LONGEST_LINE, prepareText, readLines, unreadable } from './bytes.ts'
+import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
 import type { Document } from './json.ts'
 
 const QUOTE = 34
@@ -15,39 +11,29 @@ const QUOTE = 34
 /** Columns in which a space before the value would make it another one. Numbers, times and models may have some. */
 const TEXT_COLUMNS = ['app', 'request_id', 'provider', 'account_id']
 
-/** Both readers take quotes inside of a field that has none around it, and spaces beside the quotes around a field. */
-const DIALECT = {
-  bom: true,
-  ltrim: true,
-  skip_empty_lines: true,
-  // Spreadsheets write such rows for cells that were cleared.
-  skip_records_with_empty_values: true,
-  relax_column_count: true,
-  relax_quotes: true,
-  record_delimiter: ['\r\n', '\n'],
-}
-
-/** A record whose quotes are around its values, escaped inside of these, or inside of a value that has none around it. */
-function recordOf(quoted: string): RegExp {
-  const field = String.raw`[ \t]*(?:"${quoted}"[ \t]*|[^", \t\n][^,\n]*)?`
-  return new RegExp(String.raw`^\s*${field}(?:,${field})*\s*$`)
-}
+/** A byte order mark, and lines without a value. */
+const EMPTY_LINES = /^\uFEFF?(?:[\s,]*\n)?/
 
 /** A quote inside of a quoted value stands twice, or behind a backslash as Spark and MySQL write it. */
-const DOUBLED = { escape: '"', form: recordOf(String.raw`[^"]*(?:""[^"]*)*`) }
-const ESCAPED = { escape: '\\', form: recordOf(String.raw`[^"\\]*(?:\\[^][^"\\]*)*`) }
+const DOUBLED = quoting(String.raw`"([^"]*(?:""[^"]*)*)"(?!")`, /"(")/g)
+const ESCAPED = quoting(String.raw`"([^"\\]*(?:\\[^][^"\\]*)*)"`, /\\(["\\])/g)
+
+type Quoting = ReturnType<typeof quoting>
+
+/**
+ * @param quoted the form of a value between quotes.
+ * @param escaped an escaped character there.
+ */
+function quoting(quoted: string, escaped: RegExp) {
+  // The value and what is behind its quotes, or the value without quotes; then what ends the field.
+  const value = String.raw`${quoted}([^,\n]*?)|(?![ \t"])([^,\n]*?)`
+  return { field: new RegExp(String.raw`[ \t]*(?:${value})(,|\r?\n|$)`, 'y'), escaped }
+}
 
 /** Whether a quote stands behind a backslash where no value ends. */
 function isEscaped(chunk: Buffer): boolean {
   return chunk.includes('\\"') && /\\"[ \t]*[^",\s]/.test(chunk.toString('latin1'))
 }
-
-const headerSchema = z.tuple([z.array(z.string())])
-const recordSchema = z.object({
-  record: z.array(z.string()),
-  raw: z.string(),
-  info: z.object({ lines: z.int() }),
-})
 
 /**
  * How DuckDB reads a file of usage; undefined if the file has to be read by lines.
@@ -64,9 +50,8 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   if (head.trim() === '') throw withoutHeader(file)
   // DuckDB drops a last record with a quote that is not closed, in silence.
   if (quotes % 2 === 1 || isOtherwise) return undefined
-  const found = headerSchema.safeParse(parseText(head, { ...DIALECT, to: 1 }))
-  if (!found.success) return undefined
-  const header = found.data[0].map(unquoted)
+  const header = recordAt(head.replace(EMPTY_LINES, ''), 0, DOUBLED)?.values
+  if (header === undefined) return undefined
   const matched = matchColumns(file.name, header, USAGE_COLUMNS)
   const types = new Map(
     [...matched].map(([column, position]) => {
@@ -94,63 +79,83 @@ function fieldName(position: number): string {
  * @throws DataError with a quote that is not closed.
  */
 export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenerator<Document> {
-  const { escape, form } = await findQuoting(file)
-  const parser = parse({ ...DIALECT, escape, info: true, raw: true, max_record_size: LONGEST_LINE })
-  // Passes a fault of the file on to the parser.
-  pipeline(Readable.from(readLines(file)), parser, () => undefined)
+  const quotes = await findQuoting(file)
   let header: readonly string[] | undefined
-  try {
-    for await (const item of parser) {
-      const { record, raw, info } = recordSchema.parse(item)
-      const fields = record.map(unquoted)
-      if (header === undefined) matchColumns(file.name, (header = fields), columns)
-      else yield* readRecord(header, fields, { raw, line: info.lines }, form)
+  let line = 1
+  let rest = ''
+  for await (const chunk of readLines(file)) {
+    rest += chunk.toString('utf8')
+    let start = line === 1 && rest.startsWith('\uFEFF') ? 1 : 0
+    while (start < rest.length) {
+      const record = recordAt(rest, start, quotes)
+      if (record === undefined) break
+      if (header !== undefined) yield* rowsOf(header, record, line)
+      else if (!isEmpty(record)) matchColumns(file.name, (header = record.values), columns)
+      start += record.raw.length
+      line += record.raw.split('\n').length - 1
     }
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error
-    throw unreadable(file, error, '', [[/./, 'Expected comma-separated text (RFC 4180) in UTF-8']])
+    rest = rest.slice(start)
+    if (rest.length > LONGEST_LINE) break
+  }
+  if (rest !== '') {
+    throw new DataError(
+      `${file.name} cannot be read: line ${line} has a quote that is not closed. Expected comma-separated text (RFC 4180) in UTF-8`,
+    )
   }
   if (header === undefined) throw withoutHeader(file)
 }
 
-async function findQuoting(file: RawFile): Promise<typeof DOUBLED> {
+async function findQuoting(file: RawFile): Promise<Quoting> {
   for await (const chunk of readLines(file)) if (isEscaped(chunk)) return ESCAPED
   return DOUBLED
-}
-
-/** The parser keeps the quotes of a field with a space behind the last one. */
-function unquoted(field: string): string {
-  return field.replace(/^[ \t]*"(.*)"[ \t]+$/s, '$1')
 }
 
 function withoutHeader({ name }: RawFile): DataError {
   return new DataError(`${name} is empty: expected a first line with the column names`)
 }
 
-/** A record as it stands in the file, and the line in which it ends. */
-type RawRecord = { readonly raw: string; readonly line: number }
+/** A record as it stands in the file, its values, and whether quotes are elsewhere than around and inside of these. */
+type CsvRecord = {
+  readonly raw: string
+  readonly values: readonly string[]
+  readonly hasStrayQuotes: boolean
+}
+
+/** The record at a position of a text; undefined if a quote is not closed. */
+function recordAt(text: string, start: number, { field, escaped }: Quoting): CsvRecord | undefined {
+  const values: string[] = []
+  let hasStrayQuotes = false
+  field.lastIndex = start
+  for (;;) {
+    const [, quoted, behind = '', plain = '', end] = field.exec(text) ?? []
+    if (end === undefined) return undefined
+    hasStrayQuotes ||= behind.trim() !== ''
+    values.push(quoted?.replaceAll(escaped, '$1') ?? plain)
+    if (end !== ',') return { raw: text.slice(start, field.lastIndex), values, hasStrayQuotes }
+  }
+}
+
+/** Spreadsheets write commas for cells that were cleared. */
+function isEmpty({ values }: CsvRecord): boolean {
+  return values.every((value) => value.trim() === '')
+}
 
 /** The row of a record. Where it is broken, each of its lines is one that is rejected: a stray quote joins many rows. */
-function readRecord(
-  header: readonly string[],
-  fields: readonly string[],
-  { raw, line }: RawRecord,
-  form: RegExp,
-) {
+function rowsOf(header: readonly string[], record: CsvRecord, line: number): readonly Document[] {
+  const { raw, values, hasStrayQuotes } = record
+  if (isEmpty(record)) return []
   // Some programs end every row in a comma.
-  const isLonger = fields.length === header.length + 1 && fields.at(-1) === ''
-  const isComplete = fields.length === header.length || isLonger
-  if (isComplete && form.test(raw)) {
-    const texts = header.map((name, index) => [name.trim(), fields[index]?.replace(/^[ \t]+/, '') || null])
-    return [{ row: line, value: Object.fromEntries(texts) }]
+  const isLonger = values.length === header.length + 1 && values.at(-1) === ''
+  const isComplete = values.length === header.length || isLonger
+  if (isComplete && !hasStrayQuotes) {
+    const entries = header.map((name, index) => [name.trim(), values[index]?.replace(/^[ \t]+/, '') || null])
+    return [{ row: line, value: Object.fromEntries(entries) }]
   }
-  const count = isComplete ? 'stray quotes' : `${fields.length} fields instead of ${header.length}`
-  const remedy = raw.includes('"')
-    ? '; put texts with commas or quotes into quotes, and double quotes inside'
-    : ''
+  const count = isComplete ? 'stray quotes' : `${values.length} fields instead of ${header.length}`
+  const remedy = '; put texts with commas or quotes into quotes, and double quotes inside'
+  const fault = `broken line: ${count}${raw.includes('"') ? remedy : ''}`
   const lines = raw.trimEnd().split('\n')
   return lines.map((payload, index) => {
-    const fault = `broken line: ${count}${remedy}`
-    return { row: line - lines.length + index + 1, value: undefined, fault, payload: payload.trimEnd() }
+    return { row: line + index, value: undefined, fault, payload: payload.trimEnd() }
   })
 }

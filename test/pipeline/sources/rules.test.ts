@@ -622,8 +622,16 @@ describe('the run fails for', () => {
         /rows\.csv has no column completion_tokens\. Its columns are: ts, app_id/,
       ],
       ['csv', `${HEADER},ts\n`, /rows\.csv names the column "ts" twice/],
-      ['csv', manyRows('"2026-01-05T00:00:00Z,1,1,1\n'), /rows\.csv cannot be read: Quote Not Closed/],
-      ['csv', `${HEADER},"note\n${CSV_ROW}`, /rows\.csv cannot be read: Quote Not Closed/],
+      [
+        'csv',
+        manyRows('"2026-01-05T00:00:00Z,1,1,1\n'),
+        /rows\.csv cannot be read: line \d+ has a quote that is not closed/,
+      ],
+      [
+        'csv',
+        `${HEADER},"note\n${CSV_ROW}`,
+        /rows\.csv cannot be read: line \d+ has a quote that is not closed/,
+      ],
       ['csv.gz', cut(10, gz(manyRows())), /cannot be read: unexpected end of file/],
       ['csv.gz', cut(1, gz(manyRows())), /cannot be read: unexpected end of file/],
       ['csv.zst', cut(10, zst(manyRows())), /rows\.csv\.zst cannot be read/],
