@@ -27,7 +27,7 @@ type FormatProperties = {
   readonly contentType: string
   /** Whether the format itself compresses. */
   readonly isCompressed: boolean
-  /** Parquet and Arrow load their packages on first use: a service that sends neither has 15 MB more. */
+  /** Parquet and Arrow load their packages on first use: a service that sends neither needs 15 MB less. */
   readonly encode: (table: DescribedTable) => Buffer | Promise<Buffer>
 }
 

@@ -74,7 +74,6 @@ export const appView: View = {
     const rows = await readHistory(context)
     const [found] = await snapshot.query(APP(weeks), { id })
     const app = appSchema.parse(found)
-    const history = address(`${APPS_PATH}/${id}/history.csv`, { as_of })
     const tags = app.tags.map(
       (tag) => markup`<a href="${address('/', { category: tag, as_of })}">${tag}</a> · `,
     )
@@ -89,7 +88,7 @@ export const appView: View = {
           ${weeksTable(app)}
           <p>
             <a href="${address('/', { apps: id, as_of })}">Compare it in the rankings</a> ·
-            <a href="${history}">history.csv</a>
+            <a href="${address(`${APPS_PATH}/${id}/history.csv`, { as_of })}">history.csv</a>
           </p>
         </section>`,
     })

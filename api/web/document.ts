@@ -65,7 +65,7 @@ type PageDocument = {
   readonly main: Html
   /** Links and notes of this page alone. */
   readonly foot?: Html
-  /** Usage by day for the chart: decimal strings, null on days without data. */
+  /** Usage by day for the chart: integers, of a list as decimal strings; null on days without data. */
   readonly series?: object
 }
 
@@ -211,7 +211,7 @@ export function sendErrorPage(reply: Reply, fault: ApiError): void {
   const title = TITLES[fault.status] ?? 'Something is wrong'
   const main = markup`<p>${fault.message.replace(/\.?$/, '.')}</p>
     <p>
-      <a href="/">The rankings</a> have every choice, <a href="${SNAPSHOTS_PATH}">the list</a> every retained snapshot.
+      Go on with <a href="/">the rankings</a> or <a href="${SNAPSHOTS_PATH}">the retained snapshots</a>.
     </p>`
   beginError(reply, fault)
   reply.set(DOCUMENT_HEADERS)

@@ -227,8 +227,8 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
       })
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
       const meta = metaOf(snapshot, list.start, list.end)
-      const series = { measure: list.measure, ...seriesOf(data) }
-      return jsonText({ data: rows, meta, ...(parameters.series && { series }) })
+      const series = parameters.series && { measure: list.measure, ...seriesOf(data) }
+      return jsonText({ data: rows, meta, series })
     },
   }
 }

@@ -108,7 +108,7 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
 }
 
 /** Parameters that mailings, networks and lists add to the links of their readers. */
-const ADDED = /^(?:utm_.*|.*clid|ref)$/
+const ADDED = /^(?:utm_.*|mc_[ce]id|.*clk?id|ref)$/
 
 /** Reads a query string, without what others added; empty values are what forms send for fields that are not filled in. */
 function readFilled(table: ParameterTable, query: string): Given {

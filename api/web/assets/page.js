@@ -18,6 +18,7 @@ const sum = (values) => values.reduce((total, value) => total + value, 0)
 const parameter = (name) => new URLSearchParams(location.search).get(name)
 const isStacked = parameter('chart') !== 'lines'
 const colourAt = (place) => (dark.matches ? DARK : LIGHT)[place]
+const say = (text) => find('figcaption').replaceChildren(text)
 
 // The drawn series by their colour: an id, or null where none is drawn. An eighth one takes the place of `replaced`.
 let drawn, data, chart, readDay
@@ -25,7 +26,8 @@ let replaced = LIGHT.length - 1
 
 function drawnByAddress() {
   const ids = parameter(subject)?.split(',') ?? boxes.map((box) => box.value)
-  const named = ids.filter((id) => id !== 'none')
+  // A snapshot may lack what the address names.
+  const named = [...new Set(ids)].filter((id) => data.items.has(id))
   return LIGHT.map((_colour, place) => named[place] ?? null)
 }
 
@@ -40,10 +42,7 @@ function withDrawn(address, ids) {
 }
 
 // A legend as wide as the chart would hide the colours.
-function shorten(name) {
-  const letters = [...name]
-  return letters.length > 32 ? `${letters.slice(0, 30).join('')}…` : name
-}
+const shorten = (name) => name.replace(/^(.{30}).{3,}$/su, '$1…')
 
 function datasets() {
   const style = (colour) => {
@@ -51,8 +50,8 @@ function datasets() {
     return { ...ofBars, borderColor: colour, borderWidth: isStacked ? 0 : 2 }
   }
   const sets = drawn.flatMap((id, place) => {
-    const { name, in_list, values } = data.items.get(id) ?? {}
-    if (!name) return []
+    if (id === null) return []
+    const { name, in_list, values } = data.items.get(id)
     const figures = values.map((value) => value && Number(value))
     return [{ id, label: shorten(name), in_list, values, data: figures, ...style(colourAt(place)) }]
   })
@@ -149,17 +148,12 @@ function toggle(id) {
   if (place === -1) {
     place = replaced
     replaced = (replaced || LIGHT.length) - 1
-    const former = data.items.get(drawn[place])?.name ?? drawn[place]
-    says = `${data.items.get(id).name} is drawn instead of ${former}`
+    says = `${data.items.get(id).name} is drawn instead of ${data.items.get(drawn[place]).name}`
   }
   drawn[place] = isDrawn ? null : id
   history.pushState(null, '', withDrawn(location, drawnIds()))
   show()
   say(says)
-}
-
-function say(text) {
-  find('figcaption').textContent = text
 }
 
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }
@@ -175,9 +169,9 @@ function readByKeyboard(event) {
 
 function readOut(index) {
   readDay = index
-  const places = chart.data.datasets.map((_set, datasetIndex) => ({ datasetIndex, index }))
-  const hasValue = ({ datasetIndex }) => (chart.data.datasets[datasetIndex].data[index] ?? null) !== null
-  const active = places.filter(hasValue)
+  const active = chart.data.datasets.flatMap(({ data: values }, datasetIndex) =>
+    (values[index] ?? null) === null ? [] : [{ datasetIndex, index }],
+  )
   chart.setActiveElements(active)
   chart.tooltip.setActiveElements(active, { x: 0, y: 0 })
   chart.update('none')
@@ -230,4 +224,9 @@ document.addEventListener('formdata', ({ target, formData }) => {
   const isSearch = target.matches('[role=search]')
   if (drawn && subject) formData.set(subject, isSearch ? drawnIds() : (parameter(subject) ?? ''))
   for (const [name, value] of Array.from(formData)) if (value === '') formData.delete(name)
+})
+
+// A page that the visitor comes back to has its own choices again.
+addEventListener('pagehide', () => {
+  for (const form of document.forms) form.reset()
 })

@@ -257,6 +257,24 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(await drawn(page)).toEqual(['Framer', 'all others'])
   })
 
+  it('an app that the snapshot lacks, or that an address names twice, takes no place in the chart', async () => {
+    const named = '999,3067167,3067167,2627404,2262242,4137556,190604'
+    await using page = await open(`/?apps=${named}`)
+    await page.getByRole('checkbox', { name: 'Draw Framer' }).check()
+    await page.getByRole('checkbox', { name: 'Draw pi', exact: true }).check()
+    expect(await reading(page)).toBe('')
+    const sets = [
+      'Hermes Agent',
+      'Claude Code',
+      'Kilo Code',
+      'Zazen (Freebuff fork)',
+      'Cline',
+      'pi',
+      'Framer',
+    ]
+    expect(await drawn(page)).toEqual([...sets, 'all others'])
+  })
+
   it('the choice of apps and of the chart stays while window and category change', async () => {
     await using page = await open('/')
     await page.getByRole('link', { name: 'Lines' }).click()
@@ -273,6 +291,8 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(await page.getByRole('link', { name: 'Lines' }).getAttribute('aria-current')).toBe('true')
     // The keyboard goes on from the choice.
     expect(await page.evaluate('document.activeElement.name')).toBe('category')
+    await page.goBack()
+    expect(await page.getByLabel('Category').inputValue()).toBe('')
   })
 
   it('a pair of dates is a window', async () => {
