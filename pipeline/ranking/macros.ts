@@ -20,7 +20,7 @@ export async function createMacros(
   dataThrough: string,
   totals: TotalType,
 ): Promise<void> {
-  await connection.run(`CREATE OR REPLACE MACRO data_through() AS DATE ${literal(dataThrough)}`)
+  await connection.run(`CREATE MACRO data_through() AS DATE ${literal(dataThrough)}`)
   await execute(connection, 'macros.sql#window')
   await connection.run(sqlWithTotals('macros.sql#ranking', totals))
   await connection.run(sqlWithTotals('models.sql#macros', totals))

@@ -1,11 +1,12 @@
 /** Creates the snapshot's file with the table app_daily. */
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { addDays, type DayRange } from '../contract/calendar.ts'
-import { SNAPSHOT_FILE, makePublic } from '../contract/files.ts'
+import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { execute, sqlFile } from '../duckdb/statements.ts'
 import type { Run } from '../stages/stage.ts'
+import { withPublished } from './attach.ts'
 
 // An interrupted build is thrown away, so a WAL synced to disk would be useless.
 const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
@@ -29,11 +30,11 @@ export type Extent = {
 }
 
 /** A published snapshot whose rows of app_daily before a day are those of the new one. */
-export type Base = { readonly folder: string; readonly firstChanged: string }
+export type Base = { readonly id: string; readonly firstChanged: string }
 
 /**
- * Attaches a new snapshot as `snapshot`, creates its tables, and fills app_daily. On a base it writes the changed days alone:
- * writing the whole history takes most of a night.
+ * Attaches a new snapshot as `snapshot`, creates its tables, and fills app_daily. On a base the days before the first changed
+ * one are read from its file, in half the time.
  * @param daysAtOnce days written by one statement.
  */
 export async function createSnapshot(
@@ -43,18 +44,15 @@ export async function createSnapshot(
 ): Promise<void> {
   const { connection, buildFolder } = run
   mkdirSync(buildFolder, { recursive: true })
-  const path = join(buildFolder, SNAPSHOT_FILE)
-  if (base !== undefined) {
-    copyFileSync(join(base.folder, SNAPSHOT_FILE), path)
-    makePublic(path)
-  }
   // Every DuckDB since 0.10 opens this storage version.
-  await connection.run(`ATTACH ${literal(path)} AS snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
+  const file = literal(join(buildFolder, SNAPSHOT_FILE))
+  await connection.run(`ATTACH ${file} AS snapshot (STORAGE_VERSION 'v1.0.0', ${UNLOGGED})`)
   await connection.run(`USE snapshot; ${sqlWithTotals('snapshot.sql#tables', totals)}`)
   const from = base?.firstChanged ?? days.from
-  await connection.run('DELETE FROM app_daily WHERE day >= CAST($1 AS DATE)', [from])
-  // Frees the place of what was removed.
-  await connection.run('CHECKPOINT snapshot')
+  if (base !== undefined)
+    await withPublished(run, base.id, 'newest', () =>
+      execute(connection, 'rank.sql#unchanged-days', { from }),
+    )
   // A few days at a time, in order, so that readers skip the days outside their window.
   for (const { from: first_day, to: last_day } of piecesOf({ from, to: days.to }, daysAtOnce)) {
     await execute(connection, 'rank.sql#app-daily', { first_day, last_day })

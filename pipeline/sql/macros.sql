@@ -5,7 +5,7 @@ COMMENT ON MACRO data_through IS 'Last day of the data, as in meta.';
 
 -- The window between two dates, DATE or YYYY-MM-DD (CONTRACT 4.1).
 
-CREATE OR REPLACE MACRO window_end(start_date, end_date) AS CASE
+CREATE MACRO window_end(start_date, end_date) AS CASE
   WHEN start_date IS NULL OR end_date IS NULL THEN error('start_date and end_date are both needed, as DATE or YYYY-MM-DD')
   WHEN CAST(end_date AS DATE) < DATE '2025-01-01' THEN error(
     'end_date ' || CAST(end_date AS VARCHAR) || ' is before 2025-01-01, the first day of the dataset; give a later one'
@@ -22,12 +22,12 @@ CREATE OR REPLACE MACRO window_end(start_date, end_date) AS CASE
 END;
 COMMENT ON MACRO window_end IS 'Last day of the window that popular and trending rank: end_date, clamped back to data_through. Dates that leave no day of the dataset are an error.';
 
-CREATE OR REPLACE MACRO window_start(start_date, end_date) AS CASE
+CREATE MACRO window_start(start_date, end_date) AS CASE
   WHEN window_end(start_date, end_date) IS NOT NULL THEN greatest(CAST(start_date AS DATE), DATE '2025-01-01')
 END;
 COMMENT ON MACRO window_start IS 'First day of that window: start_date, clamped forward to 2025-01-01.';
 
-CREATE OR REPLACE MACRO usage_between(first_day, last_day) AS TABLE
+CREATE MACRO usage_between(first_day, last_day) AS TABLE
 SELECT d.app_id, d.requests, d.prompt_tokens, d.completion_tokens
 FROM app_daily AS d
 WHERE d.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
@@ -38,7 +38,7 @@ COMMENT ON MACRO TABLE usage_between IS 'Usage of the apps from first_day to las
 -- name instead of main.
 
 -- A misspelt filter is an error, not an empty list.
-CREATE OR REPLACE MACRO main.filtered_apps(wanted_category, wanted_subcategory) AS TABLE
+CREATE MACRO main.filtered_apps(wanted_category, wanted_subcategory) AS TABLE
 SELECT a.app_id, a.app_name
 FROM main.apps AS a
 WHERE (wanted_category IS NULL AND wanted_subcategory IS NULL) OR list_has_any(a.subcategories, (
@@ -55,7 +55,7 @@ COMMENT ON MACRO TABLE main.filtered_apps IS 'The apps a filter lets through: al
 
 -- DuckDB looks up the names inside a macro in the current database, so the macros of an attached database fail at the first
 -- name. That is this one: it states the remedy.
-CREATE OR REPLACE MACRO main."volumes: USE the attached database first"(first_day, last_day) AS TABLE
+CREATE MACRO main."volumes: USE the attached database first"(first_day, last_day) AS TABLE
 SELECT
   d.app_id,
   CAST(sum(d.requests) AS BIGINT) AS total_requests,
@@ -64,7 +64,7 @@ FROM main.usage_between(first_day, last_day) AS d
 GROUP BY d.app_id;
 COMMENT ON MACRO TABLE main."volumes: USE the attached database first" IS 'Requests and tokens of each app from first_day to last_day, both inclusive.';
 
-CREATE OR REPLACE MACRO main.popular(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
+CREATE MACRO main.popular(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
 SELECT
   row_number() OVER (ORDER BY v.total_tokens DESC, v.app_id) AS rank,
   v.app_id,
@@ -79,7 +79,7 @@ WHERE v.total_requests > 0
 ORDER BY rank;
 COMMENT ON MACRO TABLE main.popular IS 'Apps by tokens inside the window, both days inclusive: popular(''2026-08-25'', ''2026-08-31'', category := ''coding''). Ties: lower app_id first. A start before 2025-01-01 and an end after data_through are clamped; a window without a day of the dataset is an error.';
 
-CREATE OR REPLACE MACRO main.popular_by_requests(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
+CREATE MACRO main.popular_by_requests(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
 SELECT
   row_number() OVER (ORDER BY v.total_requests DESC, v.app_id) AS rank,
   v.app_id,
@@ -95,7 +95,7 @@ ORDER BY rank;
 COMMENT ON MACRO TABLE main.popular_by_requests IS 'As popular, by requests instead of tokens. Ties: lower app_id first.';
 
 -- Compares in integers: three times the window with the sum of the three periods before it.
-CREATE OR REPLACE MACRO main.trending(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
+CREATE MACRO main.trending(start_date, end_date, category := NULL, subcategory := NULL) AS TABLE
 WITH growth AS (
   SELECT
     i.app_id,

@@ -2,7 +2,7 @@
 
 -- name: macros
 -- The daily ranking of models. The first name inside a macro states the remedy, as in those of the ranking.
-CREATE OR REPLACE MACRO main."models: USE the attached database first"(first_day, last_day) AS TABLE
+CREATE MACRO main."models: USE the attached database first"(first_day, last_day) AS TABLE
 SELECT
   m.day,
   m.model_permaslug,
@@ -12,7 +12,7 @@ FROM main.model_daily AS m
 WHERE m.day BETWEEN CAST(first_day AS DATE) AND CAST(last_day AS DATE);
 COMMENT ON MACRO TABLE main."models: USE the attached database first" IS 'Tokens of each model by day from first_day to last_day, both inclusive.';
 
-CREATE OR REPLACE MACRO main.daily_models(start_date, end_date) AS TABLE
+CREATE MACRO main.daily_models(start_date, end_date) AS TABLE
 WITH placed AS (
   SELECT
     m.*,

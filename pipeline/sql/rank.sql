@@ -71,6 +71,11 @@ SELECT CAST(least(
   (SELECT min(u.day) FROM usage_daily AS u SEMI JOIN moved AS m ON m.app_id = u.app_id)
 ) AS VARCHAR) AS first_changed;
 
+-- name: unchanged-days
+INSERT INTO snapshot.app_daily
+FROM newest.app_daily AS d
+WHERE d.day < CAST($from AS DATE);
+
 -- name: app-daily
 -- Usage per day and public app for some days; an alias counts for its canonical app. Sorting the whole history at once would
 -- spill to disk; a few days fit into memory. Only apps with aliases are summed: usage_daily already has one row per day of

@@ -3,9 +3,7 @@
 -- snapshot/create.ts.
 
 -- name: tables
-DROP SCHEMA IF EXISTS fast CASCADE;
-
-CREATE OR REPLACE TABLE meta (
+CREATE TABLE meta (
   as_of TIMESTAMPTZ NOT NULL,
   as_of_text VARCHAR NOT NULL,
   data_through DATE NOT NULL,
@@ -33,7 +31,7 @@ COMMENT ON COLUMN meta.sources IS 'Credit lines of the sources the data was made
 COMMENT ON COLUMN meta.comparability IS 'What to keep in mind when token counts are compared.';
 COMMENT ON COLUMN meta.input_fingerprint IS 'Fingerprint of the input; the same input is not published twice in a row.';
 
-CREATE OR REPLACE TABLE categories (
+CREATE TABLE categories (
   category VARCHAR NOT NULL,
   subcategory VARCHAR PRIMARY KEY
 );
@@ -41,7 +39,7 @@ COMMENT ON TABLE categories IS 'The taxonomy: category groups and the subcategor
 COMMENT ON COLUMN categories.category IS 'Category group: coding, creative, productivity or entertainment.';
 COMMENT ON COLUMN categories.subcategory IS 'Subcategory, the tag an app carries.';
 
-CREATE OR REPLACE TABLE apps (
+CREATE TABLE apps (
   app_id BIGINT PRIMARY KEY,
   app_name VARCHAR NOT NULL,
   subcategories VARCHAR[] NOT NULL
@@ -51,7 +49,7 @@ COMMENT ON COLUMN apps.app_id IS 'Identifier of the app; it stays when the name 
 COMMENT ON COLUMN apps.app_name IS 'Name of the app at as_of.';
 COMMENT ON COLUMN apps.subcategories IS 'Tags of the app at as_of, in alphabetical order; may be empty.';
 
-CREATE TABLE IF NOT EXISTS app_daily (
+CREATE TABLE app_daily (
   day DATE NOT NULL,
   app_id BIGINT NOT NULL,
   requests BIGINT NOT NULL,
@@ -65,7 +63,7 @@ COMMENT ON COLUMN app_daily.requests IS 'Requests of the day.';
 COMMENT ON COLUMN app_daily.prompt_tokens IS 'Prompt tokens of the day.';
 COMMENT ON COLUMN app_daily.completion_tokens IS 'Completion tokens of the day.';
 
-CREATE OR REPLACE TABLE model_daily (
+CREATE TABLE model_daily (
   day DATE NOT NULL,
   model_permaslug VARCHAR NOT NULL,
   requests BIGINT NOT NULL,
@@ -80,7 +78,7 @@ COMMENT ON COLUMN model_daily.requests IS 'Requests of the day.';
 COMMENT ON COLUMN model_daily.prompt_tokens IS 'Prompt tokens of the day.';
 COMMENT ON COLUMN model_daily.completion_tokens IS 'Completion tokens of the day.';
 
-CREATE OR REPLACE TABLE rankings (
+CREATE TABLE rankings (
   window_days INTEGER NOT NULL,
   start_date DATE NOT NULL,
   end_date DATE NOT NULL,
@@ -106,7 +104,7 @@ COMMENT ON COLUMN rankings.app_name IS 'Name of the app at as_of.';
 COMMENT ON COLUMN rankings.total_requests IS 'Requests inside the window.';
 COMMENT ON COLUMN rankings.total_tokens IS 'Prompt plus completion tokens inside the window. BIGINT; DECIMAL(38,0) once all usage together passes 2^63.';
 
-CREATE OR REPLACE TABLE coverage (
+CREATE TABLE coverage (
   day DATE PRIMARY KEY,
   status VARCHAR NOT NULL,
   total_requests BIGINT NOT NULL,
@@ -118,7 +116,7 @@ COMMENT ON COLUMN coverage.status IS 'complete; partial (some raw rows were reje
 COMMENT ON COLUMN coverage.total_requests IS 'Published requests of the day; 0 where it is missing.';
 COMMENT ON COLUMN coverage.total_tokens IS 'Published tokens of the day; 0 where it is missing.';
 
-CREATE OR REPLACE TABLE restatements (
+CREATE TABLE restatements (
   as_of TIMESTAMPTZ NOT NULL,
   previous_as_of TIMESTAMPTZ NOT NULL,
   day DATE NOT NULL,
@@ -144,7 +142,7 @@ COMMENT ON COLUMN restatements.tokens_after IS 'Published tokens of the day afte
 -- The most common queries; the macros answer for any other window. Views are created after all tables: DuckDB before 1.5 takes
 -- a view for broken when a table of it changed later.
 
-CREATE OR REPLACE VIEW latest_popular AS
+CREATE VIEW latest_popular AS
 SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens
 FROM rankings AS r
 WHERE r.window_days = 30 AND r.sort = 'popular' AND r.category IS NULL AND r.subcategory IS NULL
@@ -156,7 +154,7 @@ COMMENT ON COLUMN latest_popular.app_name IS 'Name of the app at as_of.';
 COMMENT ON COLUMN latest_popular.total_requests IS 'Requests inside the window.';
 COMMENT ON COLUMN latest_popular.total_tokens IS 'Prompt plus completion tokens inside the window.';
 
-CREATE OR REPLACE VIEW latest_trending AS
+CREATE VIEW latest_trending AS
 SELECT r.rank, r.app_id, r.app_name, r.total_requests, r.total_tokens
 FROM rankings AS r
 WHERE r.window_days = 30 AND r.sort = 'trending' AND r.category IS NULL AND r.subcategory IS NULL
@@ -168,7 +166,7 @@ COMMENT ON COLUMN latest_trending.app_name IS 'Name of the app at as_of.';
 COMMENT ON COLUMN latest_trending.total_requests IS 'Requests inside the window.';
 COMMENT ON COLUMN latest_trending.total_tokens IS 'Prompt plus completion tokens inside the window.';
 
-CREATE OR REPLACE VIEW app_history AS
+CREATE VIEW app_history AS
 SELECT
   d.day,
   d.app_id,

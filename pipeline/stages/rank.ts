@@ -95,13 +95,13 @@ function hashRules({ config }: Run, sources: string | null): string {
 
 /** The newest snapshot, if it is whole and has days that do not change. */
 async function findBase(run: Run, { days }: Extent, newest: string | undefined): Promise<Base | undefined> {
-  const { connection, config, snapshotsFolder } = run
+  const { connection, config } = run
   const parameters = { newest: newest ?? '' }
   const row = await readRow(connection, 'rank.sql#first-changed', firstChangedRow, parameters)
   const firstChanged = row.first_changed ?? addDays(days.to, 1)
   await setVariables(connection, { first_changed: dateValue(firstChanged) })
   if (newest === undefined || firstChanged <= days.from || !isWhole(config.dataDir, newest)) return undefined
-  return { folder: join(snapshotsFolder, newest), firstChanged }
+  return { id: newest, firstChanged }
 }
 
 /** Nothing is new. If a run was killed before it switched the pointer, this run switches it. */
