@@ -130,6 +130,8 @@ class ToolCall {
   #moreOfFunction: JsonObject = {}
   /** Whether its first part was sent. */
   #isSent = false
+  /** Whether its parts have all arguments so far. */
+  #repeats = false
 
   constructor(index: number, sentIndex: number | undefined, id: string) {
     this.#index = index
@@ -207,9 +209,12 @@ class ToolCall {
 
   /** Appends arguments; returns what was added, and the rest if another call begins within them. */
   #take(sent: string): { readonly text: string; readonly rest: string } {
-    // Some servers repeat all that they sent before: no object begins with its own begin. Others send null for no arguments.
-    const repeats = sent.startsWith(this.text) && this.text.startsWith('{')
-    const text = this.text === '' && sent === 'null' ? '' : sent.slice(repeats ? this.text.length : 0)
+    // Some servers repeat all that they sent before. A nested object may begin likewise, but only where a value begins.
+    const isSame = sent.startsWith(this.text) && this.text.startsWith('{')
+    this.#repeats ||= isSame && !/[:,[]\s*$/.test(this.text)
+    // Others send null for no arguments.
+    const text =
+      this.text === '' && sent === 'null' ? '' : sent.slice(isSame && this.#repeats ? this.text.length : 0)
     // It reads all arguments: of a long call not again with each part.
     const end = text.includes('{') ? this.#endIn(text) : undefined
     const own = text.slice(0, end)

@@ -84,7 +84,8 @@ an id of its own for every part, beside the name | 0 c1 read_file {"a" ; 0 c2 re
 arguments repeated with the finish | 0 c1 read_file {"a":1} ; 0 c1 read_file {"a":1} | read_file {"a":1} | tool_calls
 the name after the id | 0 c1 - '' ; 0 - read_file - ; 0 - - {"a":1} | read_file {"a":1} | tool_calls
 the id after the name | 0 - read_file '' ; 0 c1 - {"a":1} | read_file {"a":1} | tool_calls
-arguments that grow in every part | 0 c1 read_file { ; 0 c1 read_file {"a" ; 0 - - {"a":1 ; 0 - - {"a":1} ; 0 c1 read_file {"a":1} | read_file {"a":1} | tool_calls
+arguments that grow in every part | 0 c1 read_file { ; 0 c1 read_file {"a" ; 0 - - {"a": ; 0 - - {"a":1} ; 0 c1 read_file {"a":1} | read_file {"a":1} | tool_calls
+an object that begins like the one around it | 0 c1 read_file {"a": ; 0 - - {"a":1}} | read_file {"a":{"a":1}} | tool_calls
 empty arguments before the real ones | 0 c1 read_file {} ; 0 - - {"a ; 0 - - ":1} | read_file {"a":1} | tool_calls | 0 c1 read_file {}{"a":1}
 empty arguments after the real ones | 0 c1 read_file {"a":1} ; 0 - - {} | read_file {"a":1} | tool_calls
 an empty part amid the arguments | 0 c1 read_file {"a" ; 0 - - '' ; 0 - - - ; 0 - - :1} | read_file {"a":1} | tool_calls
