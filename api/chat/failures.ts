@@ -99,23 +99,29 @@ const MEANINGS = [
   meaning('tooLong')`request too large for|tokens must be reduced|reduce your message size`,
   meaning('quota')`#insufficient quota|#exceeded current quota`,
   meaning('rateLimited')`
-    rate.?limit|too many (?:requests|tokens(?:,| per| processed))|throttl|limit requests|resource exhausted|#1302\b
+    rate.?limit|too many (?:requests|tokens(?:, please wait| per| processed))|throttl|limit requests|resource exhausted|#1302\b
   `,
   meaning('quota', 429)`check your plan and billing`,
-  // The words of all providers for the input, and none for a limit of the output, a name, an image or a list.
-  meaning('tooLong')`
-    (?:prompt|inputs?|messages?|conversation|query|context|(?<!max |maximum |new |output |completion )\btokens?)\b[^:\n]{0,60}(?:exceed|(?:[gt]er|less|more) than).{0,60}(?:context|tokens|limit|len|max|model)
-    (?:prompt|inputs?|messages?|conversation|query)\b.{0,60}(?:(?<!string )too long|too large for (?:this |the )?model|too big)
-    exceed\w* .{0,30}(?:context|max(?:imum)? (?:number of |input |prompt )?tokens|(?:input|sequence|prompt|token) (?:length|limit))
-    context[ -]?(?:length|window|size|limit)?.{0,40}(?:exceeded|overflow|too small)|context (?:length|window|size) (?:of only|is )
-    maximum (?:context|prompt|input|model|sequence) length|range of input length|length is \d+ while limit|input token count
-    too many (?:input |prompt )?tokens|too large to process|(?:content|text)\W+string too long|max tokens of \d+ exceeded
-    .inputs. tokens \+|(?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)|tokens limit reached|#(?:3051|1261|1039)\b
+  // Limits of the output, of images, files, names and lists have the words of those for the input.
+  meaning('malformed', 200, 400, 422)`
+    (?<!(?:and|or|plus|\+) \W?)\b(?:max\w*|min|output|completion|thinking|budget) ?(?:(?:completion|output|new) )?(?:tokens?|budget)\b(?! of)[^.:\n]{0,25}(?:exceed|(?:less|more|greater) than)
+    (?<!(?:and|or) )\b(?:images?|audio|video|files?|schema|name)\b(?! and)[^.:\n]{0,25}(?:exceed|too (?:long|big|large)|longer than)|array too long
+  `,
+  // The words of all providers for the input. A limit with another status is one of a key or a minute.
+  meaning('tooLong', 200, 400, 404, 413, 422, 424, 500, 502, 503)`
+    (?:prompt(?! cache)|inputs?|messages?|conversation|query|context|tokens|token (?:count|length))\b[^:\n]{0,60}(?:exceed|(?:[gt]er|less|more) than).{0,60}(?:context|tokens|limit|len|max|model)
+    (?:prompt|inputs?|messages?|conversation|query|context)\b.{0,60}(?:(?<!string )too long|too large for (?:this |the )?model|too big)
+    exceed\w* .{0,30}(?:context|max(?:imum)? (?:number of |\w+ )?tokens|(?:input|sequence|prompt|token) (?:length|limit))
+    (?:context|conversation|prompt|input|tokens?)[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|reached)|context ?overflow
+    maximum (?:context|prompt|input|model|sequence) length|context (?:length|window|size) (?:is|of only|is only) \d
+    range of input length|length is \d+ while limit|input token count|max prompt tokens|max tokens of \d+ exceeded|#(?:3051|1261|1039)\b
+    too many (?:(?:input |prompt )?tokens|total text bytes)|too large to process|(?:content|text)\W+string too long|inputs\W? tokens \+
+    (?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
   `,
   // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu, MiniMax, Cloudflare.
   meaning('filtered')`
     content ?(?:filter|management policy|policy)|\bflagged\b|moderation|content exists risk|prohibited content|nsfw
-    (?:new |sensitive ?)(?:sensitive|information|content|words?)|inappropriate content|high[- ]risk|guardrail check
+    new sensitive|sensitive ?(?:information|content|words?)|inappropriate content|high[- ]risk|guardrail check
     safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
     responsibleaipolicy|prompt blocked|#(?:invalid prompt|data ?inspection|guardrail|(?:1301|1026|1027)\b)
   `,
@@ -136,7 +142,7 @@ const MEANINGS = [
     \bmodels?\b.{0,120}(?:(?:does|do|did) ?(?:not|n't) exist|not exist|not found|not (?:currently )?available|unavailable|not loaded|no longer|decommissioned|deprecated|retired|shut down|disabled)
     (?:unknown|invalid|no such|unrecogni[sz]ed|unsupported|unavailable|unable to access|not a chat) (?:non-serverless )?model\b
     http request .{0,12}to (?:an )?https|not a valid model|no models? (?:is )?loaded|model identifier is invalid|on-demand throughput|no endpoints found for
-    not supported by any provider|only supported in v1/|model (?:(?:is )?not supported|terms required)|not work with the specified model|supported api model names
+    not supported by any provider|only supported in v1/|(?<!(?:for|with|by|of) \w+ )model (?:(?:is )?not supported|terms required)|not work with the specified model|supported api model names
     #(?:deploymentnotfound|modelnotopen|invalidendpointormodel|(?:1211|1500|20012|30003)\b)
   `,
   meaning('overloaded')`

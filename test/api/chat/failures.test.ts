@@ -69,7 +69,7 @@ function meaningOf(name: string): Outcome {
   return outcome
 }
 
-/** Meaning, status, what it is, and the body; with 200 as a whole reply, and as the only event of a stream. */
+/** Meaning, statuses, what it is, and the body; with 200 as a whole reply, and as the only event of a stream. */
 const REPORTS = `
 operator | 400 | Gemini: no billing | [{"error":{"status":"FAILED_PRECONDITION","message":"Please enable billing on your project."}}]
 tooLong | 400 | xAI: a prompt too long | {"error":"This model's maximum prompt length is 131072 but the request contains 200000 tokens."}
@@ -83,6 +83,14 @@ tooLong | 400 | DS4: a context | {"error":{"message":"Prompt has 256468 tokens, 
 tooLong | 400 | Snowflake: a context | {"message":"max tokens of 131072 exceeded","error_code":"390142"}
 malformed | 400 | Bedrock: too many tokens asked for | {"message":"The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096."}
 malformed | 400 | a name of a tool that is too long | {"error":{"message":"tools[0].function.name exceeds maximum length of 64"}}
+malformed | 400 | OpenAI: a list of calls that is too long | {"error":{"message":"Invalid 'messages[21].tool_calls': array too long. Expected an array with maximum length 128, but got an array with length 131 instead.","code":"invalid_request_body"}}
+malformed | 400 | an image that is too large | {"error":{"message":"The input image exceeds the maximum size of 20 MB"}}
+malformed | 400 | the number of images in the input | {"error":{"message":"The number of images in the input exceeds the limit of 10"}}
+malformed | 400 | vLLM: tokens of the output | {"error":{"message":"min_tokens must be less than or equal to max_tokens=100, got 200."}}
+malformed | 400 | a model without streams | {"error":{"message":"Streaming for this model is not supported, send the new content as a whole"}}
+rateLimited | 429 | a limit of tokens a minute | {"error":{"message":"Your account has exceeded the max tokens per minute (TPM) limit"}}
+tooLong | 400 | GitHub Copilot: the code of a context | {"error":{"message":"x","code":"model_max_prompt_tokens_exceeded"}}
+tooLong | 400 | vLLM: a context with its answer | {"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 131072 tokens and your request has 110000 input tokens (32000 > 131072 - 110000)."}}
 timeout | 500 | gRPC and Go: a time, called context | {"error":{"message":"rpc error: code = DeadlineExceeded desc = context deadline exceeded"}}
 rateLimited | 200 | Bedrock: too many tokens for now, in a stream | {"error":{"message":"An error occurred (throttlingException) when calling the ConverseStream operation: Too many tokens, please wait before trying again."}}
 filtered | 451 | StepFun: content | {"error":{"message":"The content you provided or machine outputted is blocked.","type":"censorship_blocked"}}
@@ -200,19 +208,13 @@ timeout | 200 | a timeout | {"error":{"type":"GatewayTimeout","code":504}}
 invalidReply | 200 | a page | "<html><title>Checking your browser</title></html>"
 invalidReply | 200 | a word that nobody knows | {"error":{"code":"server_error"}}
 invalidReply | 200 | a number beyond all statuses | {"error":{"code":600}}
-invalidReply | 204 | a bare 204 | ""
-malformed | 400 | a bare 400 | ""
-operator | 401 | a bare 401 | ""
-operator | 402 | a bare 402 | ""
-operator | 404 | a bare 404 | ""
-timeout | 408 | a bare 408 | ""
-malformed | 422 | a bare 422 | ""
-rateLimited | 429 | a bare 429 | ""
-operator | 499 | a bare 499 | ""
-failed | 500 | a bare 500 | ""
-overloaded | 503 | a bare 503 | ""
-timeout | 504 | a bare 504 | ""
-timeout | 524 | a bare 524 | ""
+operator | 401, 402, 404, 499 | no text | ""
+timeout | 408, 504, 524 | no text | ""
+malformed | 400, 422 | no text | ""
+invalidReply | 204 | no text | ""
+rateLimited | 429 | no text | ""
+failed | 500 | no text | ""
+overloaded | 503 | no text | ""
 malformed | 400 | DeepSeek: a role that it does not know | {"error":{"message":"messages[0].role: unknown variant \`developer\`, expected one of \`system\`, \`user\`, \`assistant\`, \`tool\`","type":"invalid_request_error","param":null,"code":null}}
 malformed | 400 | a schema of Rust | {"error":{"message":"data did not match any variant of untagged enum Messages","type":"invalid_request_error","param":null,"code":null}}
 malformed | 400 | Mistral: ids of tools | {"object":"error","message":"Tool call id was call_x but must be a-z, A-Z, 0-9, with a length of 9.","type":"BadRequestError","param":null,"code":400}
@@ -230,12 +232,14 @@ invalidReply | 200 | the finish error | {"choices":[{"index":0,"delta":{"content
 invalidReply | 200 | choices of another operation | {"choices":[{"index":0,"text":"secret","finish_reason":"stop"}]}
 `
 
-function reportCase(row: string): readonly [string, ProviderCase] {
-  const [meaning = '', code = '', name = '', ...rest] = row.split(' | ')
+function reportCases(row: string): readonly (readonly [string, ProviderCase])[] {
+  const [meaning = '', codes = '', name = '', ...rest] = row.split(' | ')
   const body: unknown = JSON.parse(rest.join(' | '))
-  const streamed = code === '200' ? stream(sse([body])) : status(Number(code), body)
-  const one = { whole: status(Number(code), body), streamed, outcome: meaningOf(meaning) }
-  return [`${code}, ${name}`, one]
+  return codes.split(', ').map((code) => {
+    const whole = status(Number(code), body)
+    const streamed = code === '200' ? stream(sse([body])) : whole
+    return [`${code}, ${name}`, { whole, streamed, outcome: meaningOf(meaning) }]
+  })
 }
 
 /** The seconds that the client is to wait, how a 429 says so, its headers, and its body. */
@@ -423,7 +427,7 @@ const LATE: Cases = {
 }
 
 describeCases('fails with %s', {
-  ...Object.fromEntries(REPORTS.trim().split('\n').map(reportCase)),
+  ...Object.fromEntries(REPORTS.trim().split('\n').flatMap(reportCases)),
   ...Object.fromEntries(WAITS.trim().split('\n').map(waitCase)),
   ...BROKEN,
   ...BEFORE_SENT,
