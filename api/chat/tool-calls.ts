@@ -209,12 +209,7 @@ class ToolCall {
 
   /** Appends arguments; returns what was added, and the rest if another call begins within them. */
   #take(sent: string): { readonly text: string; readonly rest: string } {
-    // Some servers repeat all that they sent before. A nested object may begin likewise, but only where a value begins.
-    const isSame = sent.startsWith(this.text) && this.text.startsWith('{')
-    this.#repeats ||= isSame && !/[:,[]\s*$/.test(this.text)
-    // Others send null for no arguments.
-    const text =
-      this.text === '' && sent === 'null' ? '' : sent.slice(isSame && this.#repeats ? this.text.length : 0)
+    const text = this.#added(sent)
     // It reads all arguments: of a long call not again with each part.
     const end = text.includes('{') ? this.#endIn(text) : undefined
     const own = text.slice(0, end)
@@ -226,6 +221,15 @@ class ToolCall {
     this.text += own
     const isRepeated = rest !== '' && (PLACEHOLDER.test(rest) || rest.trim() === this.text.trim())
     return { text: own, rest: isRepeated ? '' : rest }
+  }
+
+  /** What `sent` adds. Some servers repeat all that they sent before, and some send null for no arguments. */
+  #added(sent: string): string {
+    if (this.text === '' && sent === 'null') return ''
+    // Where a value begins, it may be a nested object that begins like the one around it.
+    const isSame = sent.startsWith(this.text) && this.text.startsWith('{')
+    this.#repeats ||= isSame && !/[:,[]\s*$/.test(this.text)
+    return isSame && this.#repeats ? sent.slice(this.text.length) : sent
   }
 
   /** Where in `text`, which follows the known arguments, another value begins after a whole one. */
