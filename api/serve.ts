@@ -111,7 +111,7 @@ async function openDataset(
   const snapshots = new Snapshots(dataDir, memory, log)
   opened.defer(() => snapshots.close())
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
-  const origin = publicUrl ?? localUrl(String(PORT))
+  const origin = publicUrl ?? localUrl(PORT)
   const web = createWeb({ snapshots, schedule, clock, origin, publicUrl })
   await snapshots.follow(async (snapshot) => {
     for (const query of USUAL) await web.warm(snapshot, query)

@@ -1,8 +1,11 @@
 /** The settings of the pipeline: one table, checked once, all faults reported together (CONTRACT 9). */
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { NEW_APP_VISIBILITIES } from './contract/app-identity.ts'
+import { RAW_FOLDER } from './contract/files.ts'
 import { oneOf, wholeNumber } from './program/options.ts'
+import { UsageError } from './program/program.ts'
 import {
   localUrl,
   publicUrlSchema,
@@ -137,4 +140,17 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     webhook: data.NOTICE_WEBHOOK,
     successPing: data.SUCCESS_PING,
   }
+}
+
+/** @throws UsageError when DATA_DIR is no folder: it is mistyped, or its disk is missing. */
+export function refuseMissing({ dataDir }: Pick<Config, 'dataDir'>): void {
+  if (statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() === true) return
+  throw new UsageError(
+    `There is no folder ${dataDir}: create it, or set DATA_DIR to the folder that holds ${RAW_FOLDER}/`,
+  )
+}
+
+/** @throws UsageError when a run would find no DATA_DIR. One that pulls its input from a cluster makes it. */
+export function refuseWithoutInput(config: Pick<Config, 'dataDir' | 'usageSource'>): void {
+  if (config.usageSource === undefined) refuseMissing(config)
 }

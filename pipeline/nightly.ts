@@ -9,10 +9,9 @@ import { retract } from './commands/retract.ts'
 import { run } from './commands/run.ts'
 import { status } from './commands/status.ts'
 import { verify } from './commands/verify.ts'
-import { PIPELINE_SETTINGS, readConfig } from './config.ts'
+import { PIPELINE_SETTINGS, readConfig, refuseMissing } from './config.ts'
 import { onStopSignal, runAsProcess, runCommandLine, type CommandLine } from './program/program.ts'
 import { settingsHelp } from './program/settings.ts'
-import { refuseMissing } from './run.ts'
 import { createProgress, type Progress } from './terminal/progress.ts'
 
 const PROGRAM = {
@@ -45,7 +44,7 @@ export function nightly(line: CommandLine, progress: Progress): Promise<number> 
   const mustExist = /^(?!run$|import$)[a-z]/.test(args[0] ?? '')
   return runCommandLine(PROGRAM, { ...line, note: (text) => progress.note(text) }, async (work) => {
     const config = readConfig(environment)
-    if (mustExist) refuseMissing(config.dataDir)
+    if (mustExist) refuseMissing(config)
     await work({ config, progress, now: () => new Date(), print })
   })
 }

@@ -2,6 +2,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FLOOR_DATE, asOfFromId, lastCompletedDay, snapshotId, wholeSeconds } from './contract/calendar.ts'
+import { refuseWithoutInput } from './config.ts'
 import { CURRENT_POINTER, RAW_FOLDER, SNAPSHOTS_FOLDER, makeDataFolder } from './contract/files.ts'
 import { VERSION } from './contract/version.ts'
 import { dateValue, timeValue } from './duckdb/sql-values.ts'
@@ -91,8 +92,7 @@ function newReport(asOf: Date): Report {
 async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'options'>): Promise<void> {
   const { config, progress, now } = given
   const { dataDir } = config
-  // A cluster fills an empty folder; without one, the folder of the input exists.
-  if (config.usageSource === undefined) refuseMissing(dataDir)
+  refuseWithoutInput(config)
   makeSnapshotsFolder(dataDir)
   // A pointer that cannot be switched fails the run before any work.
   currentSnapshot(dataDir)
@@ -114,12 +114,6 @@ async function runUnderLock(report: Report, given: Dependencies & Pick<Run, 'opt
   const buildFolder = join(snapshotsFolder, `${BUILD_PREFIX}${snapshotId(asOf)}`)
   const rawFolder = join(dataDir, RAW_FOLDER)
   await runStages({ ...given, connection, asOf, lastDay, rawFolder, snapshotsFolder, buildFolder }, report)
-}
-
-/** @throws UsageError when DATA_DIR does not exist: it is mistyped, or its disk is missing. */
-export function refuseMissing(dataDir: string): void {
-  if (existsSync(dataDir)) return
-  throw new UsageError(`DATA_DIR ${dataDir} does not exist: set it to the folder that holds ${RAW_FOLDER}/`)
 }
 
 /** @throws UsageError when DATA_DIR cannot hold snapshots. */

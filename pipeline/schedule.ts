@@ -8,7 +8,7 @@ import { schedule } from 'node-cron'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { readConfig, type Config } from './config.ts'
+import { readConfig, refuseWithoutInput, type Config } from './config.ts'
 import { utcDay, wholeSeconds } from './contract/calendar.ts'
 import { EXIT_LOCKED, messageOf } from './errors.ts'
 import { flag } from './program/options.ts'
@@ -80,6 +80,7 @@ const scheduled = commandsOf<CommandLine>()({
   options: { 'no-catch-up': flag('makes up for no missed night at the start') },
   async work({ environment }, options) {
     const config = readConfig(environment)
+    refuseWithoutInput(config)
     const stopping = new AbortController()
     const run = createRun(config, async (...args) => {
       const child = spawn(process.execPath, [NIGHTLY, ...args], { stdio: ['ignore', 2, 2] })

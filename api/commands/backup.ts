@@ -46,17 +46,11 @@ const command = commandsOf<CommandLine>()({
     const to = resolve(given)
     const store = database === undefined ? join(from, STORE_FILE) : undefined
     makeTarget(from, to, store)
-    using unfinished = new DisposableStack()
-    unfinished.defer(() => fs.rmSync(to, { recursive: true, force: true }))
-    copyAll(from, to, store)
-    const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
-    const lines: string[] = []
-    for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
-    fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
-    // Copied back, the folder is a DATA_DIR: its published files are for the same users as before.
-    fs.chmodSync(to, fs.statSync(from).mode)
-    unfinished.move()
-    note(`The backup in ${given} is complete: ${pluralize(paths.length, 'file')}`)
+    const files = await fill(from, to, store).catch((error: unknown) => {
+      fs.rmSync(to, { recursive: true, force: true })
+      throw error
+    })
+    note(`The backup in ${to} is complete: ${pluralize(files, 'file')}`)
     if (database !== undefined) note(DUMP)
   },
 })
@@ -77,6 +71,18 @@ function makeTarget(from: string, to: string, store = ''): void {
     throw new UsageError(`${to} exists already or is inside of what is copied: name a new folder`)
   makeDataFolder(dirname(to))
   fs.mkdirSync(to, { mode: 0o700 })
+}
+
+/** Fills the new folder `to`; resolves to the number of its files. */
+async function fill(from: string, to: string, store: string | undefined): Promise<number> {
+  copyAll(from, to, store)
+  const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
+  const lines: string[] = []
+  for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
+  fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
+  // Copied back, the folder is a DATA_DIR: its published files are for the same users as before.
+  fs.chmodSync(to, fs.statSync(from).mode)
+  return paths.length
 }
 
 /** Copies the snapshots, then the raw usage, then the store: the run after a restore counts what came between. */

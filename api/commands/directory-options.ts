@@ -41,7 +41,10 @@ const variableSchema = z
       'put it into a variable, and pass the name of that',
   )
 
-const pathSchema = z.string().transform((path) => resolve(path))
+const pathSchema = z
+  .string()
+  .min(1, 'Expected PATH')
+  .transform((path) => resolve(path))
 
 const SCHEDULE_EXPECTED = 'Expected a cron expression in UTC, such as "0 * * * *", or off'
 /** A schedule with its next time. */
@@ -67,7 +70,7 @@ export const SET_OPTIONS = {
     'where a sync requests its token (OAuth), with ?scope=… if that needs one',
     addressSchema({ withQuery: true }),
   ),
-  'client-id': option('ID', 'the OAuth client', z.string()),
+  'client-id': option('ID', 'the OAuth client', z.string().min(1, 'Expected ID')),
   'client-secret-env': option('VARIABLE', 'the variable that holds the secret of the client', variableSchema),
   'client-secret-file': option('PATH', 'a file with mode 0600 that holds it', pathSchema),
   members: option(

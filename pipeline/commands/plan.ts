@@ -1,12 +1,12 @@
 /** `plan`, also `run --dry-run`: reports what a run would read and publish; writes nothing. */
 import { join } from 'node:path'
+import { refuseMissing } from '../config.ts'
 import { lastCompletedDay, type DayRange } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
 import { JSON_OPTION } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
 import { RANGE_OPTIONS, readRange } from '../run-options.ts'
-import { refuseMissing } from '../run.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { listUsageDays } from '../sources/drop-folder.ts'
 import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
@@ -27,7 +27,7 @@ export async function plan(
 ): Promise<void> {
   const { config, now } = dependencies
   const { dataDir } = config
-  refuseMissing(dataDir)
+  refuseMissing(config)
   const ledger = (await readWarehouse(config, readLedger)) ?? new Map()
   const days = planDays(listUsageDays(join(dataDir, RAW_FOLDER)), ledger, lastCompletedDay(now()), range)
   const current = currentSnapshot(dataDir) ?? null

@@ -5,6 +5,9 @@ import { explained } from './terminal.ts'
 /** Options or settings by name. */
 export type Table = z.core.$ZodLooseShape
 
+/** What is given of a table, checked. */
+export type Values<Given extends Table> = z.output<z.ZodObject<Given>>
+
 /** An option that must be given; `value` names its text in the help. */
 export function required<Schema extends z.ZodType>(value: string, help: string, schema: Schema): Schema {
   return schema.meta({ value, description: help })

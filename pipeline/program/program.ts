@@ -1,7 +1,7 @@
 /** Programs with commands, such as `npm run keys -- list`: finds, checks, runs and explains a command. */
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { explainTable, faultsOf, valueOf, type Table } from './options.ts'
+import { explainTable, faultsOf, valueOf, type Table, type Values } from './options.ts'
 import { EXIT_USAGE, explained, note, print, wrap } from './terminal.ts'
 
 /** A failure with a message that suffices for the operator; the process ends with its exit code. */
@@ -15,72 +15,51 @@ export class UsageError extends ProgramError {
   readonly exitCode = EXIT_USAGE
 }
 
-type Work<Dependencies> = (dependencies: Dependencies) => Promise<void>
-
 /** A command; `Dependencies` is what its work is handed. */
-export type Command<Dependencies> = {
+export type Command<Dependencies, Options extends Table = Table> = {
   /** Its purpose, without a full stop. */
   readonly summary: string
-  /** Its arguments and options, as the help shows them: `ID --reason TEXT [--json]`. */
-  readonly usage: string
-  readonly options: Table
-  /** Checks the arguments after the command's name, before anything is opened; returns the work. */
-  readonly prepare: (args: readonly string[], call?: string) => Work<Dependencies>
-}
-
-type Definition<Dependencies, Options extends z.core.$ZodShape> = Pick<Command<Dependencies>, 'summary'> & {
   /** Its arguments, as the help shows them: `ID NAME`, `[TEXT]`, `FILE...`. Default: none. */
   readonly takes?: string
   readonly options: Options
   /** Throws for options and arguments that do not go together, before anything is opened. */
-  readonly check?: (options: z.output<z.ZodObject<Options>>, args: string[]) => void
-  readonly work: (
-    dependencies: Dependencies,
-    options: z.output<z.ZodObject<Options>>,
-    args: string[],
-  ) => Promise<void>
+  check?(options: Values<Options>, args: string[]): void
+  work(dependencies: Dependencies, options: Values<Options>, args: string[]): Promise<void>
 }
 
-/** Makes commands from one table of their options each, by which these are parsed, checked and explained. */
+/** Makes commands: gives check and work the types of the values of their options. */
 export function commandsOf<Dependencies>() {
-  return <Options extends z.core.$ZodShape>(
-    definition: Definition<Dependencies, Options>,
-  ): Command<Dependencies> => {
-    const { summary, takes = '', options, check, work } = definition
-    const prepare = (args: readonly string[], call = '') => {
-      const { values, positionals } = parse(args, options, call)
-      const words = takes.split(' ').filter(Boolean)
-      const least = words.filter((word) => !word.startsWith('[')).length
-      const most = takes.endsWith('...') ? Infinity : words.length
-      if (positionals.length < least || positionals.length > most) {
-        const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
-        throw new UsageError(`Expected ${takes || 'no arguments'}${given}. See ${call} --help`)
-      }
-      const faults = faultsOf(options, values, '--')
-      if (faults.size > 0) throw new UsageError([...faults.values()].join('\n'))
-      const checked = z.object(options).parse(values)
-      check?.(checked, positionals)
-      return (dependencies: Dependencies) => work(dependencies, checked, positionals)
-    }
-    return { summary, usage: usageOf(takes, options), options, prepare }
-  }
+  return <Options extends Table>(command: Command<Dependencies, Options>): Command<Dependencies> => command
 }
 
-/** More options than these stand below the usage alone. */
-const OPTIONS_IN_USAGE = 8
+type Work<Dependencies> = (dependencies: Dependencies) => Promise<void>
 
-function usageOf(takes: string, options: Table): string {
-  const entries = Object.entries(options)
-  const words = entries.map(([name, schema]) => {
-    const word = [`--${name}`, valueOf(schema) ?? []].flat().join(' ')
-    return z.safeParse(schema, undefined).success ? `[${word}]` : word
-  })
-  const few = words.length > OPTIONS_IN_USAGE ? words.filter((word) => !word.startsWith('[')) : words
-  return [takes, ...few, few.length < words.length ? '[OPTIONS]' : ''].filter(Boolean).join(' ')
+/**
+ * Checks the arguments after the command's name, before anything is opened; returns the work.
+ * @throws UsageError that lists every fault.
+ */
+function prepare<Dependencies>(
+  call: string,
+  { takes = '', options, ...command }: Command<Dependencies>,
+  args: readonly string[],
+): Work<Dependencies> {
+  const { values, positionals } = parse(call, options, args)
+  const words = takes.split(' ').filter(Boolean)
+  const least = words.filter((word) => !word.startsWith('[')).length
+  const most = takes.endsWith('...') ? Infinity : words.length
+  if (positionals.length < least || positionals.length > most) {
+    const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
+    throw new UsageError(`Expected ${takes || 'no arguments'}${given}: see ${call} --help`)
+  }
+  const faults = faultsOf(options, values, '--')
+  if (faults.size > 0) throw new UsageError([...faults.values()].join('\n'))
+  const checked = z.object(options).parse(values)
+  command.check?.(checked, positionals)
+  return (dependencies) => command.work(dependencies, checked, positionals)
 }
 
 /** @throws UsageError for an unknown option, or one without its value. */
-function parse(args: readonly string[], table: Table, call: string) {
+function parse(call: string, table: Table, args: readonly string[]) {
   const entries = Object.entries(table).map(([name, schema]) => {
     const value = valueOf(schema)
     const type = value === undefined ? 'boolean' : 'string'
@@ -89,11 +68,16 @@ function parse(args: readonly string[], table: Table, call: string) {
   try {
     return parseArgs({ args: [...args], options: Object.fromEntries(entries), allowPositionals: true })
   } catch (error) {
-    // Advice on arguments that begin with a dash, which no command takes.
-    const { message } = error instanceof Error ? error : new Error(String(error))
-    const fault = message.replace(/\.$|\. To specify a positional.*/s, '')
-    throw new UsageError(`${fault}. See ${call} --help`, { cause: error })
+    throw new UsageError(`${optionFault(error)}. See ${call} --help`, { cause: error })
   }
+}
+
+/** What parseArgs says of an option, as one sentence: it adds advice on arguments that begin with a dash. */
+function optionFault(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  const [, option] = /^Option '(--[\w-]+).* argument (?:missing|is ambiguous)/.exec(message) ?? []
+  if (option === undefined) return message.replace(/\.$|\. .*/s, '')
+  return `Option '${option}' needs a value; if that begins with a dash, write ${option}=VALUE`
 }
 
 /** A program's input from its caller: arguments, environment, and outputs for data and messages. */
@@ -117,36 +101,41 @@ export type Program<Dependencies> = {
 
 /** Runs a program that is one command, or prints its help; resolves to the exit code (CONTRACT 9). */
 export function runCommand(call: string, command: Command<CommandLine>, line: CommandLine): Promise<number> {
-  return exitCodeOf(line, async () => {
-    if (wantsHelp(line.args)) return line.print(commandHelp(`${call} --`, command))
-    await command.prepare(line.args, `${call} --`)(line)
-  })
+  return exitCodeOf(line, () => perform(`${call} --`, command, line, (work) => work(line)))
 }
 
 /**
  * Runs the command of the arguments, or prints the help; resolves to the exit code (CONTRACT 9).
  * @param connect opens the dependencies, does the work, and closes them.
  */
-export async function runCommandLine<Dependencies>(
+export function runCommandLine<Dependencies>(
   program: Program<Dependencies>,
-  { args, ...line }: CommandLine,
+  line: CommandLine,
   connect: (work: Work<Dependencies>) => Promise<void>,
 ): Promise<number> {
   const { call, commands, defaultCommand = '' } = program
-  const [first = '', ...rest] = args
-  return await exitCodeOf(line, async () => {
-    const isCommand = Object.hasOwn(commands, first)
-    const isOption = first === '' || first.startsWith('-')
-    if (!isCommand && wantsHelp(args)) return line.print(programHelp(program))
-    const name = isOption ? defaultCommand : first
+  const [first = '', ...rest] = line.args
+  const name = first === '' || first.startsWith('-') ? defaultCommand : first
+  return exitCodeOf(line, async () => {
+    if (name !== first && wantsHelp(line.args)) return line.print(programHelp(program))
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (command === undefined) {
       const found = first === '' ? 'The command is missing' : `Unknown command "${first}"`
       throw new UsageError(`${found}: expected ${Object.keys(commands).join(', ')}. See ${call} -- --help`)
     }
-    if (wantsHelp(args)) return line.print(commandHelp(`${call} -- ${name}`, command))
-    await connect(command.prepare(isCommand ? rest : args, `${call} -- ${name}`))
+    const args = name === first ? rest : line.args
+    await perform(`${call} -- ${name}`, command, { ...line, args }, connect)
   })
+}
+
+async function perform<Dependencies>(
+  call: string,
+  command: Command<Dependencies>,
+  { args, print: write }: CommandLine,
+  connect: (work: Work<Dependencies>) => Promise<void>,
+): Promise<void> {
+  if (wantsHelp(args)) write(commandHelp(call, command))
+  else await connect(prepare(call, command, args))
 }
 
 /** Does the work and reports a failure; resolves to the exit code. */
@@ -172,7 +161,7 @@ function programHelp<Dependencies>(program: Program<Dependencies>): string {
   const { call, summary, commands, defaultCommand, notes } = program
   const name = defaultCommand === undefined ? 'COMMAND' : '[COMMAND]'
   const list = Object.entries(commands).map(([each, command]) =>
-    explained(`${each} ${command.usage}`.trimEnd(), command.summary),
+    explained(`${each} ${usageOf(command)}`, command.summary),
   )
   return [
     `Usage: ${call} -- ${name} [OPTIONS]`,
@@ -183,11 +172,21 @@ function programHelp<Dependencies>(program: Program<Dependencies>): string {
   ].join('\n\n')
 }
 
-function commandHelp<Dependencies>(call: string, { usage, summary, options }: Command<Dependencies>): string {
+function commandHelp<Dependencies>(call: string, command: Command<Dependencies>): string {
+  const { summary, options } = command
   const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
-  const parts = [wrap(`Usage: ${call} ${usage}`), wrap(sentence)]
   const list = explainTable(options, '--')
-  return [...parts, ...(list === '' ? [] : [`Options:\n${list}`])].join('\n\n')
+  const parts = [wrap(`Usage: ${call} ${usageOf(command)}`), wrap(sentence), list && `Options:\n${list}`]
+  return parts.filter(Boolean).join('\n\n')
+}
+
+/** Arguments and options as the help shows them: `ID --reason TEXT [--json]`. */
+function usageOf<Dependencies>({ takes = '', options }: Command<Dependencies>): string {
+  const words = Object.entries(options).map(([name, schema]) => {
+    const word = [`--${name}`, valueOf(schema) ?? []].flat().join(' ')
+    return z.safeParse(schema, undefined).success ? `[${word}]` : word
+  })
+  return [takes, ...words].join(' ').trim()
 }
 
 /** What this process writes is private to its user, such as raw usage and keys; publishing opens the snapshots. */

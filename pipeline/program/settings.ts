@@ -7,12 +7,9 @@ import { UsageError } from './program.ts'
 /** The port that the API listens on unless PORT names one. */
 export const DEFAULT_PORT = 3000
 
-/**
- * Default of PUBLIC_URL: the service on its own machine.
- * @param port the setting PORT; 0 means any free port and counts as not set.
- */
-export function localUrl(port = ''): string {
-  return `http://127.0.0.1:${/^[1-9]\d{0,4}$/.test(port) ? port : DEFAULT_PORT}`
+/** Default of PUBLIC_URL: the service on its own machine. A port of 0 means any free one, and counts as not set. */
+export function localUrl(port = DEFAULT_PORT): string {
+  return `http://127.0.0.1:${port || DEFAULT_PORT}`
 }
 
 /** Start of the nightly run if NIGHTLY_SCHEDULE is not set: 02:00 UTC (cron form). */

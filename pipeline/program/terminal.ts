@@ -72,21 +72,18 @@ export function explained(term: string, text: string): string {
 
 /** Rows as a text table: aligned columns, numbers to the right; the last line has the number of rows. */
 export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
-  const cells = rows.map((row) => row.map(cellText))
-  const widths = names.map((name, column) =>
-    cells.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), name.length),
-  )
-  const toRight = names.map((_, column) => cells.every((row) => isNumber(row[column] ?? '')))
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => {
-        const width = widths[column] ?? 0
-        return toRight[column] === true ? cell.padStart(width) : cell.padEnd(width)
-      })
-      .join('  ')
-      .trimEnd()
-  const rule = widths.map((width) => '-'.repeat(width)).join('  ')
-  return [line(names), rule, ...cells.map(line), `(${pluralize(rows.length, 'row')})`].join('\n')
+  const columns = names.map((name, at) => alignColumn(name, rows, at))
+  const lines = ['', '', ...rows].map((_, line) => columns.map((cells) => cells[line]).join('  '))
+  return [...lines.map((line) => line.trimEnd()), `(${pluralize(rows.length, 'row')})`].join('\n')
+}
+
+/** A column as lines of equal width: its name, a rule, and its cells. */
+function alignColumn(name: string, rows: readonly (readonly unknown[])[], at: number): string[] {
+  const cells = rows.map((row) => cellText(row[at]))
+  const width = cells.reduce((widest, cell) => Math.max(widest, cell.length), name.length)
+  const isNumeric = cells.every((cell) => /^-?\d*(?:\.\d+)?$/.test(cell))
+  const align = (cell: string) => (isNumeric ? cell.padStart(width) : cell.padEnd(width))
+  return [align(name), '-'.repeat(width), ...cells.map(align)]
 }
 
 function cellText(value: unknown): string {
@@ -94,10 +91,6 @@ function cellText(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   // A line break in a value would break the table, and a terminal obeys control characters.
   return text.replaceAll(/[\s\p{Cc}]/gu, ' ')
-}
-
-function isNumber(text: string): boolean {
-  return /^-?\d*(?:\.\d+)?$/.test(text)
 }
 
 /** Prints rows with the columns `names` as JSON or as a table. */

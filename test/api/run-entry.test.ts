@@ -57,6 +57,12 @@ it('npm run schedule reports every fault of its settings before it starts anythi
   const environment = { GATE_VOLUME_LOW: 'half', PIPELINE_MEMORY: 'much' }
   const { code, stderr } = await start('pipeline/schedule.ts', environment)
   expect([code, stderr]).toEqual([2, expect.stringMatching(/PIPELINE_MEMORY[^]*GATE_VOLUME_LOW/)])
+  const DATA_DIR = join(makeFolder(), 'missing')
+  const stderrOfMissing = expect.stringContaining(`There is no folder ${DATA_DIR}: create it`) as unknown
+  expect(await start('pipeline/schedule.ts', { DATA_DIR })).toMatchObject({
+    code: 2,
+    stderr: stderrOfMissing,
+  })
 })
 
 it('a DATA_DIR that is a file is named once', async () => {

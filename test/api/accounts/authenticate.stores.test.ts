@@ -204,7 +204,7 @@ stores.describeOnce('npm run keys', () => {
     ['create --account a --kind inference --expires soon', '--expires: Expected a UTC day'],
     ['create --account a --kind inference --expires 2020-01-31', 'is over: use a later time'],
     ['create --account a --kind management --tokens-per-day 9', 'leave out --requests-per-minute'],
-    ['limit', 'Expected ID. See npm run -s keys -- limit --help'],
+    ['limit', 'Expected ID: see npm run -s keys -- limit --help'],
     [
       'limit x --tokens-per-day 0',
       '--tokens-per-day: Expected a whole number from 1 to 1000000000000, or off',
@@ -215,7 +215,7 @@ stores.describeOnce('npm run keys', () => {
     ],
     ['limit x --kind management', 'limit --help'],
     ['list all', 'Expected no arguments, not "all"'],
-    ['revoke', 'Expected ID. See'],
+    ['revoke', 'Expected ID: see'],
   ])('exits with 2 and the remedy for %j', async (line, remedy) => {
     const ran = await run(makeFolder(), ...line.split(' ').filter(Boolean))
     expect(ran).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(remedy) as unknown })

@@ -55,6 +55,11 @@ stores.describeOnce('directories, wrongly used', () => {
     ],
     [`${SET} ${TOKEN} --url https://a.example/v2/Groups`, 'no /Groups at the end'],
     [`${SET} ${TOKEN} ${A} --token-file x`, 'either'],
+    [`${SET} ${A} --token-file=`, '--token-file: Expected PATH'],
+    [
+      `${SET} ${A} --token-url https://a.example/t --client-id= --client-secret-file=`,
+      '--client-id: Expected ID',
+    ],
     [`${SET} ${TOKEN} ${A} --members some`, '--members: Expected inline'],
     [`${SET} ${TOKEN} ${A} --schedule daily`, '--schedule: Expected a cron expression in UTC, such as "0'],
     [`${SET} ${TOKEN} ${A} --schedule "0 2 30 2 *"`, '--schedule'],

@@ -255,7 +255,7 @@ describe('wrong usage', () => {
       for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
         const ended = await runCommand(place, 'run', option)
         expect(ended).toMatchObject({ code: 2, stdout: '' })
-        expect(ended.stderr).toMatch(/^DATA_DIR \S+ (?:cannot be used|does not exist): [^\n]*\n$/)
+        expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$|^There is no folder /)
       }
     },
   )
@@ -265,10 +265,13 @@ describe('wrong usage', () => {
     ['publish', `Unknown command "publish": expected ${commands}. See npm run nightly -- --help`],
     // Every object has a property with this name.
     ['constructor', 'Unknown command "constructor": expected run'],
-    ['status now', 'Expected no arguments, not "now". See npm run nightly -- status --help'],
+    ['status now', 'Expected no arguments, not "now": see npm run nightly -- status --help'],
     ['plan --all', "Unknown option '--all'. See npm run nightly -- plan --help\n"],
-    ['run --from', "Option '--from <value>' argument missing. See npm run nightly -- run --help\n"],
-    ['prune --keep-days -1', "use '--keep-days=-XYZ'. See npm run nightly -- prune --help\n"],
+    ['run --from', "Option '--from' needs a value; if that begins with a dash, write --from=VALUE. See npm"],
+    [
+      'prune --keep-days -1',
+      "'--keep-days' needs a value; if that begins with a dash, write --keep-days=VALUE.",
+    ],
     ['plan --json=1', "Option '--json' does not take an argument. See npm run nightly -- plan --help\n"],
     ['quarantine today', '"today" is not a day: expected YYYY-MM-DD\n'],
     ['quarantine 2026-01-04 2026-01-05', 'Expected [DAY], not'],
@@ -286,11 +289,15 @@ describe('wrong usage', () => {
   })
 
   it.each(['plan', 'run', 'run --dry-run', 'rebuild', 'status', 'verify --all', 'quarantine', 'prune'])(
-    '%s names a DATA_DIR that does not exist, and makes none',
+    '%s names a DATA_DIR that does not exist or is a file, with the remedy, and makes none',
     async (name) => {
       const missing = join(makeFolder(), 'missing')
-      const stderr = `DATA_DIR ${missing} does not exist: set it to the folder that holds raw/\n`
-      expect(await runCommand(missing, ...name.split(' '))).toMatchObject({ code: 2, stderr })
+      const file = join(makeFolder(), 'file')
+      writeFileSync(file, '')
+      for (const place of [missing, file]) {
+        const stderr = `There is no folder ${place}: create it, or set DATA_DIR to the folder that holds raw/\n`
+        expect(await runCommand(place, ...name.split(' '))).toMatchObject({ code: 2, stderr })
+      }
       expect(existsSync(missing)).toBe(false)
     },
   )
@@ -338,7 +345,7 @@ describe('npm run sql', () => {
     [['FROM nothing'], /^Catalog Error: Table with name nothing does not exist!/],
     [['DROP TABLE apps'], /^Invalid Input Error: .* read-only mode!\n$/],
     [['--from apps'], /^"--from apps" is no query/],
-    [[], /^Expected QUERY. See npm run sql -- --help/],
+    [[], /^Expected QUERY: see npm run sql -- --help/],
   ])('ends %j with 2, and never changes the snapshot', async (args, message) => {
     const ended = await ask(dataDir, ...args)
     expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) })

@@ -242,7 +242,7 @@ describe('wrong use', () => {
     { args: ['alias', '1', '2', '--of', '2', ...BECAUSE], remedy: '2 -> 2' },
     { args: ['history', '99'], remedy: 'list shows the ids' },
     { args: ['history', 'One'], remedy: '"One" is not the id of an app' },
-    { args: ['history'], remedy: 'Expected ID. See npm run -s apps -- history --help' },
+    { args: ['history'], remedy: 'Expected ID: see npm run -s apps -- history --help' },
   ])('$args exits 2, names the remedy and writes nothing', async ({ args, remedy }) => {
     const { code, stdout, stderr } = await apps(fresh, ...args)
     expect(stderr).toContain(remedy)

@@ -122,7 +122,9 @@ describe('the sample', () => {
       now: () => new Date(),
       print: () => undefined,
     }
-    await expect(run.prepare(['--with-sample'])(dependencies)).rejects.toThrow('127.0.0.1:1')
+    await expect(run.work(dependencies, { accept: [], 'with-sample': true }, [])).rejects.toThrow(
+      '127.0.0.1:1',
+    )
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
   })
 })

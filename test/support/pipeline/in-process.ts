@@ -38,12 +38,12 @@ export function fact(report: Report, stage: string, name: string): unknown {
 
 /** `retract` at the given time. */
 export function retractAt(dataDir: string, now: string, id: string, reason: string): Promise<unknown> {
-  return Promise.resolve(retract.prepare([id, '--reason', reason])(at(dataDir, now)))
+  return retract.work(at(dataDir, now), { reason, 'dry-run': false, json: false }, [id])
 }
 
 /** `prune` at the given time. */
 export function pruneAt(dataDir: string, now: string, keepDays: number): Promise<unknown> {
-  return Promise.resolve(prune.prepare(['--keep-days', String(keepDays)])(at(dataDir, now)))
+  return prune.work(at(dataDir, now), { 'keep-days': keepDays, 'dry-run': false, json: false }, [])
 }
 
 /** What a command is handed; its output is dropped. */
