@@ -31,7 +31,7 @@ export function noSuchSnapshot(dataDir: string, id: string): UsageError {
   const { retracted, pruned_at } = recordOf(dataDir, id) ?? {}
   const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
   const reason = retracted
-    ? `Snapshot ${id} was retracted at ${retracted.at}: ${retracted.reason}`
+    ? `Snapshot ${id} was retracted at ${retracted.at}: ${retracted.reason.replace(/\.$/, '')}`
     : pruned_at === undefined
       ? `There is no snapshot "${id}"`
       : `Snapshot ${id} was pruned at ${pruned_at}`

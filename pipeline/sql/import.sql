@@ -53,10 +53,10 @@ ORDER BY u.row, u.file
 LIMIT 1;
 
 -- name: apps
--- The apps that staged rows name, those with the most rows first.
+-- The apps that served rows name, those with the most rows first. A run registers no app for a failed request.
 SELECT s.app AS text
 FROM staged AS s
-WHERE s.app_id IS NULL AND nullif(trim(s.app), '') IS NOT NULL
+WHERE s.app_id IS NULL AND nullif(trim(s.app), '') IS NOT NULL AND coalesce(count_from_text(s.requests), 1) > 0
 GROUP BY s.app
 ORDER BY count(*) DESC, s.app;
 

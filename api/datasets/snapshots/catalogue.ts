@@ -175,7 +175,7 @@ function gone(
   ids: readonly string[],
 ): ApiError {
   const pruned = pruned_at === undefined ? 'is not retained' : `was pruned on ${pruned_at}`
-  const ending = reason === undefined ? pruned : `was retracted: ${reason}`
+  const ending = reason === undefined ? pruned : `was retracted: ${reason.replace(/\.$/, '')}`
   const distance = (each: string) => Math.abs(Number(asOfFromId(each)) - Number(asOfFromId(id)))
   // Of two equally near ones the newer, which comes first.
   const [nearest] = ids.toSorted((one, other) => distance(one) - distance(other))

@@ -75,7 +75,7 @@ it('withdraws a snapshot that was pruned, so that its citations get the reason',
   expect((await runCommand(dataDir, 'verify', FIRST)).stderr).toMatch(
     new RegExp(`^Snapshot ${FIRST} was pruned at 20.*Z. The newest are: ${SECOND}\n$`),
   )
-  expect(await retract(FIRST, '--reason', 'Wrong names')).toMatchObject({ code: 0, stderr: '' })
+  expect(await retract(FIRST, '--reason', 'Wrong names.')).toMatchObject({ code: 0, stderr: '' })
   expect(currentSnapshot(dataDir)).toContain(SECOND)
   expect((await runCommand(dataDir, 'verify', FIRST)).stderr).toMatch(
     new RegExp(`^Snapshot ${FIRST} was retracted at 20.*Z: Wrong names. The newest are: ${SECOND}\n$`),

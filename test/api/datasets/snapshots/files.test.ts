@@ -24,7 +24,7 @@ const NEWEST = '20260205T020000Z'
 const RANKINGS = '/datasets/app-rankings'
 const LIST = `${RANKINGS}/snapshots`
 const LIST_PATH = `/api/v1${LIST}`
-const REASON = 'Counted twice <b>'
+const REASON = 'Counted twice <b>.'
 
 const dataDir = makeFolder()
 let api: Api
@@ -409,7 +409,7 @@ describe('after a newer snapshot and its retraction', () => {
 
     it.each([
       [FIRST, `was pruned on 2026-02-06T00:00:00Z. The nearest retained snapshot is ${SECOND}`],
-      [WITHDRAWN, `was retracted: ${REASON}. The nearest retained snapshot is ${NEWEST}`],
+      [WITHDRAWN, `was retracted: ${REASON} The nearest retained snapshot is ${NEWEST}`],
     ])('%s is gone: 410 with the reason and the nearest, at every address', async (id, message) => {
       const replies = [
         await rankings(`?as_of=${id}`),
@@ -438,7 +438,7 @@ describe('after a newer snapshot and its retraction', () => {
       ])
       expect(reply.headers.get('Content-Type')).toBe('application/atom+xml; charset=utf-8')
       expect(text).toMatch(/<rights>CC-BY-4\.0.* not strictly comparable\.<\/rights>/)
-      expect(text).toContain('<summary>Counted twice &lt;b&gt;</summary>')
+      expect(text).toContain('<summary>Counted twice &lt;b&gt;.</summary>')
       expect(text).toContain(`href="${api.origin}/?as_of=2026-02-05T02:00:00Z"`)
       // An id is permanent, whatever address a reader uses.
       expect(text).toContain(`<id>http://127.0.0.1:3000${LIST_PATH}/`)

@@ -66,14 +66,16 @@ describe('import', () => {
     expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: path, parts }] })
   })
 
-  it('reports the apps that the registry lacks, by the rule of names', async () => {
+  it('reports the apps that a run would register, by the rule of names', async () => {
     writeRaw(
       dataDir,
       'apps/more.csv',
       'app_id,app_name,visibility,updated_at\n2,Two  words,public,2025-01-01\n',
     )
-    const rows = ['one', 'two words', 'Three'].map((app) => `2026-01-05T00:00:00Z,${app},1,1`)
-    const path = put('apps.csv', `ts,app,prompt_tokens,completion_tokens\n${rows.join('\n')}\n`)
+    const rows = ['one,1', 'two words,1', 'Three,', 'Failed,0'].map(
+      (row) => `2026-01-05T00:00:00Z,1,1,${row}`,
+    )
+    const path = put('apps.csv', `ts,prompt_tokens,completion_tokens,app,requests\n${rows.join('\n')}\n`)
     const { stdout } = await runCommand(dataDir, 'import', path, '--json')
     expect(JSON.parse(stdout)).toMatchObject({ imported: [{ new_apps: ['Three'] }] })
   })
