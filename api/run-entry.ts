@@ -3,15 +3,8 @@ import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
 import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
-import {
-  exitCodeOf,
-  failureText,
-  keepFilesPrivate,
-  UsageError,
-  wantsHelp,
-} from '../pipeline/program/program.ts'
+import { exitCodeOf, failureText, runAsProcess, UsageError, wantsHelp } from '../pipeline/program/program.ts'
 import { settingFaults } from '../pipeline/program/settings.ts'
-import { note, print } from '../pipeline/program/terminal.ts'
 import { readConfiguration } from './chat/configuration.ts'
 import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
@@ -36,19 +29,23 @@ type Steps = {
  * together (CONTRACT 9), and exits with 2.
  */
 export async function runEntry(usage: string, steps: Steps = {}): Promise<void> {
-  const args = process.argv.slice(2)
-  const code = await exitCodeOf({ note }, async () => {
-    keepFilesPrivate()
-    if (wantsHelp(args)) return print(usage)
-    if (args.length > 0)
-      throw new UsageError(`Unexpected argument "${args[0]}": settings come from the environment. See --help`)
-    const faults = await Promise.all([apiFaults(process.env), steps.check?.(process.env) ?? []])
-    const sentences = new Set(faults.flat())
-    if (sentences.size > 0) throw new UsageError([...sentences].join('\n'))
-    await serveUntilStopped(readSettings(process.env), steps)
+  await runAsProcess(async (line) => {
+    const { args, environment, print } = line
+    const code = await exitCodeOf(line, async () => {
+      if (wantsHelp(args)) return print(usage)
+      if (args.length > 0)
+        throw new UsageError(
+          `Unexpected argument "${args[0]}": settings come from the environment. See --help`,
+        )
+      const faults = await Promise.all([apiFaults(environment), steps.check?.(environment) ?? []])
+      const sentences = new Set(faults.flat())
+      if (sentences.size > 0) throw new UsageError([...sentences].join('\n'))
+      await serveUntilStopped(readSettings(environment), steps)
+    })
+    // What was opened before a failure would keep the process.
+    if (code !== 0) process.exit(code)
+    return code
   })
-  // What was opened before a failure would keep the process.
-  if (code !== 0) process.exit(code)
 }
 
 async function serveUntilStopped(settings: Settings, { before, after }: Steps): Promise<void> {

@@ -189,14 +189,10 @@ function usageOf<Dependencies>({ takes = '', options }: Command<Dependencies>): 
   return [takes, ...words].join(' ').trim()
 }
 
-/** What this process writes is private to its user, such as raw usage and keys; publishing opens the snapshots. */
-export function keepFilesPrivate(): void {
-  process.umask(0o077)
-}
-
 /** Runs a program as this process, with its exit code. */
 export async function runAsProcess(run: (line: CommandLine) => Promise<number>): Promise<void> {
-  keepFilesPrivate()
+  // What it writes is private to its user, such as raw usage and keys; publishing opens the snapshots.
+  process.umask(0o077)
   const code = await run({ args: process.argv.slice(2), environment: process.env, print, note })
   // If stdout could not be written, the exit code is already set.
   if (code !== 0) process.exitCode = code

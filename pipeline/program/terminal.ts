@@ -53,16 +53,8 @@ const HELP_COLUMNS = 100
 
 /** Wraps a text into lines of at most 100 columns, each after `indent`. */
 export function wrap(text: string, indent = ''): string {
-  const lines: string[] = []
-  let line = indent
-  for (const word of text.split(/\s+/)) {
-    if (line.length > indent.length && line.length + 1 + word.length > HELP_COLUMNS) {
-      lines.push(line)
-      line = indent
-    }
-    line += line.length > indent.length ? ` ${word}` : word
-  }
-  return [...lines, line].join('\n')
+  const line = new RegExp(`(.{1,${HELP_COLUMNS - indent.length}})(?: +|$)`, 'g')
+  return text.replace(line, `${indent}$1\n`).trimEnd()
 }
 
 /** A term, and below it its explanation, as a part of a help. */
