@@ -85,7 +85,7 @@ export const appView: View = {
       main: markup`${rows.length > 0 && chartFigure(`Tokens per day, ${app.name}`)}
         <section>
           <p>${tags} ${totals(rows)}</p>
-          ${weeksTable(app)}
+          ${weeks.length > 0 && weeksTable(app)}
           <p>
             <a href="${address('/', { apps: id, as_of })}">Compare it in the rankings</a> ·
             <a href="${address(`${APPS_PATH}/${id}/history.csv`, { as_of })}">history.csv</a>
@@ -100,8 +100,7 @@ function totals(rows: readonly SeriesRow[]): Html {
   if (first === undefined) return markup`no usage of this app is part of the data`
   const tokens = rows.reduce((sum, { total_tokens }) => sum + BigInt(total_tokens), 0n)
   const requests = rows.reduce((sum, row) => sum + row.requests, 0n)
-  return markup`first day ${first.day} · ${figure(tokens, 'tokens')} tokens and ${figure(requests, 'requests')}
-  requests`
+  return markup`first day ${first.day} · tokens: ${figure(tokens, 'tokens')} · requests: ${figure(requests, 'requests')}`
 }
 
 /** Prompt and completion tokens by day. */

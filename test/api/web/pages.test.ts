@@ -466,20 +466,26 @@ describe('every page', () => {
 })
 
 describe('the page of an app', () => {
-  it('has its tags, first day, tokens, requests and ranks by week', async () => {
+  it('has its tags, first day, tokens and requests, and no table before the first whole week', async () => {
     const text = await page('/apps/60')
     expect(textOf(/<section> <p>(.*?)<\/p>/.exec(text)?.[1] ?? '')).toBe(
-      'game · roleplay · first day 2026-01-03 · 60.0M tokens and 4 requests',
+      'game · roleplay · first day 2026-01-03 · tokens: 60.0M · requests: 4',
     )
     expect(target(text, 'game')).toBe('/?category=game')
     expect(target(text, 'Compare it in the rankings')).toBe('/?apps=60')
+    expect(text).not.toContain('<table>')
   })
 
-  it('has tokens beyond a thousand trillions in quadrillions', async () => {
+  it('has its ranks by week, and tokens beyond a thousand trillions in quadrillions', async () => {
     const folder = makeFolder()
     await publishSnapshot(folder, oneApp(2, 265_000_000_000_000_000))
     await using huge = await startApi(folder)
-    expect(await page('/apps/1', huge.origin)).toContain('title="265,000,000,000,000,000 tokens">265Q<')
+    const text = await page('/apps/1', huge.origin)
+    expect(text).toContain('title="265,000,000,000,000,000 tokens">265Q<')
+    expect(rowsOf(text).slice(0, 2)).toEqual([
+      ['1', '1'],
+      ['–', '–'],
+    ])
   })
 
   it('has its history as CSV, in which a missing day is a row that says so', async () => {
