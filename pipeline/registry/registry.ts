@@ -87,11 +87,7 @@ export async function stageAgain(
 /** Decodes `staged` into the temporary table `registry_rows`, and the winning rows into the table `registry`. */
 export async function decodeRegistry(connection: DuckDBConnection): Promise<void> {
   await setVariables(connection, { first_app_id: BigInt(FIRST_APP_ID) })
-  const named = await readRows(connection, 'resolve.sql#name-texts', appTextRow)
-  await nameApps(
-    connection,
-    named.map(({ app }) => app),
-  )
+  await nameApps(connection, await readRows(connection, 'resolve.sql#name-texts', appTextRow))
   await execute(connection, 'resolve.sql#registry')
 }
 

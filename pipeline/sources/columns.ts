@@ -50,10 +50,8 @@ export function isAlternative({ alternative = {} }: Columns, column: string): bo
   return Object.values(alternative).includes(column)
 }
 
-/** Whether text formats may write null as a word there (CONTRACT 7). */
-export function hasNullWords(column: string): boolean {
-  return column === 'app' || column === 'request_id'
-}
+/** The texts that text formats may write as a word for null (CONTRACT 7); in numbers `count_from_text` knows these words. */
+export const NULLABLE_TEXTS = ['app', 'request_id']
 
 /** Normalises a name: capitals and surrounding spaces do not count. */
 export function plainName(name: string): string {

@@ -163,10 +163,7 @@ async function findSuspects(
 /** Gives the texts that name apps their ids, and stores who named them first. */
 async function nameGroups(connection: DuckDBConnection, { columns }: Batch): Promise<void> {
   const rows = columns.includes('app') ? await readRows(connection, 'load.sql#texts', appTextRow) : []
-  await nameApps(
-    connection,
-    rows.map(({ app }) => app),
-  )
+  await nameApps(connection, rows)
   if (rows.length > 0) await execute(connection, 'load.sql#named-apps')
 }
 

@@ -7,10 +7,10 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal, pathPattern } from '../duckdb/sql-values.ts'
 import { DataError } from '../errors.ts'
 import {
+  NULLABLE_TEXTS,
   PULLED_COLUMNS,
   USAGE_COLUMNS,
   allColumns,
-  hasNullWords,
   isAlternative,
   isValidated,
   type Columns,
@@ -55,7 +55,7 @@ export function pathList(paths: readonly string[]): string {
 
 /** A column of a text file, in which some words stand for null where the column is text. */
 export function textColumn(column: string, name: string): TypedColumn {
-  return { name: hasNullWords(column) ? `without_null_word(${name})` : name, type: 'VARCHAR' }
+  return { name: NULLABLE_TEXTS.includes(column) ? `without_null_word(${name})` : name, type: 'VARCHAR' }
 }
 
 /** The column; where it is an alternative, it is empty in rows that leave it out. */
@@ -145,13 +145,12 @@ export function readColumns(
   return expressions.join(', ')
 }
 
-const STAGED_FAULT = 'coalesce(r.fault, id_violation(r.request_id))'
-
 /** The rows of a file in the table `staged`. */
 function scanStaged({ name }: RawFile): Scan {
   const columns = allColumns(USAGE_COLUMNS)
   const types = new Map(columns.map((column) => [column, { name: `r.${column}`, type: 'VARCHAR' }]))
-  return { path: name, types, rows: stagedRows, row: 'r.row', fault: STAGED_FAULT, payload: 'r.payload' }
+  const fault = 'coalesce(r.fault, id_violation(r.request_id))'
+  return { path: name, types, rows: stagedRows, row: 'r.row', fault, payload: 'r.payload' }
 }
 
 function stagedRows(names: readonly string[]): string {

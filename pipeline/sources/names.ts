@@ -6,7 +6,7 @@ import { withAppender } from '../duckdb/statements.ts'
 import { DataError } from '../errors.ts'
 
 /** A text that names an app, behind a character: DuckDB's client drops a byte order mark at the beginning of a text. */
-export const appTextRow = z.object({ app: z.string().transform((text) => text.slice(1)) })
+export const appTextRow = z.object({ app: z.string() }).transform(({ app }) => app.slice(1))
 
 const TABLE = `CREATE OR REPLACE TEMP TABLE named_apps (
   text VARCHAR, app_id BIGINT, identity VARCHAR, app_name VARCHAR, is_first BOOLEAN
@@ -26,7 +26,11 @@ export async function nameApps(connection: DuckDBConnection, texts: readonly str
       if (app === undefined) continue
       const { app_id, identity, app_name } = app
       const owner = identities.get(app_id)
-      if (owner !== undefined && owner !== identity) throw sharedId(app_id, [owner, identity])
+      if (owner !== undefined && owner !== identity) {
+        throw new DataError(
+          `The apps ${owner} and ${identity} have the same id by chance, ${app_id}. Give one of them an app_id below 1000000000`,
+        )
+      }
       appender.appendVarchar(text)
       appender.appendBigInt(BigInt(app_id))
       appender.appendVarchar(identity)
@@ -36,10 +40,4 @@ export async function nameApps(connection: DuckDBConnection, texts: readonly str
       identities.set(app_id, identity)
     }
   })
-}
-
-function sharedId(id: number, identities: readonly string[]): DataError {
-  return new DataError(
-    `The apps ${identities.join(' and ')} have the same id by chance, ${id}. Give one of them an app_id below 1000000000`,
-  )
 }

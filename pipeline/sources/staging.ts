@@ -11,8 +11,8 @@ import { literal } from '../duckdb/sql-values.ts'
 import { withAppender } from '../duckdb/statements.ts'
 import { DataError, isShortage } from '../errors.ts'
 import {
+  NULLABLE_TEXTS,
   allColumns,
-  hasNullWords,
   isAlternative,
   isValidated,
   missingColumns,
@@ -88,23 +88,20 @@ export async function* readDocuments(
   yield* readArrowRows(file, columns)
 }
 
-/** Where a row of `staged` is from, and why it is none. */
-type Origin = {
-  readonly file: string
-  readonly row: number
-  readonly fault?: string | undefined
-  readonly payload?: string | undefined
-}
-
-/** Appends a row to `staged`, its values in the order of `allColumns`. */
+/**
+ * Appends a row to `staged`.
+ * @param values in the order of `allColumns`.
+ * @param fault why it is no row, and its line.
+ */
 export function appendRow(
   appender: DuckDBAppender,
-  { file, row, fault, payload }: Origin,
+  [file, row]: readonly [string, number],
   values: readonly (string | null)[],
+  fault: readonly (string | undefined)[] = [undefined, undefined],
 ): void {
   appender.appendVarchar(file)
   appender.appendBigInt(BigInt(row))
-  for (const text of [fault, payload, ...values]) {
+  for (const text of [...fault, ...values]) {
     if (text === null || text === undefined) appender.appendNull()
     else appender.appendVarchar(text)
   }
@@ -125,7 +122,7 @@ function appendDocument(
   })
   const fault = broken.fault ?? faultOf(found, columns)
   const payload = fault === undefined ? undefined : (broken.payload ?? JSON.stringify(value))
-  appendRow(appender, { file, row, fault, payload }, values)
+  appendRow(appender, [file, row], values, [fault, payload])
 }
 
 function textOf(value: unknown, { lists = [] }: Columns, name: string): string | null {
@@ -154,5 +151,5 @@ function faultOf(
 
 /** The value of a text format; null for a word that stands for it. Half a surrogate pair becomes U+FFFD in DuckDB. */
 export function knownText(text: string | null, name: string): string | null {
-  return hasNullWords(name) && NULL_WORDS.includes(text) ? null : text
+  return NULLABLE_TEXTS.includes(name) && NULL_WORDS.includes(text) ? null : text
 }

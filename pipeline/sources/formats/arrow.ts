@@ -35,9 +35,10 @@ const EXACT_BITS = [11, 24, 53] as const
  * @throws DataError with the file if it is truncated, too large, not Arrow, or lacks a required column.
  */
 export async function* readArrowRows(file: RawFile, columns: Columns): AsyncGenerator<Document> {
-  const { schema, table } = await readTable(file)
-  matchColumns(file.name, schema, columns)
-  const readers = schema.map((name, index) => {
+  const table = await readTable(file)
+  const names = table.schema.fields.map(({ name }) => name)
+  matchColumns(file.name, names, columns)
+  const readers = names.map((name, index) => {
     const vector = table.getChildAt(index)
     return [name, (row: number) => textOf(vector?.type, vector?.get(row))] as const
   })
@@ -63,8 +64,7 @@ async function readTable(file: RawFile) {
     throw new DataError(`${file.name} is not a whole Arrow IPC file: its end mark is missing`)
   }
   try {
-    const table = tableFromIPC(bytes)
-    return { table, schema: table.schema.fields.map(({ name }) => name) }
+    return tableFromIPC(bytes)
   } catch (error) {
     throw unreadable(file, error, 'Arrow IPC', REMEDIES)
   }

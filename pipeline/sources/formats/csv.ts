@@ -47,30 +47,25 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
     isOtherwise ||= isEscaped(chunk)
     for (let at = chunk.indexOf(QUOTE); at >= 0; at = chunk.indexOf(QUOTE, at + 1)) quotes += 1
   })
-  if (head.trim() === '') throw withoutHeader(file)
   // DuckDB drops a last record with a quote that is not closed, in silence.
-  if (quotes % 2 === 1 || isOtherwise) return undefined
+  if (head.trim() === '' || quotes % 2 === 1 || isOtherwise) return undefined
   const header = recordAt(head.replace(EMPTY_LINES, ''), 0, DOUBLED)?.values
   if (header === undefined) return undefined
   const matched = matchColumns(file.name, header, USAGE_COLUMNS)
   const types = new Map(
     [...matched].map(([column, position]) => {
-      const name = fieldName(position)
+      const name = `field_${position}`
       const text = textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)
       return [column, named(USAGE_COLUMNS, column, text)]
     }),
   )
-  const declared = header.map((_, position) => `${fieldName(position)}: 'VARCHAR'`).join(', ')
+  const declared = header.map((_, position) => `field_${position}: 'VARCHAR'`).join(', ')
   // A thread that starts inside a quoted text may take its line breaks for the ends of rows.
   const rows = (paths: readonly string[]) =>
     `read_csv(${pathList(paths)}, columns = {${declared}}, header = true, delim = ',', quote = '"', escape = '"',
        comment = '', auto_detect = false, parallel = ${quotes === 0}, hive_partitioning = false)`
   const id = matched.get('request_id')
-  return { path, types, rows, ...(id !== undefined && { fault: `id_violation(${fieldName(id)})` }) }
-}
-
-function fieldName(position: number): string {
-  return `field_${position + 1}`
+  return { path, types, rows, ...(id !== undefined && { fault: `id_violation(field_${id})` }) }
 }
 
 /**
@@ -102,7 +97,8 @@ export async function* readCsvRows(file: RawFile, columns: Columns): AsyncGenera
       `${file.name} cannot be read: line ${line} has a quote that is not closed. Expected comma-separated text (RFC 4180) in UTF-8`,
     )
   }
-  if (header === undefined) throw withoutHeader(file)
+  if (header === undefined)
+    throw new DataError(`${file.name} is empty: expected a first line with the column names`)
 }
 
 async function findQuoting(file: RawFile): Promise<Quoting> {
@@ -110,19 +106,13 @@ async function findQuoting(file: RawFile): Promise<Quoting> {
   return DOUBLED
 }
 
-function withoutHeader({ name }: RawFile): DataError {
-  return new DataError(`${name} is empty: expected a first line with the column names`)
-}
+type CsvRecord = NonNullable<ReturnType<typeof recordAt>>
 
-/** A record as it stands in the file, its values, and whether quotes are elsewhere than around and inside of these. */
-type CsvRecord = {
-  readonly raw: string
-  readonly values: readonly string[]
-  readonly hasStrayQuotes: boolean
-}
-
-/** The record at a position of a text; undefined if a quote is not closed. */
-function recordAt(text: string, start: number, { field, escaped }: Quoting): CsvRecord | undefined {
+/**
+ * The record at a position of a text, its values, and whether quotes are elsewhere than around and inside of these; undefined
+ * if a quote is not closed.
+ */
+function recordAt(text: string, start: number, { field, escaped }: Quoting) {
   const values: string[] = []
   let hasStrayQuotes = false
   field.lastIndex = start

@@ -23,12 +23,6 @@ type Entries = Readonly<Record<string, unknown>>
 /** A string, or what DuckDB takes beside JSON: a comma behind the last value, NaN and infinity. */
 const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:inity)?)\b)/gi
 
-/** What a line is instead of an object, by its form. */
-const FAULTS = [
-  [/^\[/, 'a JSON list: write one object a line (jq -c .[])'],
-  [/^\{$|\}\s*\{/, 'not one JSON object: write one a line (jq -c .)'],
-] as const
-
 const KEYS = allColumns(USAGE_COLUMNS)
 
 /** Whether a line has a key, in DuckDB. */
@@ -100,7 +94,9 @@ function parseLine(
       // The fault below says it.
     }
   }
-  const fault = FAULTS.find(([form]) => form.test(line))?.[1] ?? 'not a JSON object'
+  let fault = 'not a JSON object'
+  if (/^\{$|\}\s*\{/.test(line)) fault = 'not one JSON object: write one a line (jq -c .)'
+  if (line.startsWith('[')) fault = 'a JSON list: write one object a line (jq -c .[])'
   return { value: undefined, fault, payload: line }
 }
 

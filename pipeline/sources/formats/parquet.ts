@@ -22,11 +22,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
 ]
 
 /** An element of a file's schema, a column or a part of one. */
-const elementRow = z.object({
-  name: z.string(),
-  type: z.string(),
-  children: z.int(),
-})
+const elementRow = z.object({ name: z.string(), type: z.string(), children: z.int() })
 type SchemaElement = z.infer<typeof elementRow>
 
 /** A folder named `app_id=7` above the files is not a column. */
@@ -96,16 +92,12 @@ function asText({ name, type }: TypedColumn): TypedColumn {
   return { name: text, type: 'VARCHAR' }
 }
 
-function readSchema(connection: DuckDBConnection, file: RawFile): Promise<SchemaElement[]> {
-  return readingParquet(file, () => queryRows(connection, schemaQuery(file.path), elementRow))
-}
-
 /**
  * The schema's elements in file order, with the types that DuckDB reads them as. It reads a DECIMAL of more than 38 digits
  * wrongly, without an error.
  */
-function schemaQuery(path: string): string {
-  return `
+function readSchema(connection: DuckDBConnection, file: RawFile): Promise<SchemaElement[]> {
+  const query = `
     SELECT
       name, CAST(coalesce(num_children, 0) AS INTEGER) AS children,
       CASE
@@ -115,7 +107,8 @@ function schemaQuery(path: string): string {
         WHEN duckdb_type = 'BLOB' AND type = 'FIXED_LEN_BYTE_ARRAY' THEN type
         ELSE coalesce(duckdb_type, 'STRUCT')
       END AS type
-    FROM parquet_schema(${pathList([path])})`
+    FROM parquet_schema(${pathList([file.path])})`
+  return readingParquet(file, () => queryRows(connection, query, elementRow))
 }
 
 /** The schema is a tree in preorder: the children of the root are the columns. */

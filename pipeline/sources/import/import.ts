@@ -44,7 +44,7 @@ type Day = z.infer<typeof dayRow>
 const firstRow = z
   .record(z.string(), z.string().nullable())
   .transform((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)))
-const textRow = z.object({ text: z.string() })
+const textRow = z.object({ text: z.string() }).transform(({ text }) => text)
 
 /** One day of an import. Sums are text, since they may exceed 2^53. */
 export type ImportedPart = Day & {
@@ -117,11 +117,11 @@ export async function importFiles(
  * @returns how many rows are not generations, according to the map.
  */
 async function stageFile(connection: DuckDBConnection, file: RawFile, map?: UsageMap): Promise<number> {
-  let skipped = 0
   if (map === undefined) {
     await stageFiles(connection, [file], USAGE_COLUMNS)
-    return skipped
+    return 0
   }
+  let skipped = 0
   const isText = file.format !== 'parquet' && file.format !== 'arrow'
   await withAppender(connection, 'staged', async (appender) => {
     // A mapped file may have any columns.
@@ -132,7 +132,7 @@ async function stageFile(connection: DuckDBConnection, file: RawFile, map?: Usag
           return isText ? knownText(text, field) : text
         })
         if (usage === undefined) skipped += 1
-        else appendRow(appender, { file: file.name, row: document.row }, values)
+        else appendRow(appender, [file.name, document.row], values)
       }
     }
   })
@@ -231,7 +231,7 @@ function removeOtherDays(rawFolder: string, fileName: string, parts: readonly Im
  * registry.
  */
 async function readNewApps(connection: DuckDBConnection, rawFolder: string): Promise<readonly string[]> {
-  const texts = (await readRows(connection, 'import.sql#apps', textRow)).map(({ text }) => text)
+  const texts = await readRows(connection, 'import.sql#apps', textRow)
   if (texts.length === 0) return texts
   try {
     await execute(connection, 'warehouse.sql')
@@ -242,5 +242,5 @@ async function readNewApps(connection: DuckDBConnection, rawFolder: string): Pro
     throw error
   }
   await nameApps(connection, texts)
-  return (await readRows(connection, 'import.sql#new-apps', textRow)).map(({ text }) => text)
+  return await readRows(connection, 'import.sql#new-apps', textRow)
 }

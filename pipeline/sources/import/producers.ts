@@ -17,8 +17,9 @@ const LITELLM_GENERATIONS = [
 
 /**
  * LiteLLM proxy: the table LiteLLM_SpendLogs as CSV or JSON, replies of the API for it, or what its log callbacks write (with
- * `--map ts=startTime:s`). schema.prisma, CallTypes and StandardLoggingPayload of the project describe them. The app is a virtual key, by its alias. `prompt_tokens` includes the cached tokens, and
- * `completion_tokens` the reasoning. A request that failed before its call has no type.
+ * `--map ts=startTime:s`). schema.prisma, CallTypes and StandardLoggingPayload of the project describe them. The app is a
+ * virtual key, by its alias. `prompt_tokens` includes the cached tokens, and `completion_tokens` the reasoning. A request that
+ * failed before its call has no type.
  */
 const litellm: UsageMap = {
   columns: {
