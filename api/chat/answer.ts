@@ -60,8 +60,7 @@ async function answerStream(routed: RoutedCall, dependencies: Dependencies): Pro
     stream.stop()
     if (!stream.hasBegun || !(error instanceof ApiError)) throw error
     const { status: code, message, metadata } = error
-    const sendLast = () => stream.fail({ code, message, metadata })
-    return { outcome: 'failed', status: 200, sendLast }
+    return { outcome: 'failed', status: 200, sendLast: () => stream.fail({ code, message, metadata }) }
   }
   const { provider, completion } = served
   const firstTokenMs = call.elapsedMs
@@ -99,7 +98,6 @@ async function firstServing(
     call.attempt = attempt
     try {
       await attempt.serve(dependencies.client, providerBody(request, provider), request.stream)
-      // Another model may be less strict.
       const isLastModel = provider.serves === candidates.at(-1)?.serves
       if (attempt.completion.isFilteredOut && !isLastModel) throw new AttemptFailure('filtered')
       noteSuccess(provider)

@@ -99,7 +99,6 @@ export class ChatCall {
       outcome: this.isDisconnected ? 'left' : outcome,
       usage_missing: this.#usageMissing(served),
       first_token_ms: firstTokenMs ?? null,
-      // To the end, as first_token_ms is to the first token.
       duration_ms: this.elapsedMs,
       attempts: this.attempts,
     }

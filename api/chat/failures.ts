@@ -114,20 +114,16 @@ const MEANINGS = [
     exceed\w* .{0,30}(?:context|max(?:imum)? (?:number of |\w+ )?tokens|(?:input|sequence|prompt|token) (?:length|limit))
     (?:context|conversation|prompt|input|tokens?)[ -]?(?:length|window|size|limit).{0,40}(?:exceed|overflow|reached)|context ?overflow
     maximum (?:context|prompt|input|model|sequence) length|context (?:length|window|size) (?:is|of only|is only) \d
-    range of input length|length is \d+ while limit|input token count|max prompt tokens|max tokens of \d+ exceeded|#(?:3051|1261|1039)\b
-    too many (?:(?:input |prompt )?tokens|total text bytes)|too large to process|(?:content|text)\W+string too long|inputs\W? tokens \+
-    (?:reduce|shorten) (?:the length of |your )(?:the |your )?(?:messages?|prompt|input)
+    range of input length|input token count|max (?:prompt tokens|tokens of \d+) exceeded|inputs\W? tokens \+|#(?:3051|1261|1039)\b
+    too many (?:(?:input |prompt )?tokens|total text bytes)|too large to process|(?:content|text)\W+string too long|reduce the length of
   `,
-  // Azure, OpenRouter, Moonshot, DeepSeek, Volcengine, xAI, OpenAI, Alibaba, Gemini, Bedrock, Zhipu, MiniMax, Cloudflare.
   meaning('filtered')`
     content ?(?:filter|management policy|policy)|\bflagged\b|moderation|content exists risk|prohibited content|nsfw
     new sensitive|sensitive ?(?:information|content|words?)|inappropriate content|high[- ]risk|guardrail check
     safety (?:system|filter|polic|reasons|check)|violat.{0,60}(?:polic|guideline)|usage (?:polic|guideline)
     responsibleaipolicy|prompt blocked|#(?:invalid prompt|data ?inspection|guardrail|(?:1301|1026|1027)\b)
   `,
-  // Credit: Anthropic, xAI, Alibaba, Gemini, DeepInfra, Hugging Face, OpenAI, Volcengine, Zhipu, SiliconFlow. Then a key:
-  // OpenAI, Gemini, Cerebras, Anthropic, Moonshot, Groq, Bedrock, xAI, DeepSeek. Then a model name: OpenAI, DeepSeek,
-  // OpenRouter, Bedrock, LM Studio, Gemini, Groq, Mistral, Azure, Volcengine, Zhipu.
+  // The operator's credit, then the key and the account, then the name of the model.
   meaning('operator')`
     balance.{0,40}(?:too low|insufficient|not enough|negative|exhausted)|#(?:1113|1309|30001)\b|freetieronly
     (?:insufficient|not enough) (?:account )?(?:balance|credits?|funds)|billing (?:not active|error|disabled)

@@ -116,9 +116,7 @@ const NO_TIME =
   'No provider was tried: the request took longer than its time limit to arrive; ' +
   'send it faster, or ask the operator to raise limits.total_ms of the routing configuration'
 
-/**
- * The error for attempts with these failures (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on.
- */
+/** The error for attempts with these failures (CONTRACT 6). Providers' own 401, 402 and bodies are never passed on. */
 export function notServed(attempts: readonly AttemptRecord[], failures: readonly AttemptFailure[]): ApiError {
   const { status, facts, headers } = errorBehind(failures)
   const tried = attempts.map(({ provider, model }, at) => `${provider} (${model}) ${failures[at]?.message}`)

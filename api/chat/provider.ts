@@ -7,11 +7,11 @@ import { once } from 'node:events'
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import { pipeline, type Readable, type Transform } from 'node:stream'
+import { pipeline, type Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
 import { retryAfterMs } from '../http/headers.ts'
+import { DECODERS } from '../http/request-body.ts'
 import { codeOf } from '../process/system-errors.ts'
 import { isObject, parseJson } from '../untrusted/json.ts'
 import type { Provider } from './configuration.ts'
@@ -106,22 +106,11 @@ function limitConnecting(this: ClientRequest, socket: Socket): void {
   socket.once('connect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
 }
 
-const DECODERS = new Map<string, () => Transform>([
-  ['br', createBrotliDecompress],
-  ['deflate', createUnzip],
-  ['gzip', createUnzip],
-  ['x-gzip', createUnzip],
-  ['zstd', createZstdDecompress],
-])
-
-/**
- * The decoded body (RFC 9110, 8.4): some proxies add a coding without a request. Other names, such as `none`, are no
- * codings.
- */
+/** The decoded body: some proxies add a coding without a request. Unknown names, such as `none`, are no codings. */
 function decoded(body: Readable, header = 'identity'): Readable {
-  const createDecoder = DECODERS.get(header.trim().toLowerCase())
+  const decoder = DECODERS.get(header.trim().toLowerCase())?.()
   // The resulting stream reports a broken body.
-  return createDecoder === undefined ? body : pipeline(body, createDecoder(), () => undefined)
+  return decoder === undefined ? body : pipeline(body, decoder, () => undefined)
 }
 
 /** The text of an error, as far as it comes in time and within the limit: its begin may tell enough. */

@@ -178,7 +178,7 @@ class ToolCall {
     const name = part.name.startsWith(this.name) ? part.name.slice(this.name.length) : part.name
     this.name += name
     const { text, rest } = this.#take(part.text)
-    const hasBegun = this.#isSent || !this.#isFunction || (this.name !== '' && this.#hasText)
+    const hasBegun = !this.#isFunction || (this.name !== '' && this.#hasText)
     if (!this.#isSent) return { sent: hasBegun ? this.sendFirst() : [], rest }
     const inner = { ...part.moreOfFunction, ...(name && { name }), ...(text && { arguments: text }) }
     const added = { ...part.more, ...(Object.keys(inner).length > 0 && { function: inner }) }

@@ -7,13 +7,10 @@ const NAMES = {
   completion: ['completion_tokens', 'output_tokens', 'candidatesTokenCount'],
   total: ['total_tokens', 'totalTokenCount'],
   reasoning: ['reasoning_tokens', 'thoughtsTokenCount'],
-  cached: [
-    'cached_tokens',
-    'num_cached_tokens',
-    'prompt_cache_hit_tokens',
-    'cache_read_input_tokens',
-    'cachedContentTokenCount',
-  ],
+  cached:
+    'cached_tokens num_cached_tokens prompt_cache_hit_tokens cache_read_input_tokens cachedContentTokenCount'.split(
+      ' ',
+    ),
 } as const
 
 /** The columns of a record if the provider reported no usage. */

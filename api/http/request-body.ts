@@ -1,6 +1,6 @@
 /** Reads the JSON bodies of requests, under limits that apply while they arrive. */
 import type { Readable, Transform } from 'node:stream'
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
 import type { Request } from 'express'
 import { messageOf } from '../process/system-errors.ts'
 import { exceededBound, shorten } from '../untrusted/json.ts'
@@ -54,11 +54,12 @@ function keepDigits(_key: string, value: unknown, context?: { readonly source: s
   return isRounded && context !== undefined ? JSON.rawJSON(context.source) : value
 }
 
-/** How bodies are decoded, by content coding (RFC 9110, 8.4). */
-const DECODERS = new Map<string, () => Transform | undefined>([
+/** How bodies are decoded, by content coding in lower case (RFC 9110, 8.4). */
+export const DECODERS = new Map<string, () => Transform | undefined>([
   ['br', createBrotliDecompress],
-  ['deflate', createInflate],
-  ['gzip', createGunzip],
+  ['deflate', createUnzip],
+  ['gzip', createUnzip],
+  ['x-gzip', createUnzip],
   ['zstd', createZstdDecompress],
   ['identity', () => undefined],
 ])

@@ -85,7 +85,6 @@ malformed | 400 | Bedrock: too many tokens asked for | {"message":"The maximum t
 malformed | 400 | a name of a tool that is too long | {"error":{"message":"tools[0].function.name exceeds maximum length of 64"}}
 malformed | 400 | OpenAI: a list of calls that is too long | {"error":{"message":"Invalid 'messages[21].tool_calls': array too long. Expected an array with maximum length 128, but got an array with length 131 instead.","code":"invalid_request_body"}}
 malformed | 400 | an image that is too large | {"error":{"message":"The input image exceeds the maximum size of 20 MB"}}
-malformed | 400 | the number of images in the input | {"error":{"message":"The number of images in the input exceeds the limit of 10"}}
 malformed | 400 | vLLM: tokens of the output | {"error":{"message":"min_tokens must be less than or equal to max_tokens=100, got 200."}}
 malformed | 400 | a model without streams | {"error":{"message":"Streaming for this model is not supported, send the new content as a whole"}}
 rateLimited | 429 | a limit of tokens a minute | {"error":{"message":"Your account has exceeded the max tokens per minute (TPM) limit"}}
