@@ -107,8 +107,7 @@ failed | 400 | vLLM: no memory | {"object":"error","message":"CUDA out of memory
 filtered | 400 | DeepSeek: content | {"error":{"message":"Content Exists Risk","type":"invalid_request_error","param":null,"code":null}}
 filtered | 400 | Volcengine: content | {"error":{"message":"the input text may contain sensitive information","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | Volcengine: a context | {"error":{"message":"Total tokens of image and text exceed max message tokens.","type":"invalid_request_error","param":null,"code":null}}
-tooLong | 400 | SiliconFlow: a context | {"code":20015,"message":"number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.","data":null}
-tooLong | 400 | SiliconFlow: a context, in other words | {"code":20015,"message":"length of prompt_tokens (12388) must be less than max_seq_len (8192).","data":null}
+tooLong | 400 | SiliconFlow: a context | {"code":20015,"message":"length of prompt_tokens (12388) must be less than max_seq_len (8192).","data":null}
 tooLong | 400 | Vertex: a context | [{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Unable to submit request because the input token count is 1048600 but model only supports up to 1048576."}}]
 tooLong | 400 | LM Studio: a context that overflows | {"error":"Reached context length of 4096 tokens with this model, but this model does not currently support mid-generation context overflow."}
 tooLong | 400 | OpenAI: a content too long | {"error":{"message":"Invalid 'messages[0].content[0].text': string too long. Expected a string with maximum length 10485760.","type":"invalid_request_error","param":"messages[0].content[0].text","code":"string_above_max_length"}}
@@ -125,12 +124,11 @@ operator | 400 | LiteLLM: a budget | {"error":{"message":"Budget has been exceed
 malformed | 422 | Mistral: a field, inside the message | {"message":{"detail":[{"type":"extra_forbidden","msg":"Extra inputs are not permitted"}]}}
 malformed | 200 | MiniMax: parameters | {"base_resp":{"status_code":2013,"status_msg":"invalid params"}}
 quota | 200 | Baidu: a limit of the day | {"error_code":17,"error_msg":"Open api daily request limit reached"}
-operator | 401 | OpenAI: a wrong key | {"error":{"message":"Incorrect API key provided: sk-x","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}
+operator | 400, 401 | OpenAI: a wrong key | {"error":{"message":"Incorrect API key provided: sk-x","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}
 operator | 400 | Gemini: a key that is not valid | [{"error":{"code":400,"message":"API key not valid. Please pass one."}}]
 operator | 400 | Gemini: a reason in the details | [{"error":{"code":400,"message":"x","details":[{"reason":"API_KEY_INVALID"}]}}]
 operator | 400 | Gemini: an expired key | [{"error":{"code":400,"message":"API key expired. Please renew the API key."}}]
 operator | 400 | Gemini: a country | [{"error":{"status":"FAILED_PRECONDITION","message":"User location is not supported for the API use."}}]
-operator | 400 | xAI: a wrong key | {"code":"Client specified an invalid argument","error":"Incorrect API key provided: xa***Zz."}
 operator | 400 | Groq: a restricted organisation | {"error":{"message":"Organization has been restricted.","type":"invalid_request_error","param":null,"code":"organization_restricted"}}
 operator | 403 | a proxy that forbids | "<html><h1>403 Forbidden</h1></html>"
 operator | 400 | Anthropic: an empty balance | {"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Claude API."}}
@@ -158,9 +156,7 @@ operator | 400 | GitHub: an unavailable model | {"error":{"code":"unavailable_mo
 operator | 200 | MiniMax: a wrong key | {"base_resp":{"status_code":1004,"status_msg":"login fail"},"choices":null}
 operator | 404 | vLLM: an unknown model | {"object":"error","message":"The model \`x\` does not exist.","type":"NotFoundError","code":404}
 tooLong | 400 | OpenAI: too long | {"error":{"message":"too long","type":"invalid_request_error","param":null,"code":"context_length_exceeded"}}
-tooLong | 400 | vLLM: too long | {"object":"error","message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.","type":"BadRequestError","param":null,"code":400}
-tooLong | 400 | llama.cpp: too long | {"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}
-tooLong | 500 | llama.cpp: too long, with 500 | {"error":{"code":500,"message":"the request exceeds the available context size, try increasing it","type":"server_error"}}
+tooLong | 400, 500 | llama.cpp: too long | {"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}
 tooLong | 400 | Anthropic: too long | {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}
 tooLong | 400 | Anthropic: too long with its answer | {"type":"error","error":{"type":"invalid_request_error","message":"input length and \`max_tokens\` exceed context limit: 199000 + 21333 > 200000"}}
 tooLong | 400 | Gemini: too long | [{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."}}]
@@ -170,25 +166,19 @@ tooLong | 422 | TGI: too long | {"error":"Input validation error: \`inputs\` mus
 tooLong | 400 | LM Studio: too long | {"error":"The model is loaded with context length of only 4096 tokens, which is not enough"}
 tooLong | 413 | Groq: more than the tokens of a minute | {"error":{"message":"Request too large for model \`x\` on tokens per minute (TPM): Limit 6000, Requested 7500","type":"tokens","param":null,"code":"rate_limit_exceeded"}}
 rateLimited | 429 | Cerebras: tokens of a minute | {"message":"Tokens per minute limit exceeded - too many tokens processed.","type":"too_many_tokens_error","param":"quota","code":"token_quota_exceeded"}
-rateLimited | 429 | Bedrock: tokens of a day | {"message":"Too many tokens per day, please wait before trying again."}
-rateLimited | 429 | Bedrock: too many tokens for now | {"__type":"ThrottlingException","message":"Too many tokens, please wait before trying again."}
 tooLarge | 413 | a proxy with a limit of its own | "<html>413 Request Entity Too Large</html>"
 filtered | 400 | Azure: a filter | {"error":{"message":"x","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}
 filtered | 400 | Anthropic: a filter | {"type":"error","error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}
 filtered | 200 | MiniMax: content | {"base_resp":{"status_code":1026,"status_msg":"input new_sensitive"},"choices":null}
-filtered | 200 | MiniMax: content of the answer | {"base_resp":{"status_code":1027,"status_msg":"output new_sensitive"},"choices":null}
 filtered | 400 | LiteLLM: a filter, in one word | {"error":{"message":"litellm.ContentPolicyViolationError: AzureException","type":null,"param":null,"code":"400"}}
 filtered | 400 | Gemini: a blocked prompt | {"error":{"message":"The prompt was blocked due to: PROHIBITED_CONTENT","code":400}}
 filtered | 403 | OpenRouter: a moderated request | {"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["x"]}}}
 filtered | 400 | Alibaba: a filter | {"error":{"message":"Input data may contain inappropriate content.","type":"invalid_request_error","param":null,"code":"data_inspection_failed"}}
 malformed | 400 | OpenAI: a parameter | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.","type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}
-malformed | 400 | OpenAI: an unknown argument | {"error":{"message":"Unrecognized request argument supplied: top_k","type":"invalid_request_error","param":null,"code":null}}
 malformed | 400 | Ollama: no tools | {"error":{"message":"library/x does not support tools","type":"api_error","param":null,"code":null}}
 malformed | 400 | vLLM: no tools | {"object":"error","message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}
-malformed | 422 | Mistral: an extra field | {"detail":[{"type":"extra_forbidden","loc":["body","top_k"],"msg":"Extra inputs are not permitted"}]}
 malformed | 400 | vLLM: roles of a template | {"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError","param":null,"code":400}
 malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpoints found that support tool use.","code":404}}
-malformed | 400 | OpenAI: malformed messages | {"error":{"message":"Invalid type for 'messages[0].content'","type":"invalid_request_error","param":null,"code":null}}
 failed | 400 | Groq: an output that does not parse | {"error":{"message":"Parsing failed.","type":"invalid_request_error","param":null,"code":"output_parse_failed"}}
 failed | 400 | LM Studio: a model that does not load | {"error":{"message":"Failed to load model \\"x\\". Error: insufficient system resources"}}
 failed | 400 | Cloudflare: a provider behind it | {"success":false,"result":[],"messages":[],"error":[{"code":2005,"message":"Failed to get response from provider"}]}
@@ -198,11 +188,10 @@ failed | 400 | NVIDIA: a degraded function | {"status":400,"title":"Bad Request"
 failed | 400 | vLLM: a dead engine | {"object":"error","message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"BadRequestError","param":null,"code":400}
 timeout | 424 | Bedrock: a model that is slow | {"message":"The model timed out"}
 failed | 400 | Groq: a tool call of the model that does not parse | {"error":{"message":"Failed to call a function.","type":"invalid_request_error","param":null,"code":"tool_use_failed"}}
-overloaded | 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
+overloaded | 200, 529 | Anthropic: overloaded | {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
 overloaded | 429 | Moonshot: overloaded | {"error":{"type":"engine_overloaded_error","message":"x"}}
 overloaded | 498 | Groq: no room for flex | {"error":{"message":"Flex tier capacity exceeded","type":"invalid_request_error","param":null,"code":"capacity_exceeded"}}
 rateLimited | 200 | a rate limit | {"error":{"code":429,"message":"x"}}
-failed | 200 | a fault | {"error":{"code":502,"message":"x"}}
 timeout | 200 | a timeout | {"error":{"type":"GatewayTimeout","code":504}}
 invalidReply | 200 | a page | "<html><title>Checking your browser</title></html>"
 invalidReply | 200 | a word that nobody knows | {"error":{"code":"server_error"}}
@@ -221,7 +210,6 @@ filtered | 403 | xAI: content, in words that name a key | {"code":"The caller do
 failed | 200 | an error object | {"error":{"message":"boom (secret)","code":500}}
 operator | 200 | an error text | {"error":"model not loaded"}
 malformed | 200 | an error of older vLLM | {"object":"error","message":"secret","type":"BadRequestError","code":400}
-overloaded | 200 | an event of Anthropic | {"type":"error","error":{"type":"overloaded_error","message":"secret"}}
 tooLong | 200 | a context exceeded | {"message":"context size exceeded","code":400}
 invalidReply | 200 | no success | {"success":false,"msg":"secret"}
 invalidReply | 200 | no choices | {"id":"x","choices":[]}
