@@ -29,12 +29,12 @@ export type Extent = {
   readonly totals: TotalType
 }
 
-/** A published snapshot whose rows of app_daily before a day are those of the new one. */
+/** A published snapshot whose rows by day before `firstChanged` are those of the new one. */
 export type Base = { readonly id: string; readonly firstChanged: string }
 
 /**
  * Attaches a new snapshot as `snapshot`, creates its tables, and fills app_daily. On a base the days before the first changed
- * one are read from its file, in half the time.
+ * one are read from its file, in half the time, and those of model_daily too.
  * @param daysAtOnce days written by one statement.
  */
 export async function createSnapshot(
@@ -50,9 +50,7 @@ export async function createSnapshot(
   await connection.run(`USE snapshot; ${sqlWithTotals('snapshot.sql#tables', totals)}`)
   const from = base?.firstChanged ?? days.from
   if (base !== undefined)
-    await withPublished(run, base.id, 'newest', () =>
-      execute(connection, 'rank.sql#unchanged-days', { from }),
-    )
+    await withPublished(run, base.id, 'newest', () => execute(connection, 'rank.sql#unchanged-days'))
   // A few days at a time, in order, so that readers skip the days outside their window.
   for (const { from: first_day, to: last_day } of piecesOf({ from, to: days.to }, daysAtOnce)) {
     await execute(connection, 'rank.sql#app-daily', { first_day, last_day })

@@ -35,7 +35,7 @@ COMMENT ON MACRO TABLE main.daily_models IS 'Per UTC day of the window the 50 mo
 
 -- name: fill
 -- Usage per day and model of the public apps only, so that no row reveals another app. Usage in app_daily without a model is
--- the day's row `other`.
+-- the day's row `other`. The days before the first changed one are there.
 INSERT INTO snapshot.model_daily
 WITH totals AS (
   SELECT
@@ -46,7 +46,7 @@ WITH totals AS (
     sum(u.completion_tokens) AS completion_tokens
   FROM warehouse.usage_by_model AS u
   JOIN warehouse.resolved AS c ON c.app_id = u.app_id
-  WHERE c.published AND u.day <= CAST($data_through AS DATE)
+  WHERE c.published AND u.day BETWEEN getvariable('first_changed') AND CAST($data_through AS DATE)
   GROUP BY u.day, u.model_key
 ),
 named AS (
@@ -58,6 +58,7 @@ named AS (
 rest AS (
   SELECT t.day, t.requests, t.prompt_tokens, t.completion_tokens
   FROM day_totals AS t
+  WHERE t.day >= getvariable('first_changed')
   UNION ALL
   SELECT n.day, -n.requests, -n.prompt_tokens, -n.completion_tokens
   FROM named AS n

@@ -74,7 +74,11 @@ SELECT CAST(least(
 -- name: unchanged-days
 INSERT INTO snapshot.app_daily
 FROM newest.app_daily AS d
-WHERE d.day < CAST($from AS DATE);
+WHERE d.day < getvariable('first_changed');
+
+INSERT INTO snapshot.model_daily
+FROM newest.model_daily AS m
+WHERE m.day < getvariable('first_changed');
 
 -- name: app-daily
 -- Usage per day and public app for some days; an alias counts for its canonical app. Sorting the whole history at once would

@@ -99,9 +99,10 @@ async function findBase(run: Run, { days }: Extent, newest: string | undefined):
   const parameters = { newest: newest ?? '' }
   const row = await readRow(connection, 'rank.sql#first-changed', firstChangedRow, parameters)
   const firstChanged = row.first_changed ?? addDays(days.to, 1)
-  await setVariables(connection, { first_changed: dateValue(firstChanged) })
-  if (newest === undefined || firstChanged <= days.from || !isWhole(config.dataDir, newest)) return undefined
-  return { id: newest, firstChanged }
+  const isBase = newest !== undefined && firstChanged > days.from && isWhole(config.dataDir, newest)
+  const from = isBase || firstChanged < days.from ? firstChanged : days.from
+  await setVariables(connection, { first_changed: dateValue(from) })
+  return isBase ? { id: newest, firstChanged } : undefined
 }
 
 /** Nothing is new. If a run was killed before it switched the pointer, this run switches it. */
