@@ -19,8 +19,8 @@ SELECT
     0
   ) AS VARCHAR) AS tokens_without_app,
   count(s.app) > 0 AS has_app,
-  count(s.prompt_tokens) > 0 AS has_prompt_tokens,
-  count(s.completion_tokens) > 0 AS has_completion_tokens,
+  count(count_from_text(s.prompt_tokens)) > 0 AS has_prompt_tokens,
+  count(count_from_text(s.completion_tokens)) > 0 AS has_completion_tokens,
   count(*) FILTER (nullif(s.request_id, '') IS NULL) AS rows_without_id,
   count(*) FILTER (
     count_from_text(s.cached_tokens) > count_from_text(s.prompt_tokens)

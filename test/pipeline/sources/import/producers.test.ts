@@ -527,6 +527,9 @@ describe('a warning', () => {
       expect.stringMatching(/^other files have usage of this day, and 2 rows here have no request_id/),
       expect.stringMatching(/^10 of 19 tokens name no app/),
     ])
+    expect(await warningsOf('One,NULL,\\N')).toContainEqual(
+      expect.stringMatching(/^no row has prompt_tokens and completion_tokens/),
+    )
   })
 
   it('names cached tokens above the prompt, in the import and in the run', async () => {
