@@ -8,17 +8,14 @@ import { DataError } from '../errors.ts'
 /** A text that names an app, behind a character: DuckDB's client drops a byte order mark at the beginning of a text. */
 export const appTextRow = z.object({ app: z.string() }).transform(({ app }) => app.slice(1))
 
-const TABLE = `CREATE OR REPLACE TEMP TABLE named_apps (
-  text VARCHAR, app_id BIGINT, identity VARCHAR, app_name VARCHAR, is_first BOOLEAN
-)`
-
 /**
  * Creates the temporary table `named_apps`: the app of each text, and whether the text is the first that names it. Texts
  * that identify no app are left out.
  * @throws DataError if two apps have the same id by chance.
  */
 export async function nameApps(connection: DuckDBConnection, texts: readonly string[]): Promise<void> {
-  await connection.run(TABLE)
+  const columns = 'text VARCHAR, app_id BIGINT, identity VARCHAR, app_name VARCHAR, is_first BOOLEAN'
+  await connection.run(`CREATE OR REPLACE TEMP TABLE named_apps (${columns})`)
   const identities = new Map<number, string>()
   await withAppender(connection, 'named_apps', async (appender) => {
     for (const text of texts) {

@@ -21,13 +21,14 @@ const WHOLE_OR_DECIMAL = /^(\d{1,20})(?:\.(\d+))?$/
 
 /** The usage of an exported row; undefined if the row is not a generation. */
 export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
-  const read: Read = (path) => readPath(row, path)
-  if (holdsAny(map.skipped, read)) return undefined
+  const read: Read = (path) => textOf(find(row, path.split('.')))
+  const isAny = (conditions: readonly Condition[] = []) => conditions.some((one) => holds(one, read))
+  if (isAny(map.skipped)) return undefined
   const usage: UsageRow = Object.fromEntries(
     USAGE_FIELDS.map((field) => [field, valueOf(map.columns[field], read)]),
   )
   const timed = map.unit === undefined ? usage : { ...usage, ts: timeOf(usage.ts, map.unit) }
-  return holdsAny(map.failed, read) ? failureOf(timed) : timed
+  return isAny(map.failed) ? failureOf(timed) : timed
 }
 
 /** A request that no provider served counts 0 requests. Tokens count as the file states them, without their parts. */
@@ -59,10 +60,6 @@ function sumOf(paths: readonly string[], read: Read): string | null {
     : values.join('+')
 }
 
-function holdsAny(conditions: readonly Condition[] | undefined, read: Read): boolean {
-  return conditions?.some((condition) => holds(condition, read)) === true
-}
-
 /** A missing value is neither one of the texts nor another one. */
 function holds(condition: Condition, read: Read): boolean {
   if ('missing' in condition) return condition.missing.every((path) => read(path) === null)
@@ -81,11 +78,6 @@ function timeOf(text: string | null | undefined, unit: TimeUnit): string | null 
   const digits = DIGITS[unit]
   if (whole === undefined || whole.length + digits > 21) return text ?? null
   return new Temporal.Instant(BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'))).toString()
-}
-
-/** The value at a path as text: null if missing, null or empty; JSON for an object or a list. */
-function readPath(row: unknown, path: string): string | null {
-  return textOf(find(row, path.split('.')))
 }
 
 function find(value: unknown, keys: readonly string[]): unknown {
@@ -143,6 +135,7 @@ function attributeValue(value: unknown): unknown {
   return only
 }
 
+/** A value as text: null if missing, null or empty; JSON for an object or a list. */
 function textOf(value: unknown): string | null {
   if (value === undefined || value === null || value === '') return null
   return typeof value === 'string' ? value : JSON.stringify(value)

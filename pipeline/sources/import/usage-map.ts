@@ -24,11 +24,10 @@ export type Read = (path: string) => string | null
 export type ColumnSource = string | readonly string[] | ((read: Read) => string | null)
 
 const pathSchema = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-const textsSchema = z.array(z.string())
 const conditionSchema = z.union([
-  z.strictObject({ path: z.string(), is: textsSchema }),
-  z.strictObject({ path: z.string(), not: textsSchema }),
-  z.strictObject({ missing: textsSchema }),
+  z.strictObject({ path: z.string(), is: z.array(z.string()) }),
+  z.strictObject({ path: z.string(), not: z.array(z.string()) }),
+  z.strictObject({ missing: z.array(z.string()) }),
 ])
 
 /**
