@@ -4,7 +4,7 @@ import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import { readConfig } from './config.ts'
 import { withMemoryDatabase } from './duckdb/database.ts'
 import { messageOf } from './errors.ts'
-import { UsageError, commandsOf, runAsProcess, runCommand, type CommandLine } from './program/program.ts'
+import { UsageError, programOf, runAsProcess } from './program/program.ts'
 import { printRows } from './program/terminal.ts'
 import { withPublished } from './snapshot/attach.ts'
 import { findCurrent } from './snapshot/list.ts'
@@ -12,7 +12,7 @@ import { findCurrent } from './snapshot/list.ts'
 /** DuckDB's errors about the text of a query, or about what it does. They show the place. */
 const FAULT_OF_QUERY = /^(?:Parser|Binder|Catalog|Conversion|Invalid Input|Out of Range) Error: /
 
-const query = commandsOf<CommandLine>()({
+const query = programOf('npm run sql', {
   summary:
     'prints the result of a query over the newest snapshot, such as "FROM latest_popular LIMIT 10". The snapshot cannot be ' +
     'changed; read_csv and COPY work with the files of this machine. For a prompt: ' +
@@ -40,5 +40,4 @@ const query = commandsOf<CommandLine>()({
 })
 
 // A query may begin with a comment, which looks like an option.
-if (import.meta.main)
-  await runAsProcess((line) => runCommand('npm run sql', query, { ...line, args: ['--', ...line.args] }))
+if (import.meta.main) await runAsProcess((line) => query({ ...line, args: ['--', ...line.args] }))

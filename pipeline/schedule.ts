@@ -12,7 +12,7 @@ import { readConfig, refuseWithoutInput, type Config } from './config.ts'
 import { utcDay, wholeSeconds } from './contract/calendar.ts'
 import { EXIT_LOCKED, messageOf } from './errors.ts'
 import { flag } from './program/options.ts'
-import { commandsOf, onStopSignal, runAsProcess, runCommand, type CommandLine } from './program/program.ts'
+import { onStopSignal, programOf, runAsProcess } from './program/program.ts'
 import { EXIT_USAGE, note } from './program/terminal.ts'
 import { recordEnd } from './run-end.ts'
 
@@ -73,7 +73,7 @@ export function createRun(config: Config, runProcess: RunProcess): () => Promise
   return runOnce
 }
 
-const scheduled = commandsOf<CommandLine>()({
+const scheduled = programOf('npm run schedule', {
   summary:
     'starts the nightly run on schedule and, unless --no-catch-up is given, once right away. The settings are those of ' +
     'npm run nightly, NIGHTLY_SCHEDULE among them',
@@ -101,5 +101,4 @@ const scheduled = commandsOf<CommandLine>()({
   },
 })
 
-if (import.meta.main)
-  await runAsProcess((line) => runCommand('npm run schedule', scheduled, { ...line, note: report }))
+if (import.meta.main) await runAsProcess((line) => scheduled({ ...line, note: report }))

@@ -13,13 +13,7 @@ import {
   STORE_FILE,
   makeDataFolder,
 } from '../../pipeline/contract/files.ts'
-import {
-  UsageError,
-  commandsOf,
-  runAsProcess,
-  runCommand,
-  type CommandLine,
-} from '../../pipeline/program/program.ts'
+import { UsageError, programOf, runAsProcess } from '../../pipeline/program/program.ts'
 import { pluralize } from '../../pipeline/program/terminal.ts'
 import { readSettings } from '../config.ts'
 import { messageOf, unlessAbsent } from '../process/system-errors.ts'
@@ -34,7 +28,8 @@ const DUMP =
 /** SQLite opens the store of a running service, and writes beside it, even to read. */
 const NO_SERVICE = 'on a read-only disk no service runs, so copy DATA_DIR with cp -a'
 
-const command = commandsOf<CommandLine>()({
+/** Backs up into the folder of the arguments; resolves to the exit code. */
+export const backup = programOf('npm run -s backup', {
   summary:
     'copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything runs, and lists the ' +
     `checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots become hard links. To restore, copy TO ` +
@@ -54,11 +49,6 @@ const command = commandsOf<CommandLine>()({
     if (database !== undefined) note(DUMP)
   },
 })
-
-/** Backs up into the folder of the arguments; resolves to the exit code. */
-export function backup(line: CommandLine): Promise<number> {
-  return runCommand('npm run -s backup', command, line)
-}
 
 /** @throws UsageError if there is nothing to copy, or no place for it. */
 function makeTarget(from: string, to: string, store = ''): void {

@@ -2,13 +2,7 @@
 import '../../pipeline/program/runtime.js'
 import { z } from 'zod'
 import { JSON_OPTION } from '../../pipeline/program/options.ts'
-import {
-  UsageError,
-  commandsOf,
-  runAsProcess,
-  runCommand,
-  type CommandLine,
-} from '../../pipeline/program/program.ts'
+import { UsageError, programOf, runAsProcess } from '../../pipeline/program/program.ts'
 import { printRows } from '../../pipeline/program/terminal.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
@@ -20,7 +14,8 @@ const TABLES =
 
 const rowsSchema = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])))
 
-const command = commandsOf<CommandLine>()({
+/** Copies the store of the settings; resolves to the exit code. */
+export const copyStore = programOf('npm run -s copy-store', {
   summary:
     'copies accounts, keys, limits, jobs and groups from service.sqlite in DATA_DIR into the database of DATABASE_URL, which ' +
     'must be empty, in one transaction. Stop the service first: later writes are not copied',
@@ -40,11 +35,6 @@ const command = commandsOf<CommandLine>()({
     note('Copied: start the service with DATABASE_URL set')
   },
 })
-
-/** Copies the store of the settings; resolves to the exit code. */
-export function copyStore(line: CommandLine): Promise<number> {
-  return runCommand('npm run -s copy-store', command, line)
-}
 
 /** Copies all rows of a table; resolves to their number. */
 async function copyTable(from: Queries, to: Queries, table: string): Promise<number> {

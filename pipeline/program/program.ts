@@ -99,9 +99,10 @@ export type Program<Dependencies> = {
   readonly notes: string
 }
 
-/** Runs a program that is one command, or prints its help; resolves to the exit code (CONTRACT 9). */
-export function runCommand(call: string, command: Command<CommandLine>, line: CommandLine): Promise<number> {
-  return exitCodeOf(line, () => perform(`${call} --`, command, line, (work) => work(line)))
+/** A program that is one command: runs it, or prints its help; resolves to the exit code (CONTRACT 9). */
+export function programOf<Options extends Table>(call: string, command: Command<CommandLine, Options>) {
+  return (line: CommandLine): Promise<number> =>
+    exitCodeOf(line, () => perform<CommandLine>(`${call} --`, command, line, (work) => work(line)))
 }
 
 /**

@@ -3,13 +3,7 @@
  * in a temporary folder and prints tables of medians and ratios; see README.md beside this file.
  */
 import { flag } from '../../pipeline/program/options.ts'
-import {
-  UsageError,
-  commandsOf,
-  runAsProcess,
-  runCommand,
-  type CommandLine,
-} from '../../pipeline/program/program.ts'
+import { UsageError, programOf, runAsProcess } from '../../pipeline/program/program.ts'
 import { benchChat } from './chat/chat.ts'
 import type { Print } from './measure.ts'
 import { benchPipeline } from './pipeline/pipeline.ts'
@@ -27,7 +21,7 @@ const PARTS: Readonly<Record<string, Part>> = {
 
 const NAMES = Object.keys(PARTS)
 
-const bench = commandsOf<CommandLine>()({
+const bench = programOf('npm run bench', {
   summary: `measures every part, or the named ones: ${NAMES.join(', ')}. What each measures stands in test/bench/README.md`,
   takes: '[PART]...',
   options: { large: flag('measures the large cases too') },
@@ -41,4 +35,4 @@ const bench = commandsOf<CommandLine>()({
   },
 })
 
-await runAsProcess((line) => runCommand('npm run bench', bench, line))
+await runAsProcess(bench)
