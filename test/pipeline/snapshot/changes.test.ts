@@ -5,7 +5,9 @@
 import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { beforeAll, beforeEach, expect, it } from 'vitest'
+import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import type { Report } from '../../../pipeline/run-end.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
@@ -241,6 +243,16 @@ it.each(CHANGES)(
     await expectRowsOfFirstRun()
   },
 )
+
+it('a snapshot that was changed after it was published lends the next one no rows', async () => {
+  const instance = await DuckDBInstance.create(join(currentSnapshot(dataDir), SNAPSHOT_FILE))
+  const connection = await instance.connect()
+  await connection.run('UPDATE app_daily SET requests = requests + 1; CHECKPOINT')
+  connection.closeSync()
+  instance.closeSync()
+  await nextNight()
+  await expectRowsOfFirstRun()
+})
 
 it('a warehouse without apps of the previous snapshot derives hidden ones from its public ones', async () => {
   const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
