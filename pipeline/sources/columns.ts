@@ -68,12 +68,6 @@ export function missingColumns(
   )
 }
 
-/** What to do, by the first line of a file: Excel reads `sep=`, PowerShell writes `#TYPE`. */
-const REMEDIES = [
-  [/^(?:sep=|#TYPE |# )/i, '. Remove the line before the names of the columns'],
-  [/^[^,]*[;\t|][^,]*$/, '. Separate them by commas'],
-] as const
-
 /**
  * The positions of the columns among the names of a file. A descriptive column that occurs twice is ignored.
  * @param file its name, for messages.
@@ -87,10 +81,8 @@ export function matchColumns(
   const names = found.map(plainName)
   const missing = missingColumns(columns, names)
   if (missing.length > 0) {
-    const [, remedy = ''] = REMEDIES.find(([words]) => words.test(found.join(','))) ?? []
-    throw new DataError(
-      `${file} has no column ${missing.join(', ')}. Its columns are: ${found.join(', ') || 'none'}${remedy}`,
-    )
+    const present = found.join(', ').slice(0, 1000) || 'none'
+    throw new DataError(`${file} has no column ${missing.join(', ')}. Its columns are: ${present}`)
   }
   const matched = new Map<string, number>()
   for (const column of allColumns(columns)) {

@@ -18,12 +18,12 @@ import { execute, readRow, readRows } from '../duckdb/statements.ts'
 import { DataError, isShortage } from '../errors.ts'
 import { PULLED_COLUMNS, USAGE_COLUMNS, type Columns } from './columns.ts'
 import { PULLED_FILE, refuseCopies, type RawFile, type UsageDay } from './drop-folder.ts'
-import { hasGrown } from './formats/bytes.ts'
+import { hasGrown, unreadable } from './formats/bytes.ts'
 import { scanCsv } from './formats/csv.ts'
 import { scanJsonLines } from './formats/json.ts'
-import { scanParquet, withoutDescriptive } from './formats/parquet.ts'
+import { scanParquet } from './formats/parquet.ts'
 import { groupQueries, isByApp, type Batch } from './groups.ts'
-import { defineIncoming, tryScan, type DayFile, type Scan } from './incoming.ts'
+import { defineIncoming, type DayFile, type Scan } from './incoming.ts'
 import { appTextRow, nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 
@@ -96,7 +96,9 @@ async function groupFiles(
       await groupRows(connection, batch, files)
     } catch (error) {
       if (isShortage(error) || error instanceof DataError) throw error
-      if (!(await replaceUnreadable(connection, scans))) throw error
+      const texts = await findUnreadable(connection, scans)
+      if (texts.length === 0) throw error
+      for (const file of texts) scans.delete(file)
       continue
     }
     const suspects = await findSuspects(connection, files, scans)
@@ -124,26 +126,27 @@ function isGrownText(file: RawFile): boolean {
 }
 
 /**
- * Replaces what cannot be read as it was tried.
- * @returns false if there is no such file.
- * @throws DataError with a Parquet file that cannot be read at all.
+ * The text files that DuckDB cannot read.
+ * @throws DataError with a Parquet file that it cannot read.
  */
-async function replaceUnreadable(connection: DuckDBConnection, scans: Map<RawFile, Scan>): Promise<boolean> {
-  let isReplaced = false
-  for (const [file, scan] of scans) {
+async function findUnreadable(
+  connection: DuckDBConnection,
+  scans: ReadonlyMap<RawFile, Scan>,
+): Promise<RawFile[]> {
+  const texts: RawFile[] = []
+  for (const [file, { types, rows, path }] of scans) {
+    const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
     try {
-      if (isGrownText(file)) throw new Error('DuckDB may have met the half of a line')
-      await tryScan(connection, scan)
+      await connection.run(`SELECT ${columns.join(', ')} FROM ${rows([path])}`)
+      if (!isGrownText(file)) continue
     } catch (error) {
       if (isShortage(error)) throw error
-      isReplaced = true
-      if (file.format !== 'parquet') scans.delete(file)
-      else scans.set(file, await withoutDescriptive(connection, file, scan, columnsOf(file)))
+      if (file.format === 'parquet') throw unreadable(file, error, 'Parquet')
     }
+    texts.push(file)
   }
-  return isReplaced
+  return texts
 }
-
 /** The text files to be read by lines: with a row that is not valid, with a line that lacks a key, or that have grown. */
 async function findSuspects(
   connection: DuckDBConnection,

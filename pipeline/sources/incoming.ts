@@ -64,12 +64,6 @@ export function named(columns: Columns, column: string, { name, type }: TypedCol
   return { name: `coalesce(CAST(${name} AS VARCHAR), '')`, type: 'VARCHAR' }
 }
 
-/** Reads every column of usage of a file, to find out whether that is possible. */
-export async function tryScan(connection: DuckDBConnection, { types, rows, path }: Scan): Promise<void> {
-  const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
-  await connection.run(`SELECT ${columns.join(', ')} FROM ${rows([path])}`)
-}
-
 /** The types of usage that are not text. */
 const USAGE_TYPES: Readonly<Record<string, 'TIMESTAMP' | 'BIGINT'>> = {
   ts: 'TIMESTAMP',

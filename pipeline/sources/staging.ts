@@ -9,7 +9,6 @@
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 import { literal } from '../duckdb/sql-values.ts'
 import { withAppender } from '../duckdb/statements.ts'
-import { DataError, isShortage } from '../errors.ts'
 import {
   NULLABLE_TEXTS,
   allColumns,
@@ -22,8 +21,8 @@ import {
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
 import { isRecord, readJsonLines, readWholeJson, type Document } from './formats/json.ts'
-import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
-import { readColumns, type Scan } from './incoming.ts'
+import { readParquetRows, readingParquet, scanParquet } from './formats/parquet.ts'
+import { readColumns } from './incoming.ts'
 
 /** How text formats write null where the column is text; `without_null_word` in DuckDB. */
 const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']
@@ -59,18 +58,13 @@ export async function stageFiles(
 }
 
 async function stageParquet(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
-  const insert = ({ types, rows, fault = 'NULL' }: Scan) =>
-    connection.run(
-      `INSERT INTO staged
-       SELECT
-         ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(file.name, types, columns, 'texts')}
-       FROM ${rows([file.path])}`,
-    )
-  const scan = await scanParquet(connection, file, columns)
-  await insert(scan).catch(async (error: unknown) => {
-    if (isShortage(error) || error instanceof DataError) throw error
-    await insert(await withoutDescriptive(connection, file, scan, columns))
-  })
+  const { types, rows, fault = 'NULL' } = await scanParquet(connection, file, columns)
+  const insert = `
+    INSERT INTO staged
+    SELECT
+      ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(file.name, types, columns, 'texts')}
+    FROM ${rows([file.path])}`
+  await readingParquet(file, () => connection.run(insert))
 }
 
 /** The documents of a file, in order. */

@@ -18,11 +18,6 @@ compressionRegistry.set(CompressionType.LZ4_FRAME, {
 /** A table is decoded whole, and takes several times its size. */
 const LARGEST_FILE = 256_000_000
 
-const REMEDIES = [
-  [/Unrecognized Int type/, 'It has integers of more than 64 bits: write them as 64-bit integers'],
-  [/./, 'Write Parquet instead'],
-] as const
-
 const FILE_MAGIC = Buffer.from('ARROW1')
 const STREAM_END = Buffer.from('ffffffff00000000', 'hex')
 
@@ -54,9 +49,6 @@ async function readTable(file: RawFile) {
     )
   }
   const bytes = await readFile(file.path)
-  if (bytes.toString('latin1', 0, 4) === 'FEA1') {
-    throw new DataError(`${file.name} is Feather version 1: write version 2, which is Arrow IPC`)
-  }
   const isFile = bytes.subarray(0, FILE_MAGIC.length).equals(FILE_MAGIC)
   const end = isFile ? FILE_MAGIC : STREAM_END
   // A stream that is cut between two messages looks whole.
@@ -66,7 +58,7 @@ async function readTable(file: RawFile) {
   try {
     return tableFromIPC(bytes)
   } catch (error) {
-    throw unreadable(file, error, 'Arrow IPC', REMEDIES)
+    throw unreadable(file, error, 'Arrow IPC')
   }
 }
 

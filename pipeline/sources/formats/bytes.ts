@@ -9,51 +9,32 @@ import { DataError, firstLineOf } from '../../errors.ts'
 import type { RawFile } from '../drop-folder.ts'
 
 const CHUNK_BYTES = 1_048_576
-const [LINE_FEED, CARRIAGE_RETURN] = [10, 13]
+const LINE_FEED = 10
 
 /** Most bytes of a line; a longer one fails the file. */
 export const LONGEST_LINE = 10_000_000
 
-/** The first bytes of files whose name says otherwise, in hex. */
-const OTHER_CONTENT: readonly (readonly [RegExp, string])[] = [
-  [/^1f8b/, 'It is compressed by gzip: its name must end in .gz'],
-  [/^(?:28b52ffd|5.2a4d18)/, 'It is compressed by zstd: its name must end in .zst'],
-  [/^50415231/, 'It is Parquet: its name must end in .parquet'],
-  [/^4152524f5731/, 'It is Arrow IPC: its name must end in .arrow'],
-  [/^504b0304/, 'It is a ZIP archive, such as a workbook: save it as CSV in UTF-8'],
-  [/^(?:425a68|fd377a58|377abcaf)/, 'It is packed by bzip2, xz or 7z: unpack it'],
-  [/^(?:fffe|feff|(?:..00){4}|(?:00..){4})/, 'It is text in UTF-16: write it in UTF-8'],
-]
+/** What is no plain text in UTF-8, by its first bytes in hex. */
+const CONTENTS = [
+  [/^1f8b/, 'gz'],
+  [/^(?:28b52ffd|5.2a4d18)/, 'zst'],
+  [/^50415231/, 'parquet'],
+  [/^(?:4152524f5731|ffffffff)/, 'arrow'],
+  [/^504b0304/, 'a ZIP archive, such as a workbook'],
+  [/^(?:425a68|fd377a58|377abcaf)/, 'bzip2, xz or 7z'],
+  [/^(?:fffe|feff|(?:..00){4}|(?:00..){4})/, 'text in UTF-16'],
+  [/^.{8}28b52ffd/, 'zstd frames, each behind its length, as the OpenTelemetry Collector writes'],
+] as const
 
-/** What to do, by the message of the library that could not read a file. */
-type Remedy = readonly [message: RegExp, remedy: string]
+/** The content of a file by its first bytes; undefined for text. */
+export function contentOf(head: Buffer): (typeof CONTENTS)[number][1] | undefined {
+  const start = head.toString('hex', 0, 8)
+  return CONTENTS.find(([magic]) => magic.test(start))?.[1]
+}
 
-const REMEDIES: readonly Remedy[] = [
-  [/EACCES|Permission denied/, 'Give the user of the run the right to read it'],
-  [
-    /too much memory/,
-    'It was made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27',
-  ],
-  [
-    /incorrect header check|unknown frame/i,
-    'It does not begin with the compression of its name: rename the file, or compress it',
-  ],
-  [/./, 'Deliver the file again, whole'],
-]
-
-/**
- * The error for a file that a library could not read.
- * @param remedies of its format, before those of any file.
- */
-export function unreadable(
-  { name }: Pick<RawFile, 'name'>,
-  cause: unknown,
-  format = '',
-  remedies: readonly Remedy[] = [],
-): DataError {
-  const message = firstLineOf(cause)
-  const remedy = [...remedies, ...REMEDIES].find(([words]) => words.test(message))?.[1]
-  return new DataError(`${name} cannot be read${format && ` as ${format}`}: ${message}. ${remedy}`, { cause })
+/** The error for a file that a library could not read. */
+export function unreadable({ name }: Pick<RawFile, 'name'>, cause: unknown, format = ''): DataError {
+  return new DataError(`${name} cannot be read${format && ` as ${format}`}: ${firstLineOf(cause)}`, { cause })
 }
 
 /**
@@ -86,14 +67,15 @@ export async function prepareText(
 
 /**
  * The first bytes of a text file as text.
- * @throws DataError with the remedy if they are of something else.
+ * @throws DataError if they are of something else.
  */
 export function headText({ name }: Pick<RawFile, 'name'>, chunk: Buffer): string {
-  const start = chunk.toString('hex', 0, 8)
-  const isOldMac = !chunk.includes(LINE_FEED) && chunk.subarray(0, -1).includes(CARRIAGE_RETURN)
-  const content = OTHER_CONTENT.find(([magic]) => magic.test(start))?.[1]
-  const fault = content ?? (isOldMac ? 'Its lines end in \\r alone: end them in \\n' : undefined)
-  if (fault !== undefined) throw new DataError(`${name} cannot be read as text. ${fault}`)
+  const content = contentOf(chunk)
+  if (content !== undefined) {
+    throw new DataError(
+      `${name} is not text in UTF-8: its first bytes are those of ${content}. Name it by its content, or write it as text`,
+    )
+  }
   return chunk.toString('utf8', 0, CHUNK_BYTES)
 }
 
@@ -142,11 +124,9 @@ async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
     // Passes a fault of the file on.
     pipeStreams(readListed(file), unpacked, () => undefined)
     for await (const chunk of unpacked) yield chunk
-    // Node stops at the end of the compressed data, whatever follows it; tapes and block devices pad a file with zeros.
-    for await (const bytes of readListed(file, unpacked.bytesWritten)) {
-      if (bytes.some((byte) => byte !== 0)) {
-        throw new Error(`the bytes after byte ${unpacked.bytesWritten} are not compressed`)
-      }
+    // Node stops at the end of the compressed data, whatever follows it.
+    if (unpacked.bytesWritten < file.bytes) {
+      throw new Error(`the bytes after byte ${unpacked.bytesWritten} are not compressed`)
     }
   } catch (error) {
     throw unreadable(file, error)
@@ -154,7 +134,8 @@ async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
 }
 
 /** The bytes that the file had when it was listed. */
-function readListed({ path, bytes }: RawFile, start = 0): AsyncIterable<Buffer> {
-  if (start >= bytes) return Readable.from([])
-  return createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
+function readListed({ path, bytes }: RawFile): AsyncIterable<Buffer> {
+  return bytes === 0
+    ? Readable.from([])
+    : createReadStream(path, { end: bytes - 1, highWaterMark: CHUNK_BYTES })
 }

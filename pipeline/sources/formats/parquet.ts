@@ -4,22 +4,11 @@ import { z } from 'zod'
 import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
 import { DataError, isShortage } from '../../errors.ts'
-import { isValidated, matchColumns, type Columns } from '../columns.ts'
+import { matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, named, pathList, tryScan, type Scan, type TypedColumn } from '../incoming.ts'
+import { NO_TEXT, named, pathList, type Scan, type TypedColumn } from '../incoming.ts'
 import { unreadable } from './bytes.ts'
 import { parseExactly, type Document } from './json.ts'
-
-/** Remedies by DuckDB's message. */
-const REMEDIES: readonly (readonly [RegExp, string])[] = [
-  [
-    /BYTE_STREAM_SPLIT/i,
-    'Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding',
-  ],
-  [/codec/i, 'Write the file with the codec snappy, gzip, zstd or LZ4_RAW'],
-  [/Invalid string encoding/, 'A text in it is not UTF-8: write the file again'],
-  [/encrypted/, 'It is encrypted: write it without encryption'],
-]
 
 /** An element of a file's schema, a column or a part of one. */
 const elementRow = z.object({ name: z.string(), type: z.string(), children: z.int() })
@@ -31,12 +20,12 @@ function parquetRows(paths: readonly string[]): string {
 }
 
 /** Reads a file, and names it in errors. */
-async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
+export async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (isShortage(error) || error instanceof DataError) throw error
-    throw unreadable(file, error, 'Parquet', REMEDIES)
+    throw unreadable(file, error, 'Parquet')
   }
 }
 
@@ -64,21 +53,6 @@ export async function scanParquet(
   const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
   const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
   return { path: file.path, types, rows: parquetRows, row, fault, isAlone }
-}
-
-/**
- * The scan of a file without its descriptive columns, which decide nothing, where one of those cannot be read.
- * @throws DataError with the file if it cannot be read without them either.
- */
-export async function withoutDescriptive(
-  connection: DuckDBConnection,
-  file: RawFile,
-  scan: Scan,
-  columns: Columns,
-): Promise<Scan> {
-  const types = new Map([...scan.types].filter(([column]) => isValidated(columns, column)))
-  await readingParquet(file, () => tryScan(connection, { ...scan, types }))
-  return { ...scan, types }
 }
 
 /**

@@ -1,20 +1,12 @@
 /** The files of an import: finds their format and compression from name or content. */
 import { globSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { DataError } from '../../errors.ts'
 import { UsageError } from '../../program/program.ts'
 import { isSkipped, kindNamed, statFile, type Format, type RawFile } from '../drop-folder.ts'
-import { headText, readHead } from '../formats/bytes.ts'
+import { contentOf, headText, readHead } from '../formats/bytes.ts'
 
 /** The values of `--format`. */
 export const FORMATS: readonly Format[] = ['ndjson', 'csv', 'parquet', 'arrow']
-
-/** The first bytes of formats and compressions, in hex. */
-const GZIP = /^1f8b/
-const ZSTD = /^(?:28b52ffd|5.2a4d18)/
-const ZSTD_BEHIND_LENGTH = /^.{8}28b52ffd/
-const PARQUET = /^50415231/
-const ARROW = /^(?:4152524f5731|ffffffff)/
 
 /** One JSON document: a list, or an object that does not end in its first line. */
 const WHOLE_JSON = /^\uFEFF?\s*(?:\[|\{[^\n]*(?<!\}\s*)\n\s*[^\s{])/
@@ -59,14 +51,8 @@ export async function inspectInput(
 ): Promise<RawFile> {
   const file = { path, name, format: 'csv', ...statFile(path, name) } as const
   const packed = await readHead({ ...file, compression: 'none' })
-  const start = packed.toString('hex', 0, 8)
-  if (ZSTD_BEHIND_LENGTH.test(start)) {
-    throw new DataError(
-      `${name} has zstd frames, each behind its length, as the OpenTelemetry Collector writes with compression: zstd. ` +
-        'Unpack it into one JSON document per line, or remove that setting there',
-    )
-  }
-  const compression = GZIP.test(start) ? 'gz' : ZSTD.test(start) ? 'zst' : 'none'
+  const content = contentOf(packed)
+  const compression = content === 'gz' || content === 'zst' ? content : 'none'
   const head = compression === 'none' ? packed : await readHead({ ...file, compression })
   return { ...file, format: formatOf(file, head, format ?? kindNamed(name)?.format), compression }
 }
@@ -76,9 +62,8 @@ export async function inspectInput(
  * @throws DataError for a text file that holds something else.
  */
 function formatOf(file: Pick<RawFile, 'name'>, head: Buffer, known: Format | undefined): Format {
-  const start = head.toString('hex', 0, 8)
-  const binary = PARQUET.test(start) ? 'parquet' : ARROW.test(start) ? 'arrow' : undefined
-  const format = known ?? binary
+  const content = contentOf(head)
+  const format = known ?? (content === 'parquet' || content === 'arrow' ? content : undefined)
   if (format === 'parquet' || format === 'arrow') return format
   const text = headText(file, head)
   if (format === 'csv' || (format === undefined && !/^\uFEFF?\s*[[{]/.test(text))) return 'csv'

@@ -6,11 +6,9 @@ import {
   CompressionType,
   Decimal,
   Dictionary,
-  Field,
   Float32,
   Int32,
   Int64,
-  Schema,
   Table,
   TimestampMicrosecond,
   Utf8,
@@ -162,31 +160,17 @@ function gzipWithSum(text: string): Buffer {
   return gzipWith(2, sum, text)
 }
 
-/** An uncompressed one-block frame as of `zstd --long=28`: reading it takes a window of 256 MB. */
-function zstdLong(text: string): Buffer {
-  const block = Buffer.alloc(3)
-  block.writeUIntLE((text.length << 3) | 1, 0, 3)
-  return Buffer.concat([Buffer.from('28b52ffd0090', 'hex'), block, Buffer.from(text)])
-}
-
-type ParquetOptions = Parameters<typeof parquetWriteBuffer>[0]
-type ParquetForm = Partial<ParquetOptions['columnData'][number]>
+type ParquetForm = Partial<Parameters<typeof parquetWriteBuffer>[0]['columnData'][number]>
 
 /** A Parquet file, some columns of it in another form. */
-function parquet(
-  columns: Columns,
-  forms: Readonly<Record<string, ParquetForm>> = {},
-  options: Partial<ParquetOptions> = {},
-): Uint8Array {
+function parquet(columns: Columns, forms: Readonly<Record<string, ParquetForm>> = {}): Uint8Array {
   const columnData = Object.entries(columns).map(([name, data]) => ({
     name,
     data: [...data],
     ...forms[name],
   }))
-  return new Uint8Array(parquetWriteBuffer({ ...options, columnData }))
+  return new Uint8Array(parquetWriteBuffer({ columnData }))
 }
-
-const SPLIT: ParquetForm = { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' }
 
 /** Every value as its text, an empty one as null. */
 function untypedParquet(columns: Columns): Uint8Array {
@@ -217,20 +201,6 @@ function withCountsAs(form: ParquetColumn[1], counts: ParquetColumn[2]) {
     const { prompt_tokens: _, ...others } = good(day)
     return parquetOf([['prompt_tokens', form, counts], ...plainColumns(others)])
   }
-}
-
-/** The codec that Hadoop calls LZ4. */
-const HADOOP_LZ4: Partial<ParquetOptions> = {
-  codec: 'LZ4',
-  compressors: { LZ4: (bytes) => new Uint8Array(compressFrameSync(Buffer.from(bytes))) },
-}
-
-/** Arrow with integers of 128 bits, as polars and arrow-rs have them. */
-function int128(): Uint8Array {
-  return tableToIPC(
-    new Table(new Schema([new Field('prompt_tokens', Object.assign(new Int64(), { bitWidth: 128 }))])),
-    'file',
-  )
 }
 
 /** As polars writes integers of 128 bits in Parquet. */
@@ -303,11 +273,6 @@ describe('two rows of 12 tokens are read', () => {
       const content = ending === 'ndjson' ? rows : gz(rows)
       return [`control characters that are not escaped in texts of ${ending}`, ending, content]
     }),
-    [
-      'a descriptive column of Parquet in an encoding that cannot be read',
-      'parquet',
-      (day) => parquet({ ...good(day), cached_tokens: [1n, 2n] }, { cached_tokens: SPLIT }),
-    ],
     ['columns of Parquet that have the type of no value', 'parquet', withoutValues],
     [
       'models of Parquet that are not UTF-8',
@@ -362,11 +327,6 @@ describe('two rows of 12 tokens are read', () => {
       'a line break and quotes in the name of a further column of CSV',
       'csv',
       `"a ""note""\nof two, lines",${HEADER}\nx,${CSV_ROW}"y\n",${CSV_ROW}`,
-    ],
-    [
-      'a .gz filled up with zeros',
-      'ndjson.gz',
-      (day) => Buffer.concat([gz(JSON_ROW.repeat(2))(day), Buffer.alloc(512)]),
     ],
     [
       'a .gz file with a comment',
@@ -645,27 +605,19 @@ describe('the run fails for', () => {
       ],
       [
         'parquet',
-        (day) => parquet(good(day), {}, HADOOP_LZ4),
-        /Write the file with the codec snappy, gzip, zstd or LZ4_RAW/,
-      ],
-      [
-        'parquet',
         wideDecimals,
         /prompt_tokens is of type DECIMAL of 50 digits, which cannot hold it: write it as BIGINT/,
       ],
       [
         'parquet',
-        (day) => parquet(good(day), { prompt_tokens: SPLIT }),
-        /Integers are encoded as BYTE_STREAM_SPLIT: write the file with plain or dictionary encoding/,
+        (day) => parquet(good(day), { prompt_tokens: { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' } }),
+        /rows\.parquet cannot be read as Parquet: .*BYTE_STREAM_SPLIT/i,
       ],
       [
         'parquet',
         fixedBytes,
         /the column prompt_tokens is of type FIXED_LEN_BYTE_ARRAY, which cannot hold it: write it as BIGINT/,
       ],
-      ['parquet', 'PARE....PARE', /It is encrypted: write it without encryption/],
-      ['arrow', int128, /It has integers of more than 64 bits: write them as 64-bit integers/],
-      ['arrow', 'FEA1....FEA1', /is Feather version 1: write version 2/],
       ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
       ['arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
       ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
@@ -674,11 +626,6 @@ describe('the run fails for', () => {
         const content = cut(bytes, (day) => rawFile('arrow', Object.entries(good(day))))
         return ['arrow', content, /rows\.arrow is not a whole Arrow IPC file/] as const
       }),
-      [
-        'ndjson.zst',
-        (day) => zstdLong(JSON_ROW.replace('DAY', day)),
-        /made by zstd with a window of more than 128 MB: compress it without --long, or with --long=27/,
-      ],
       [
         'ndjson.zst',
         (day) => Buffer.concat([zst(JSON_ROW)(day), Buffer.from(JSON_ROW)]),
@@ -694,31 +641,25 @@ describe('the run fails for', () => {
 
   /** Names that lie: `import` looks at the content. */
   const misnamed: readonly Fault[] = [
-    ['gzip without .gz', 'csv', gz(manyRows()), /It is compressed by gzip: its name must end in \.gz/],
+    ['gzip without .gz', 'csv', gz(manyRows()), /is not text in UTF-8: its first bytes are those of gz/],
     ...['', '\uFEFF'].map((mark): Fault => [
       `UTF-16 ${mark && 'with a mark'}`,
       'csv',
       (day) => Buffer.from(mark + manyRows().replaceAll('DAY', day), 'utf16le'),
-      /It is text in UTF-16/,
+      /its first bytes are those of text in UTF-16/,
     ]),
-    [
-      'a workbook',
-      'csv',
-      'PK\u0003\u0004',
-      /It is a ZIP archive, such as a workbook: save it as CSV in UTF-8/,
-    ],
     [
       'lines that end in a carriage return',
       'csv',
       manyRows().replaceAll('\n', '\r'),
-      /Its lines end in \\r alone: end them in \\n/,
+      /has no column completion_tokens/,
     ],
-    ...['ndjson.gz', 'ndjson.zst'].map((ending): Fault => [
-      `text that is not compressed in .${ending}`,
-      ending,
+    [
+      'text that is not compressed in .ndjson.gz',
+      'ndjson.gz',
       JSON_ROW,
-      /It does not begin with the compression of its name: rename the file, or compress it/,
-    ]),
+      /cannot be read: incorrect header check/,
+    ],
     ['a JSON list', 'json', `[${JSON_ROW}]`, /is a JSON list, .* npm run nightly -- import FILE/],
     [
       'JSON as jq prints it',
@@ -732,18 +673,12 @@ describe('the run fails for', () => {
       JSON_ROW.trim().repeat(2),
       /not one JSON object: write one a line/,
     ],
-    ...['sep=,', 'sep=;', '#TYPE System.Data.DataRow', '# exported'].map((line): Fault => [
-      `the line ${line} before the names of the columns`,
+    [
+      'columns separated by semicolons',
       'csv',
-      `\uFEFF${line}\r\n${csvRows('', '')}`,
-      /has no column ts, app_id.* Remove the line before the names of the columns/,
-    ]),
-    ...[';', '\t'].map((mark): Fault => [
-      `columns separated by ${JSON.stringify(mark)}`,
-      'csv',
-      csvRows('', '').replaceAll(',', mark),
-      /has no column ts, app_id.* Separate them by commas/,
-    ]),
+      csvRows('', '').replaceAll(',', ';'),
+      /has no column ts, app_id.* Its columns are: ts;app_id/,
+    ],
   ]
 
   const faults = [...cases, ...broken, ...misnamed]

@@ -229,11 +229,10 @@ describe('a rejected file', () => {
     [
       'a.ndjson',
       Buffer.from('\uFEFF{"ts":"2026-01-05"}\n', 'utf16le'),
-      'a.ndjson cannot be read as text. It is text in UTF-16: write it in UTF-8',
+      'a.ndjson is not text in UTF-8: its first bytes are those of text in UTF-16',
     ],
-    ['a.csv', 'PAR1 and more', 'a.csv cannot be read as text. It is Parquet'],
-    ['a.csv.bz2', 'BZh91AY', 'It is packed by bzip2, xz or 7z: unpack it'],
-    ['a.xlsx', 'PK\x03\x04\x14\x00', 'It is a ZIP archive, such as a workbook: save it as CSV in UTF-8'],
+    ['a.csv', 'PAR1 and more', 'its first bytes are those of parquet'],
+    ['a.xlsx', 'PK\x03\x04\x14\x00', 'its first bytes are those of a ZIP archive, such as a workbook'],
     [
       'a.json',
       '[{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}]',
