@@ -50,7 +50,7 @@ export const importCommand = command({
       z.string().regex(SOURCE, 'Expected a name of up to 40 letters, digits, - and _'),
     ),
     format: option('FORMAT', `${FORMATS.join(', ')}; default: by file name or content`, oneOf(FORMATS)),
-    'dry-run': flag('shows the first rows as decoded, new apps and totals; writes nothing'),
+    'dry-run': flag('shows the first rows as decoded and totals; writes nothing'),
     ...JSON_OPTION,
   },
   async work(dependencies, { from, map, source, format, 'dry-run': dryRun, json }, paths) {
@@ -98,14 +98,13 @@ async function importBatch(
 }
 
 function describe(imported: Batch, dryRun: boolean, lastDay: string): string[] {
-  const { file, parts, skipped, new_apps, first_rows } = imported
+  const { file, parts, skipped, first_rows } = imported
   const rows = parts.reduce((sum, part) => sum + part.rows, 0)
   return [
     `${file}: ${pluralize(rows, 'row')} of ${pluralize(parts.length, 'day')} ${dryRun ? 'to import' : 'imported'}` +
       (skipped === 0 ? '' : `, ${pluralize(skipped, 'row')} skipped, since they are not generations`),
     ...parts.map((part) => `  ${part.name}: ${pluralize(part.rows, 'row')}${remark(part, lastDay)}`),
     `  in all ${totalsOf(parts)}`,
-    ...(new_apps.length === 0 ? [] : [`  new apps: ${new_apps.join(', ')}`]),
     ...(first_rows.length === 0 ? [] : ['  the first rows as decoded:']),
     ...first_rows.map((row) => `    ${JSON.stringify(row)}`),
     ...parts.flatMap(warningsOf),

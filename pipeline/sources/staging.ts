@@ -24,6 +24,8 @@ import { isRecord, readJsonLines, readWholeJson, type Document } from './formats
 import { readParquetRows, readingParquet, scanParquet } from './formats/parquet.ts'
 import { readColumns } from './incoming.ts'
 
+const NO_COLUMNS: Columns = { required: [], optional: [] }
+
 /** How text formats write null where the column is text; `without_null_word` in DuckDB. */
 const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']
 
@@ -37,21 +39,24 @@ export async function createStagingTable(connection: DuckDBConnection, columns: 
 
 /**
  * Appends the rows of the files to `staged`.
+ * @param convert makes rows of a document of any columns; without it the files have the columns.
  * @throws DataError with the file that cannot be read or lacks a required column.
  */
 export async function stageFiles(
   connection: DuckDBConnection,
   files: readonly RawFile[],
   columns: Columns,
+  convert?: (document: Document) => readonly Document[],
 ): Promise<void> {
   for (const file of files) {
-    if (file.format === 'parquet') {
+    if (file.format === 'parquet' && convert === undefined) {
       await stageParquet(connection, file, columns)
       continue
     }
+    const found = convert === undefined ? columns : NO_COLUMNS
     await withAppender(connection, 'staged', async (appender) => {
-      for await (const document of readDocuments(connection, file, columns)) {
-        appendDocument(appender, file, document, columns)
+      for await (const document of readDocuments(connection, file, found)) {
+        for (const row of convert?.(document) ?? [document]) appendRow(appender, file, row, columns)
       }
     })
   }
@@ -68,7 +73,7 @@ async function stageParquet(connection: DuckDBConnection, file: RawFile, columns
 }
 
 /** The documents of a file, in order. */
-export async function* readDocuments(
+async function* readDocuments(
   connection: DuckDBConnection,
   file: RawFile,
   columns: Columns,
@@ -82,41 +87,28 @@ export async function* readDocuments(
   yield* readArrowRows(file, columns)
 }
 
-/**
- * Appends a row to `staged`.
- * @param values in the order of `allColumns`.
- * @param fault why it is no row, and its line.
- */
-export function appendRow(
-  appender: DuckDBAppender,
-  [file, row]: readonly [string, number],
-  values: readonly (string | null)[],
-  fault: readonly (string | undefined)[] = [undefined, undefined],
-): void {
-  appender.appendVarchar(file)
-  appender.appendBigInt(BigInt(row))
-  for (const text of [...fault, ...values]) {
-    if (text === null || text === undefined) appender.appendNull()
-    else appender.appendVarchar(text)
-  }
-  appender.endRow()
-}
-
-function appendDocument(
+function appendRow(
   appender: DuckDBAppender,
   { name: file, format }: RawFile,
   { row, value, ...broken }: Document,
   columns: Columns,
 ): void {
   const found = Map.groupBy(isRecord(value) ? Object.entries(value) : [], ([name]) => plainName(name))
+  const isText = format !== 'parquet' && format !== 'arrow'
   const values = allColumns(columns).map((name) => {
     const text = textOf(found.get(name)?.[0]?.[1], columns, name)
-    const known = format === 'arrow' ? text : knownText(text, name)
+    const known = isText && NULLABLE_TEXTS.includes(name) && NULL_WORDS.includes(text) ? null : text
     return isAlternative(columns, name) && found.has(name) ? (known ?? '') : known
   })
-  const fault = broken.fault ?? faultOf(found, columns)
-  const payload = fault === undefined ? undefined : (broken.payload ?? JSON.stringify(value))
-  appendRow(appender, [file, row], values, [fault, payload])
+  const fault = broken.fault ?? faultOf(found, columns) ?? null
+  const payload = fault === null ? null : (broken.payload ?? JSON.stringify(value) ?? null)
+  appender.appendVarchar(file)
+  appender.appendBigInt(BigInt(row))
+  for (const text of [fault, payload, ...values]) {
+    if (text === null) appender.appendNull()
+    else appender.appendVarchar(text)
+  }
+  appender.endRow()
 }
 
 function textOf(value: unknown, { lists = [] }: Columns, name: string): string | null {
@@ -141,9 +133,4 @@ function faultOf(
       return `${name} is an object or a list, not one value`
   }
   return undefined
-}
-
-/** The value of a text format; null for a word that stands for it. Half a surrogate pair becomes U+FFFD in DuckDB. */
-export function knownText(text: string | null, name: string): string | null {
-  return NULLABLE_TEXTS.includes(name) && NULL_WORDS.includes(text) ? null : text
 }

@@ -52,23 +52,6 @@ FROM unplaced AS u
 ORDER BY u.row, u.file
 LIMIT 1;
 
--- name: apps
--- The apps that served rows name, those with the most rows first. A run registers no app for a failed request.
-SELECT s.app AS text
-FROM staged AS s
-WHERE s.app_id IS NULL AND nullif(trim(s.app), '') IS NOT NULL AND coalesce(count_from_text(s.requests), 1) > 0
-GROUP BY s.app
-ORDER BY count(*) DESC, s.app;
-
--- name: new-apps
--- The apps in `named_apps` that the registry has under no id.
-SELECT n.text
-FROM named_apps AS n
-WHERE n.is_first
-  AND NOT EXISTS (FROM registry_rows AS r WHERE r.app_id = n.app_id OR r.identity = n.identity)
-  AND NOT EXISTS (FROM known_apps AS k WHERE k.identity = n.identity)
-ORDER BY n.text;
-
 -- name: first-rows
 -- The first rows, decoded.
 SELECT

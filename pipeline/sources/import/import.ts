@@ -8,18 +8,16 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
 import { literal } from '../../duckdb/sql-values.ts'
-import { countSchema, execute, readRows, withAppender } from '../../duckdb/statements.ts'
+import { countSchema, execute, readRows } from '../../duckdb/statements.ts'
 import { DataError, messageOf } from '../../errors.ts'
 import { pluralize } from '../../program/terminal.ts'
-import { decodeRegistry, stageRegistry } from '../../registry/registry.ts'
 import { putInPlace } from '../../snapshot/durable-file.ts'
 import { removeLeftovers, ownPath } from '../../snapshot/own-files.ts'
 import { measureFile } from '../../snapshot/verify.ts'
 import { USAGE_COLUMNS } from '../columns.ts'
 import { isSkipped, type RawFile } from '../drop-folder.ts'
 import { isRecord, type Document } from '../formats/json.ts'
-import { nameApps } from '../names.ts'
-import { appendRow, createStagingTable, knownText, readDocuments, stageFiles } from '../staging.ts'
+import { createStagingTable, stageFiles } from '../staging.ts'
 import { mapRow } from './map-row.ts'
 import { USAGE_FIELDS, type UsageMap } from './usage-map.ts'
 
@@ -44,7 +42,6 @@ type Day = z.infer<typeof dayRow>
 const firstRow = z
   .record(z.string(), z.string().nullable())
   .transform((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)))
-const textRow = z.object({ text: z.string() }).transform(({ text }) => text)
 
 /** One day of an import. Sums are text, since they may exceed 2^53. */
 export type ImportedPart = Day & {
@@ -62,8 +59,6 @@ export type Imported = {
   readonly parts: readonly ImportedPart[]
   /** Rows that are not generations. */
   readonly skipped: number
-  /** The apps that the registry lacks, by the first text that names each. */
-  readonly new_apps: readonly string[]
   /** The first rows, decoded, in a dry run. */
   readonly first_rows: readonly z.infer<typeof firstRow>[]
 }
@@ -91,11 +86,19 @@ export async function importFiles(
   const { dryRun, map, source, rawFolder } = options
   await createStagingTable(connection, USAGE_COLUMNS)
   let skipped = 0
+  const convert =
+    map &&
+    ((document: Document) => {
+      const rows = mapDocument(document, map)
+      const usage = rows.filter((row) => row !== undefined)
+      skipped += rows.length - usage.length
+      return usage
+    })
   const hashes = new Set<string>()
   for (const file of files) {
     const { sha256 } = measureFile(dirname(file.path), basename(file.path))
     // A copy among the files of a source would count every row twice.
-    if (!hashes.has(sha256)) skipped += await stageFile(connection, file, map)
+    if (!hashes.has(sha256)) await stageFiles(connection, [file], USAGE_COLUMNS, convert)
     hashes.add(sha256)
   }
   await execute(connection, 'import.sql#place')
@@ -109,46 +112,18 @@ export async function importFiles(
   }
   if (!dryRun && source === undefined) removeOtherDays(rawFolder, fileName, parts)
   const first_rows = dryRun ? await readRows(connection, 'import.sql#first-rows', firstRow) : []
-  return { parts, skipped, first_rows, new_apps: await readNewApps(connection, rawFolder) }
+  return { parts, skipped, first_rows }
 }
 
-/**
- * Appends the rows of a file to the table `staged`, unchanged or mapped.
- * @returns how many rows are not generations, according to the map.
- */
-async function stageFile(connection: DuckDBConnection, file: RawFile, map?: UsageMap): Promise<number> {
-  if (map === undefined) {
-    await stageFiles(connection, [file], USAGE_COLUMNS)
-    return 0
-  }
-  let skipped = 0
-  const isText = file.format !== 'parquet' && file.format !== 'arrow'
-  await withAppender(connection, 'staged', async (appender) => {
-    // A mapped file may have any columns.
-    for await (const document of readDocuments(connection, file, { required: [], optional: [] })) {
-      for (const usage of mapDocument(file.name, document, map)) {
-        const values = USAGE_FIELDS.map((field) => {
-          const text = usage?.[field] ?? null
-          return isText ? knownText(text, field) : text
-        })
-        if (usage === undefined) skipped += 1
-        else appendRow(appender, [file.name, document.row], values)
-      }
-    }
-  })
-  return skipped
-}
-
-/**
- * The rows of usage in a document; undefined for one that is not a generation.
- * @throws DataError with file and row of a document that is none, that the map cannot read, or that has no time.
- */
-function mapDocument(name: string, { row, value, fault }: Document, map: UsageMap) {
+/** The rows of usage in a document, undefined for each that is no generation; a fault where the map cannot read it. */
+function mapDocument(document: Document, map: UsageMap): readonly (Document | undefined)[] {
+  const { row, value, fault } = document
+  if (fault !== undefined) return [document]
   try {
-    if (fault !== undefined) throw new DataError(fault)
     return [...(map.rows?.(value) ?? [value])].map((item) => {
       const usage = mapRow(item, map)
-      if (usage === undefined || typeof usage.ts === 'string') return usage
+      if (usage === undefined) return undefined
+      if (typeof usage.ts === 'string') return { row, value: usage }
       // The likely reason is a file of another producer.
       const paths = [map.columns.ts].flat().filter((path) => typeof path === 'string')
       const keys = isRecord(item) ? Object.keys(item).join(', ') : 'none'
@@ -157,18 +132,16 @@ function mapDocument(name: string, { row, value, fault }: Document, map: UsageMa
       )
     })
   } catch (error) {
-    throw new DataError(`${name}, row ${row}: ${messageOf(error)}. Nothing of the file is imported`, {
-      cause: error,
-    })
+    return [{ ...document, fault: messageOf(error) }]
   }
 }
 
-/** @throws DataError with the first row that has no valid day. */
+/** @throws DataError with the first row that is none, or has no valid day. */
 async function refuseUnplaced(connection: DuckDBConnection): Promise<void> {
   const [first] = await readRows(connection, 'import.sql#unplaced', unplacedRow)
   if (first === undefined) return
   throw new DataError(
-    `${first.file}: ${pluralize(first.rows, 'row')} without a valid day, the first is row ${first.row}: ` +
+    `${first.file}: ${pluralize(first.rows, 'row')} cannot be imported, the first is row ${first.row}: ` +
       `${first.reason}. Nothing of the file is imported; correct or remove these rows`,
   )
 }
@@ -177,7 +150,7 @@ async function importDay(
   connection: DuckDBConnection,
   fileName: string,
   day: Day,
-  { rawFolder, dryRun, map, source }: ImportOptions,
+  { rawFolder, dryRun, source }: ImportOptions,
 ): Promise<ImportedPart> {
   const name = join('usage', `date=${day.day}`, fileName)
   const target = join(rawFolder, name)
@@ -185,12 +158,9 @@ async function importDay(
   const hasOthers =
     existsSync(dirname(target)) && readdirSync(dirname(target)).some((other) => !isSkipped(other))
   // An empty column app would mark all rows as without an app.
-  const hasApp = day.has_app || map?.columns.app !== undefined
-  const columns = USAGE_FIELDS.filter((field) => field !== 'app' || hasApp)
+  const columns = USAGE_FIELDS.filter((field) => field !== 'app' || day.has_app)
   const rows = `SELECT ${columns.join(', ')} FROM staged WHERE day = DATE ${literal(day.day)}`
-  // Without a map, the same bytes give the same rows.
-  const isSame = exists && source === undefined && map === undefined
-  const known = isSame || (!dryRun && (await writePart(connection, target, rows)))
+  const known = !dryRun && (await writePart(connection, target, rows))
   return {
     ...day,
     name,
@@ -224,23 +194,4 @@ function removeOtherDays(rawFolder: string, fileName: string, parts: readonly Im
   for (const name of globSync(join('usage', 'date=*', fileName), { cwd: rawFolder })) {
     if (!names.includes(name)) rmSync(join(rawFolder, name))
   }
-}
-
-/**
- * The apps that the registry lacks; all if it cannot be read, which the next run reports. Replaces the table `staged` by the
- * registry.
- */
-async function readNewApps(connection: DuckDBConnection, rawFolder: string): Promise<readonly string[]> {
-  const texts = await readRows(connection, 'import.sql#apps', textRow)
-  if (texts.length === 0) return texts
-  try {
-    await execute(connection, 'warehouse.sql')
-    await stageRegistry(connection, rawFolder)
-    await decodeRegistry(connection)
-  } catch (error) {
-    if (error instanceof DataError) return texts
-    throw error
-  }
-  await nameApps(connection, texts)
-  return await readRows(connection, 'import.sql#new-apps', textRow)
 }

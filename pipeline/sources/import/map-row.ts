@@ -5,7 +5,6 @@
  */
 import { isRecord, parseExactly } from '../formats/json.ts'
 import {
-  USAGE_FIELDS,
   type ColumnSource,
   type Condition,
   type Read,
@@ -25,7 +24,7 @@ export function mapRow(row: unknown, map: UsageMap): UsageRow | undefined {
   const isAny = (conditions: readonly Condition[] = []) => conditions.some((one) => holds(one, read))
   if (isAny(map.skipped)) return undefined
   const usage: UsageRow = Object.fromEntries(
-    USAGE_FIELDS.map((field) => [field, valueOf(map.columns[field], read)]),
+    Object.entries(map.columns).map(([field, source]) => [field, valueOf(source, read)]),
   )
   const timed = map.unit === undefined ? usage : { ...usage, ts: timeOf(usage.ts, map.unit) }
   return isAny(map.failed) ? failureOf(timed) : timed

@@ -66,20 +66,6 @@ describe('import', () => {
     expect(JSON.parse(ended.stdout)).toMatchObject({ imported: [{ file: path, parts }] })
   })
 
-  it('reports the apps that a run would register, by the rule of names', async () => {
-    writeRaw(
-      dataDir,
-      'apps/more.csv',
-      'app_id,app_name,visibility,updated_at\n2,Two  words,public,2025-01-01\n',
-    )
-    const rows = ['one,1', 'two words,1', 'Three,', 'Failed,0'].map(
-      (row) => `2026-01-05T00:00:00Z,1,1,${row}`,
-    )
-    const path = put('apps.csv', `ts,prompt_tokens,completion_tokens,app,requests\n${rows.join('\n')}\n`)
-    const { stdout } = await runCommand(dataDir, 'import', path, '--json')
-    expect(JSON.parse(stdout)).toMatchObject({ imported: [{ new_apps: ['Three'] }] })
-  })
-
   it('stores the same file once, whatever its name, with all its columns', async () => {
     await runCommand(dataDir, 'import', put('one.csv', CSV))
     const folder = join(dataDir, 'raw/usage/date=2026-01-05')
@@ -211,9 +197,13 @@ describe('a rejected file', () => {
     [
       'a.csv',
       `${HEADER}\n${ROWS[0]}\nyesterday,1,1,1,a\nwhenever,1,1,1,a\n`,
-      'a.csv: 2 rows without a valid day, the first is row 3: ts "yesterday"',
+      'a.csv: 2 rows cannot be imported, the first is row 3: ts "yesterday"',
     ],
-    ['a.csv', `${HEADER}\n${ROWS[0]},too,many\n`, 'a.csv: 1 row without a valid day'],
+    [
+      'a.csv',
+      `${HEADER}\n${ROWS[0]},too,many\n`,
+      'a.csv: 1 row cannot be imported, the first is row 2: broken line',
+    ],
     ['a.ndjson', '{"ts":"2026-01-05T01:00:00Z","app_id":1\n', 'not a JSON object'],
     [
       'a.ndjson',

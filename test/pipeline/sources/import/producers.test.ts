@@ -147,7 +147,7 @@ describe('an export', () => {
   it.each(imported)('of $producer, $name, is imported by one command', async (each) => {
     const path = put(each.name, each.content)
     expect(await importAs(each.dataDir, '--from', each.producer, path)).toMatchObject({
-      imported: [{ parts: [{ day: '2026-11-17', rows: 4 }], new_apps: [each.app] }],
+      imported: [{ parts: [{ day: '2026-11-17', rows: 4 }] }],
     })
   })
 
@@ -194,13 +194,13 @@ describe('an export', () => {
       'of another producer is rejected by its keys',
       'litellm',
       OPENROUTER,
-      /a\.csv, row 2: no time under startTime; the keys there are generation_id/,
+      /a\.csv: 4 rows cannot be imported, the first is row 2: no time under startTime; the keys there are generation_id/,
     ],
     [
       'with usage that is not JSON is rejected',
       'langfuse',
       'id,type,start_time,usage_details\nl1,GENERATION,2026-11-17,"{""input"":"\n',
-      /a\.csv, row 2: usage_details is not JSON: {"input":/,
+      /a\.csv: 1 row cannot be imported, the first is row 2: usage_details is not JSON: {"input":/,
     ],
   ])('%s, with file and row', async (_, producer, content, message) => {
     const dataDir = makeFolder()
@@ -416,15 +416,22 @@ describe('--map', () => {
       const parts = [{ day: '2025-11-17', prompt_tokens: '9007199254740995' }]
       const first_rows = [first, { ts: '2025-11-17T03:36:01.999Z' }]
       const shown = await importAs(dataDir, '--map', value, put('rows.ndjson', ROWS), '--dry-run')
-      expect(shown).toMatchObject({ dry_run: true, imported: [{ parts, new_apps: ['One'], first_rows }] })
+      expect(shown).toMatchObject({ dry_run: true, imported: [{ parts, first_rows }] })
       expect(readdirSync(dataDir)).toEqual([])
     }
   })
 
   it('takes precedence over the map of a producer', async () => {
-    const map = ['--from', 'openrouter', '--map', 'app=api_key_name']
+    const map = ['--from', 'openrouter', '--map', 'app=api_key_name', '--dry-run']
     expect(await importAs(makeFolder(), ...map, put('a.csv', OPENROUTER))).toMatchObject({
-      imported: [{ new_apps: ['prod'] }],
+      imported: [
+        {
+          first_rows: OPENROUTER.trim()
+            .split('\n')
+            .slice(1)
+            .map(() => ({ app: 'prod' })),
+        },
+      ],
     })
   })
 
@@ -504,9 +511,14 @@ describe('--map', () => {
     const rows = ['\\N', 'NULL', 'null', 'NA'].map((word) => `2026-11-17,${word},5e+00,1,${word}\n`)
     const path = put('words.csv', `at,name,in,out,id\n${rows.join('')}`)
     const map = 'ts=at,app=name,prompt_tokens=in,completion_tokens=out,request_id=id'
-    const first_rows = rows.map(() => ({ ts: '2026-11-17', prompt_tokens: '5e+00', completion_tokens: '1' }))
+    const first_rows = rows.map(() => ({
+      ts: '2026-11-17',
+      app: '',
+      prompt_tokens: '5e+00',
+      completion_tokens: '1',
+    }))
     expect(await importAs(makeFolder(), '--map', map, path, '--dry-run')).toMatchObject({
-      imported: [{ parts: [{ rows_without_id: 4, prompt_tokens: '20' }], new_apps: [], first_rows }],
+      imported: [{ parts: [{ rows_without_id: 4, prompt_tokens: '20' }], first_rows }],
     })
   })
 })
