@@ -12,13 +12,6 @@ function makeKey(kind: KeyKind): string {
   return `sk-${kind}-${randomBytes(32).toString('base64url')}`
 }
 
-const KEY_FORM = new RegExp(`^sk-(${KEY_KINDS.join('|')})-[A-Za-z0-9_-]{43}$`)
-
-/** Whether the text has the form of a key, existing or not. */
-export function isKeyForm(text: string): boolean {
-  return KEY_FORM.test(text)
-}
-
 /** SHA-256 in hexadecimal. A slow password hash would add nothing: 256 random bits cannot be guessed. */
 function hashKey(key: string): string {
   return hash('sha256', key)

@@ -142,7 +142,7 @@ const OPERATIONS = {
       ),
       408: fault('Every attempt took too long.'),
       413: fault('The body is too large.'),
-      415: fault('The body has an unsupported `Content-Encoding` or charset.'),
+      415: fault('The body has an unsupported `Content-Encoding`.'),
       429: fault('Every provider is rate-limited.', ['Retry-After']),
       502: fault('The providers failed; `metadata.previous_errors` lists the attempts.', ['Retry-After']),
       503: fault('No provider is available.', ['Retry-After']),

@@ -19,20 +19,17 @@ const LEVELS_AT_MOST = 500
 /** Values in a body: each takes a hundred times the memory of its bytes, and parsing blocks. */
 const VALUES_AT_MOST = 250_000
 
-const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i
 const LONG_NUMBER = /\d{16}/
 
 /**
  * A reader of bodies of at most `limit` decoded bytes. It rejects with 400 for a body that is invalid, damaged, nested
- * too deeply or missing, 413 for one with too many bytes or values, as soon as possible, 415 for an unsupported coding or
- * charset, 503 if the bodies in flight are too large together.
+ * too deeply or missing, 413 for one with too many bytes or values, as soon as possible, 415 for an unsupported coding,
+ * 503 if the bodies in flight are too large together. Its Content-Type does not count: many scripts name none, or that of
+ * a form, and JSON is UTF-8 whatever its charset (RFC 8259, 11).
  */
 export function jsonReader(limit: number): (request: Request, reply: Reply) => Promise<JsonBody> {
-  const bytesAtMost = Math.min(limit, ALL_BYTES)
+  const bytesAtMost = Math.min(limit, IN_FLIGHT_AT_MOST)
   return async (request, reply) => {
-    // Whatever the type: many scripts name none, or that of a form.
-    const charset = CHARSET.exec(request.get('Content-Type') ?? '')?.[1] ?? 'utf-8'
-    if (!/^utf-?8$/i.test(charset)) throw unsupported('charset', charset.toUpperCase(), 'utf-8')
     const text = await readBody(request, reply, bytesAtMost)
     if (text === '') throw new ApiError(400, 'The body is empty: send JSON')
     const exceeded = exceededBound(text, { depth: LEVELS_AT_MOST, elements: VALUES_AT_MOST })
@@ -68,13 +65,15 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   const { 'content-length': length = '0', 'content-encoding': coding = 'identity' } = request.headers
   const createDecoder = DECODERS.get(coding.toLowerCase())
   if (createDecoder === undefined)
-    throw unsupported('content encoding', coding, 'br, deflate, gzip, zstd, or none')
+    throw new ApiError(
+      415,
+      `The body has an unsupported content encoding "${shorten(coding)}"; allowed: br, deflate, gzip, zstd, or none`,
+    )
   if (Number(length) > limit) throw tooLarge(limit)
   // Its reply was closed while the key was looked up: nothing would give back what it holds.
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
   const hold = holdBytes(reply)
   hold(Number(length))
-  if (waitsForContinue(request)) reply.writeContinue()
   const decoder = createDecoder()
   if (decoder !== undefined) reply.once('close', () => decoder.destroy())
   try {
@@ -105,54 +104,35 @@ async function collect(body: Readable, limit: number, hold: (bytes: number) => v
   return text
 }
 
-/** HTTP/1.0 knows no 100 (RFC 9110, 10.1.1). */
-function waitsForContinue({ headers: { expect = '' }, httpVersion }: Request): boolean {
-  return /100-continue/i.test(expect) && httpVersion !== '1.0'
-}
-
 const MIB = 1024 * 1024
 
-/** MiB of the bodies in flight of one key, and so the most that one body may have. */
-export const KEY_BODIES_MIB = 64
-
 /**
- * Bytes of the bodies of requests that are not yet answered, of all and by key, and their bounds. While it is read, a body
- * takes up to seven times its bytes, so that a small container has room for fewer.
+ * Bytes of the bodies of requests that are not yet answered, and their bound. While it is read, a body takes up to seven
+ * times its bytes, so that a small container has room for fewer.
  */
-const ALL_BYTES = Math.min(128 * MIB, Math.trunc(process.constrainedMemory() / 9) || Infinity)
-const KEY_BYTES = KEY_BODIES_MIB * MIB
-let allInFlight = 0
-const inFlight = new Map<string, number>()
+let inFlight = 0
+const IN_FLIGHT_AT_MOST = Math.min(128 * MIB, Math.trunc(process.constrainedMemory() / 9) || Infinity)
 
 const RETRY_AFTER_SECONDS = 5
 
 /**
  * Returns a function that holds at least so many bytes for a request until its reply is closed.
- * @throws ApiError 503 if the bodies in flight would exceed a bound.
+ * @throws ApiError 503 if the bodies in flight would exceed their bound.
  */
 function holdBytes(reply: Reply): (bytes: number) => void {
-  const key = reply.locals.caller?.keyId ?? ''
   let held = 0
-  const add = (more: number) => {
-    const ofKey = (inFlight.get(key) ?? 0) + more
-    held += more
-    allInFlight += more
-    if (ofKey > 0) inFlight.set(key, ofKey)
-    else inFlight.delete(key)
-  }
-  reply.once('close', () => add(-held))
+  reply.once('close', () => (inFlight -= held))
   return (bytes) => {
     const more = Math.max(0, bytes - held)
-    if (allInFlight + more <= ALL_BYTES && (inFlight.get(key) ?? 0) + more <= KEY_BYTES) return add(more)
-    const wait = `try again in ${RETRY_AFTER_SECONDS} seconds`
-    throw new ApiError(503, `The bodies of requests in progress are too large together; ${wait}`, {
-      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-    })
+    if (inFlight + more > IN_FLIGHT_AT_MOST) {
+      const wait = `try again in ${RETRY_AFTER_SECONDS} seconds`
+      throw new ApiError(503, `The bodies of requests in progress are too large together; ${wait}`, {
+        headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+      })
+    }
+    held += more
+    inFlight += more
   }
-}
-
-function unsupported(what: string, sent: string, allowed: string): ApiError {
-  return new ApiError(415, `The body has an unsupported ${what} "${shorten(sent)}"; allowed: ${allowed}`)
 }
 
 function tooLarge(limit: number): ApiError {

@@ -2,25 +2,19 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type * as http from 'node:http'
-import { createServer, type AddressInfo, type Server as SocketServer } from 'node:net'
+import { createServer, type AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express } from 'express'
-import { z } from 'zod'
-import { UsageError } from '../../pipeline/program/program.ts'
 import type { Log } from '../process/log.ts'
-import { codeOf, messageOf } from '../process/system-errors.ts'
+import { messageOf } from '../process/system-errors.ts'
 import { CORS_HEADERS, DEFAULT_HEADERS } from './call.ts'
 import { ApiError, errorEnvelope } from './errors.ts'
 
 // An import reads every name of the module, and some of them load the code of fetch and WebSocket: 6 MB.
-const { createServer: createHttpServer, STATUS_CODES } = process.getBuiltinModule('node:http')
+const { createServer: createHttpServer, maxHeaderSize, STATUS_CODES } = process.getBuiltinModule('node:http')
 
-/** Limits for one client; all but the first in milliseconds. */
+/** Limits for one client, in milliseconds. */
 export const HTTP_LIMITS = {
-  /** Bytes of request line and headers together. */
-  headerBytes: 16_384,
-  /** For the headers to arrive. */
-  headersMs: 15_000,
   /** For the whole request to arrive. */
   requestMs: 60_000,
   /** Without a byte in or out a connection is closed, but for requests that may wait. */
@@ -37,15 +31,6 @@ export const HTTP_LIMITS = {
 }
 export type HttpLimits = Readonly<typeof HTTP_LIMITS>
 
-/** Requests of one connection; the last reply says that it closes. */
-const REQUESTS_PER_SOCKET = 1000
-
-/** File descriptors that no client can take: the store, snapshots, records and providers need some. */
-const RESERVED_DESCRIPTORS = 64
-
-/** Too many connections are reported once in as many milliseconds. */
-const REPORT_EVERY_MS = 60_000
-
 /** Milliseconds for a client to receive a final error and close. */
 const LINGER_MS = 1000
 
@@ -53,7 +38,7 @@ const LINGER_MS = 1000
  * Serves `app`; resolves to the address for clients, `http://host:port`, and to a function that stops accepting, lets
  * requests in flight finish and closes idle connections.
  * @param address.beforeCut called when a stopping service waits no longer; open replies have a second to send an error.
- * @throws UsageError if the address is not available.
+ * @throws if the address is not available.
  */
 export async function listen(
   app: Express,
@@ -61,141 +46,73 @@ export async function listen(
   { log, limits }: { readonly log: Log; readonly limits: HttpLimits },
 ) {
   const server = createHttpServer({
-    maxHeaderSize: limits.headerBytes,
-    headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
-    connectionsCheckingInterval: Math.min(limits.headersMs, 5000),
+    connectionsCheckingInterval: Math.min(limits.requestMs, 5000),
     // The application rejects these requests with the error envelope.
     requireHostHeader: false,
-    // An upgrade may be ignored (RFC 9110, 7.8).
-    shouldUpgradeCallback: () => false,
   })
-  answerRequests(server, app, log, limits)
+  answerRequests(server, app, log, limits.requestMs)
   server.setTimeout(limits.stallMs)
-  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
-  limitConnections(server, log)
-  const fault = await bindFault(server, host, port)
-  if (fault !== undefined) throw new UsageError(fault)
+  await once(server.listen(port, host), 'listening')
   return {
     origin: originOf(host, server.address()),
     close: () => closeGracefully(server, limits.stopMs, beforeCut),
   }
 }
 
-const MALFORMED = new ApiError(400, 'Malformed HTTP request')
-const NO_TUNNEL = new ApiError(400, 'This is not a proxy: CONNECT is not served')
-
 /** The error for a request that the parser gives up, by its code. */
-function parserFault(code: string | undefined, { headerBytes, headersMs, requestMs }: HttpLimits): ApiError {
-  const late = `The request did not arrive within ${requestMs / 1000} seconds, or its headers within ${headersMs / 1000}`
-  const large = `The request line and headers are too large: at most ${headerBytes} bytes are allowed`
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ApiError(408, late)
-  return code === 'HPE_HEADER_OVERFLOW' ? new ApiError(431, large) : MALFORMED
+function parserFault(code: string | undefined, requestMs: number): ApiError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ApiError(408, `The request did not arrive within ${requestMs / 1000} seconds`)
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new ApiError(431, `The request line and headers are too large: at most ${maxHeaderSize} bytes`)
+  return new ApiError(400, 'Malformed HTTP request')
 }
 
 /**
  * Hands requests to `app`. Parser errors, oversized headers and slow requests, which never reach it, get the error
  * envelope, and their connection is closed.
  */
-function answerRequests(server: http.Server, app: Express, log: Log, limits: HttpLimits): void {
+function answerRequests(server: http.Server, app: Express, log: Log, requestMs: number): void {
   /** The reply to the latest request of each connection. */
   const replies = new WeakMap<Duplex, http.ServerResponse>()
-  /** Connections that are about to close: the parser reports each further packet of theirs too. */
-  const refused = new WeakSet<Duplex>()
 
   function answer(request: http.IncomingMessage, response: http.ServerResponse): void {
-    const earlier = replies.get(request.socket)
     replies.set(request.socket, response)
     // A target with an origin (RFC 9112, 3.2.2): Express would answer an invalid one itself.
     request.url = request.url?.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*\/?/i, '/')
-    // Node drops what follows such a request in its packet: the next packet may begin in the middle of a request.
-    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
-    if (earlier === undefined || earlier.writableFinished) app(request, response)
-    // Thousands of pipelined requests fit into one packet: they take turns with those of other connections.
-    else earlier.once('close', () => setImmediate(() => request.socket.destroyed || app(request, response)))
+    app(request, response)
   }
 
-  function refuse(socket: Duplex, fault: ApiError, code?: string): void {
-    if (refused.has(socket)) return
-    refused.add(socket)
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body.
+  server.on('request', answer).on('checkExpectation', answer)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // The final error has been sent: the parser reports each further packet too.
+    if (socket.writableEnded) return
     const reply = replies.get(socket)
-    // A client that has left needs no reply, nor does one whose request is already being answered.
-    if (!socket.writable || (reply?.headersSent === true && !reply.req.complete)) return void socket.destroy()
-    const send = () => {
-      const requestId = randomUUID()
-      log.info({ request_id: requestId, status: fault.status, code }, 'request refused')
-      socket.end(rawReply(fault, requestId))
-      // A client may never close its side, which would hold the connection for ever.
-      setTimeout(() => socket.destroy(), LINGER_MS).unref()
-    }
-    // Malformed bytes may follow a whole request: its reply is sent first.
-    if (reply !== undefined && reply.req.complete && !reply.writableFinished) reply.once('finish', send)
-    else send()
-  }
-
-  server.on('request', answer)
-  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body. The reader of the body
-  // sends the 100 (request-body.ts).
-  server.on('checkExpectation', answer).on('checkContinue', answer)
-  // Node would answer each request beyond the limit with a 503, and keep the connection.
-  server.on('dropRequest', (_request, socket) => {
-    const last = replies.get(socket)
-    replies.delete(socket)
-    if (last?.closed === true) socket.destroy()
-    else last?.once('close', () => socket.destroy())
-  })
-  server.on('connect', (_request, socket) => {
-    socket.on('error', () => socket.destroy())
-    // Node takes its listeners from the socket of a tunnel: an earlier reply could neither go on nor end.
-    if (replies.get(socket)?.writableFinished === false) socket.destroy()
-    else refuse(socket, NO_TUNNEL)
-  })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    refuse(socket, parserFault(error.code, limits), error.code),
-  )
-}
-
-const reportSchema = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.int() }) }) })
-
-/** Closes connections beyond the limit of open files at once: without descriptors no snapshot can be opened. */
-function limitConnections(server: http.Server, log: Log): void {
-  // `unlimited` is no number.
-  const report = reportSchema.safeParse(process.report.getReport()).data
-  if (report === undefined) return
-  const connections = Math.max(1, report.userLimits.open_files.soft - RESERVED_DESCRIPTORS)
-  server.maxConnections = connections
-  let reportedAt = Number.NEGATIVE_INFINITY
-  server.on('drop', () => {
-    if (performance.now() - reportedAt < REPORT_EVERY_MS) return
-    reportedAt = performance.now()
-    log.warn(
-      { connections },
-      'too many connections: new ones are closed; raise the limit of open files (ulimit -n)',
-    )
+    const isBeingAnswered =
+      reply?.req.complete === true ? !reply.writableFinished : reply?.headersSent === true
+    if (!socket.writable || isBeingAnswered) return void socket.destroy()
+    const fault = parserFault(error.code, requestMs)
+    const requestId = randomUUID()
+    log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
+    socket.end(rawReply(fault, requestId))
+    // A client may never close its side, which would hold the connection for ever.
+    setTimeout(() => socket.destroy(), LINGER_MS).unref()
   })
 }
 
 /** Why the server cannot listen on host and port, such as a port in use; empty if it can. */
 export async function addressFaults(host: string, port: number): Promise<string[]> {
   const server = createServer()
-  const fault = await bindFault(server, host, port)
-  server.close()
-  return fault === undefined ? [] : [fault]
-}
-
-/** Listens; resolves to the reason if that is impossible. */
-async function bindFault(server: SocketServer, host: string, port: number): Promise<string | undefined> {
   try {
     await once(server.listen(port, host), 'listening')
-    return undefined
+    return []
   } catch (error) {
-    const code = codeOf(error)
-    if (code === 'EADDRINUSE')
-      return `Port ${port} is already in use: set PORT to a free one, or to 0 for any`
-    if (code === 'EACCES')
-      return `Port ${port} needs permissions that the service lacks: set PORT to one above 1023`
-    return `Cannot listen on HOST ${host}, PORT ${port}: ${messageOf(error)}; set HOST to an address of this machine`
+    return [`HOST and PORT cannot be used: ${messageOf(error)}`]
+  } finally {
+    server.close()
   }
 }
 

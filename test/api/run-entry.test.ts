@@ -36,7 +36,7 @@ it('npm start names every fault of settings, files, port and database at once, a
     PORT: String(port),
     NIGHTLY_SCHEDULE: 'at night',
     GATE_VOLUME_LOW: '3',
-    // More than all bodies of a key may have together.
+    // Two of them fill the room of all bodies.
     CHAT_BODY_MIB: '65',
     MODELS_FILE: join(dataDir, 'models.json'),
   })
@@ -47,9 +47,11 @@ it('npm start names every fault of settings, files, port and database at once, a
     expect.stringContaining(`DATABASE_URL: database "rankings" at ${database} cannot be used`),
     expect.stringMatching(/^ENOENT: .*models\.json'$/),
     'GATE_VOLUME_LOW: Expected less than 1',
+    expect.stringMatching(
+      new RegExp(`^HOST and PORT cannot be used: .*address already in use 127.0.0.1:${port}$`),
+    ),
     expect.stringContaining(`MODELS_FILE "${join(dataDir, 'models.json')}" cannot be used`),
     expect.stringMatching(/^NIGHTLY_SCHEDULE: Expected a cron expression/),
-    expect.stringContaining(`Port ${port} is already in use`),
   ])
 })
 

@@ -73,9 +73,9 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     for (let request = 0; request < 3; request += 1)
       expect((await api.get('/scim/groups', key)).status).toBe(200)
     await command('revoke', String(rowsIn(await command('list', '--json'))[0]?.['id']))
-    const wrong = [undefined, 'Bearer not-a-key', `Bearer ${UNKNOWN_KEY}`, `Bearer ${key}`, 'Basic x']
+    const wrong = [undefined, `Bearer ${UNKNOWN_KEY}`, `Bearer ${key}`, 'Basic x']
     const refusals = await Promise.all(wrong.map((each) => refusal(each)))
-    expect(refusals[3]?.message).toBe('This key was revoked: send another one')
+    expect(refusals[2]?.message).toBe('This key was revoked: send another one')
     expect(new Set(refusals.map(({ message }) => message)).size).toBe(wrong.length)
     for (const { message, account } of refusals)
       expect([message.includes('sk-'), account]).toEqual([false, null])

@@ -19,7 +19,7 @@ let key: string
 
 beforeAll(async () => {
   api = await startApi(makeFolder(), { environment: { CHAT_BODY_MIB: '2' } })
-  impatient = await startApi(makeFolder(), { limits: { headersMs: 1000, requestMs: 1500 } })
+  impatient = await startApi(makeFolder(), { limits: { requestMs: 1000 } })
   key = await api.makeKey()
 })
 
@@ -134,8 +134,8 @@ describe('an unknown path', () => {
     },
   )
 
-  it.each(['/apps/%E0%A4%A', '/%'])('%s, which is not encoded correctly, is 400', async (path) => {
-    await fault(400, path)
+  it('that has a parameter which is not encoded correctly, is 400', async () => {
+    await fault(400, '/apps/%E0%A4%A')
   })
 })
 
@@ -145,13 +145,12 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 describe('a body', () => {
   const packed = { ...JSON_TYPE, 'Content-Encoding': 'gzip' }
   const rotated = { ...JSON_TYPE, 'Content-Encoding': 'rot13' }
-  const klingon = { 'Content-Type': 'application/json; charset=klingon' }
 
   it.each([
     [400, 'not valid JSON', { body: '{"a":', headers: JSON_TYPE }],
     // It is read whatever its type, and without one: requests.post(url, data=json.dumps(…)) names none.
     [400, 'Invalid chat request', { body: Buffer.from('{}'), headers: {} }],
-    [400, 'Invalid chat request', { body: '{}', headers: { 'Content-Type': 'text/plain' } }],
+    [400, 'Invalid chat request', { body: '{}', headers: { 'Content-Type': 'text/plain; charset=latin1' } }],
     [400, 'The body is empty', { headers: {} }],
     [400, 'at most 500 levels', { body: '['.repeat(501), headers: JSON_TYPE }],
     [400, 'or not in the coding', { body: gzipSync('{"a":1}').subarray(0, 15), headers: packed }],
@@ -159,7 +158,6 @@ describe('a body', () => {
     [413, 'at most 2097152 bytes', { body: gzipSync(Buffer.alloc(3_000_000)), headers: packed }],
     [413, 'at most 250000 are allowed', { body: `[${'0,'.repeat(300_000)}0]`, headers: JSON_TYPE }],
     [415, 'rot13', { body: '{}', headers: rotated }],
-    [415, 'KLINGON', { body: '{}', headers: klingon }],
   ])('is %i with "%s"', async (status, part, init) => {
     const headers = { ...init.headers, authorization: `Bearer ${key}` }
     const { message, text } = await fault(status, CHAT, { ...init, method: 'POST', headers })
@@ -177,14 +175,12 @@ describe('a body', () => {
 
   it.each([
     ['too large by its length, is refused before its end', 'Content-Length: 400000000\r\n\r\n', '413'],
-    ['too large, is not asked for', 'Content-Length: 400000000\r\nExpect: 100-continue\r\n\r\n', '413'],
     [
       'too large by its bytes, is refused before its end',
       `Transfer-Encoding: chunked\r\n\r\n2100000\r\n${'x'.repeat(0x2100000)}\r\n`,
       '413',
     ],
-    ['expected, is asked for where it is read', `${TOLD}{"a":1}`, '100 400'],
-    ['expected, is not asked for elsewhere', TOLD, '404', '/nope HTTP/1.1'],
+    ['expected, is asked for', `${TOLD}{"a":1}`, '100 400'],
     [
       'expected by a client of HTTP/1.0, which knows no 100, is read',
       `${TOLD}{"a":1}`,
@@ -216,14 +212,7 @@ describe('raw bytes', () => {
     [400, 'BREW /status HTTP/1.1\r\nHost: x\r\n\r\n'],
     [400, 'GET / HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n'],
     [400, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
-    [400, 'CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
     [400, healthz('')],
-    [400, healthz('Host: x\r\nHost: x\r\n')],
-    [400, healthz('Host: x/y\r\n')],
-    [400, healthz('Host: a@x\r\n')],
-    [400, healthz('Host: x, y z\r\n')],
-    [400, healthz('Host:\r\n')],
-    [400, healthz('Host: x:y\r\n')],
     // An upgrade or an unknown expectation is ignored.
     [200, healthz('Host: x\r\nExpect: miracles\r\n')],
     [200, healthz('Host: x\r\nUpgrade: h2c\r\n')],
@@ -239,16 +228,6 @@ describe('raw bytes', () => {
     await until(() =>
       impatient.messages().some(({ msg, status }) => msg === 'request refused' && status === 408),
     )
-  })
-
-  it('with different Authorization headers are 401, a repeated one is taken', async () => {
-    const manager = await api.makeKey('management')
-    const ask = (...keys: string[]) => {
-      const lines = keys.map((each) => `Authorization: Bearer ${each}\r\n`).join('')
-      return raw(`GET /api/v1/scim/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines}\r\n`)
-    }
-    expect((await ask(manager, key)).body).toContain('several Authorization headers')
-    expect((await ask(manager, manager)).statuses).toEqual([200])
   })
 })
 

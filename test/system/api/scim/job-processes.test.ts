@@ -102,7 +102,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
   it('interrupts running jobs at once, while requests in flight have their time', async () => {
     const { quirk, waiting } = gate()
     await using held = await startDirectory(groupsNamed('1'), { quirk })
-    const limits = { headersMs: DAY_MS, requestMs: DAY_MS, stopMs: DAY_MS }
+    const limits = { requestMs: DAY_MS, stopMs: DAY_MS }
     await using service = await startSyncApi(await fresh(), { limits })
     const acme = await service.connect(held.url)
     await acme.post()
