@@ -2,14 +2,16 @@
 import { Gauge, type Registry } from 'prom-client'
 import { z } from 'zod'
 import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
-import { LAST_RUN_FILE, outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
+import { outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
 import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
 import { sendJson, type Clock, type Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { UNREADABLE } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import { coverageSchema, type SnapshotFacts } from './snapshots/facts.ts'
+
+/** The end of a run, without what is private. */
+const publicRunSchema = z.object({ finished_at: z.string(), outcome: outcomeSchema })
 
 export const statusSchema = z.strictObject({
   data: z.strictObject({
@@ -31,8 +33,7 @@ export const statusSchema = z.strictObject({
       .describe('Days without data between first_day and data_through; `stale` covers later ones.'),
     days_partial: z.array(daySchema),
     retracted: z.array(retractionSchema).describe('The withdrawn snapshots, newest first.'),
-    last_run: z
-      .strictObject({ finished_at: z.string(), outcome: outcomeSchema })
+    last_run: publicRunSchema
       .nullable()
       .describe('The end of the last nightly run; `late` while the schedule retries its start.'),
     faults: z
@@ -51,7 +52,7 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
     const facts: Partial<SnapshotFacts> = snapshots.current() ?? {}
     const { retractions, faults } = snapshots.catalogue.read()
     const nextRun = schedule.next(now)
-    const { lastRun, unreadable } = lastRunOf(snapshots.dataDir)
+    const lastRun = readLastRun(snapshots.dataDir)
     const data: Status['data'] = {
       version: VERSION,
       as_of: facts.asOf ?? null,
@@ -61,20 +62,12 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
       days_missing: facts.daysMissing ?? [],
       days_partial: facts.daysPartial ?? [],
       retracted: [...retractions],
-      last_run: lastRun && { finished_at: lastRun.finished_at, outcome: lastRun.outcome },
-      faults: [snapshots.fault() ?? [], ...faults, ...unreadable].flat(),
+      last_run: lastRun === undefined ? null : publicRunSchema.parse(lastRun),
+      faults: [snapshots.fault() ?? [], ...faults].flat(),
       next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
       stale: isStale(facts.dataThrough, schedule, now),
     }
     sendJson(reply, 200, { data })
-  }
-}
-
-function lastRunOf(dataDir: string) {
-  try {
-    return { lastRun: readLastRun(dataDir) ?? null, unreadable: [] }
-  } catch {
-    return { lastRun: null, unreadable: [{ thing: LAST_RUN_FILE, message: UNREADABLE }] }
   }
 }
 

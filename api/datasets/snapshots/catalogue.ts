@@ -3,12 +3,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { asOfFromId, snapshotId } from '../../../pipeline/contract/calendar.ts'
-import {
-  CROISSANT_FILE,
-  RECORDS_FOLDER,
-  SNAPSHOTS_FOLDER,
-  SNAPSHOTS_PATH,
-} from '../../../pipeline/contract/files.ts'
+import { RECORDS_FOLDER, SNAPSHOTS_FOLDER, SNAPSHOTS_PATH } from '../../../pipeline/contract/files.ts'
 import {
   readRecord,
   recordPath,
@@ -21,9 +16,7 @@ import { ApiError } from '../../http/errors.ts'
 import { invalidParameter } from '../../http/query-parameters.ts'
 import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
-
-/** The public words of a fault; the log has the error. */
-export const UNREADABLE = 'cannot be read and is left out'
+import { FORMATS } from '../formats.ts'
 
 /** A fault of a published file or a record, for an operator to fix. */
 export type Fault = {
@@ -57,12 +50,10 @@ export type SnapshotFile = SnapshotEntry['files'][number]
 
 /** What the folders hold at one time; lists are newest first. */
 type Contents = {
-  /** Identifiers of the snapshots on disk that are not retracted; also of one without a record. */
-  readonly ids: readonly string[]
   /** All recorded snapshots ever published, without their monthly files, which would be most of the list. */
   readonly entries: readonly SnapshotEntry[]
   readonly retractions: readonly Retraction[]
-  /** The records that are missing or cannot be read: they are left out. */
+  /** The records that cannot be read: their snapshots are left out. */
   readonly faults: readonly Fault[]
 }
 
@@ -75,8 +66,8 @@ export class Catalogue {
   readonly #log: Log
   readonly #logged = new Set<string>()
   /** The records without their monthly files, each as long as its file is not replaced. */
-  readonly #summaries = new Map<string, { readonly version: string; readonly record: SnapshotRecord }>()
-  #last: { readonly changedAt: number; readonly until: number; readonly contents: Contents } | undefined
+  readonly #summaries = new Map<string, { readonly changedAt: number; readonly record: SnapshotRecord }>()
+  #last: { readonly changedAt: number; readonly contents: Contents } | undefined
 
   constructor(folder: string, log: Log) {
     this.#folder = folder
@@ -85,13 +76,12 @@ export class Catalogue {
 
   /** What the folders hold; they are read again if they changed. */
   read(): Contents {
-    const now = Date.now()
     const changedAt = Math.max(changeOf(this.#folder), changeOf(join(this.#folder, RECORDS_FOLDER)))
-    if (this.#last?.changedAt === changedAt && now < this.#last.until) return this.#last.contents
+    if (this.#last?.changedAt === changedAt) return this.#last.contents
     const contents = this.#readFolders()
     // A repaired file need not change its folder.
-    const until = contents.faults.length === 0 ? Infinity : now + RECENT_MS
-    this.#last = now - changedAt > RECENT_MS ? { changedAt, until, contents } : undefined
+    const isSettled = contents.faults.length === 0 && Date.now() - changedAt > RECENT_MS
+    this.#last = isSettled ? { changedAt, contents } : undefined
     return contents
   }
 
@@ -128,10 +118,10 @@ export class Catalogue {
    * @throws ApiError 410 for a retracted or pruned one, with the reason and the nearest retained one.
    */
   #isRetained(id: string): boolean {
-    const { ids, entries } = this.read()
-    const entry = ids.includes(id) ? undefined : entries.find((each) => each.id === id)
-    if (entry === undefined) return ids.includes(id)
-    throw gone(entry, ids)
+    const { entries } = this.read()
+    const entry = entries.find((each) => each.id === id)
+    if (entry !== undefined && entry.state !== 'retained') throw gone(entry, retainedIn(entries))
+    return entry !== undefined
   }
 
   #readFolders(): Contents {
@@ -139,59 +129,55 @@ export class Catalogue {
     const recorded = identifiersIn(join(this.#folder, RECORDS_FOLDER))
     const records: SnapshotRecord[] = []
     const faults: Fault[] = []
-    for (const id of newestFirst(onDisk.union(new Set(recorded)))) {
+    for (const id of [...onDisk.union(new Set(recorded))].toSorted().toReversed()) {
       try {
-        const record = this.#summaryOf(id)
-        if (record !== undefined) records.push(record)
-        else {
-          const message = 'has no record and is left out of the list'
-          faults.push({ thing: `${SNAPSHOTS_FOLDER}/${id}`, message })
-        }
+        records.push(this.#summaryOf(id))
       } catch (error) {
-        this.logFault(id, error, `record ${UNREADABLE}`)
-        faults.push({ thing: `${SNAPSHOTS_FOLDER}/${RECORDS_FOLDER}/${id}.json`, message: UNREADABLE })
+        const message = 'cannot be read and is left out'
+        this.logFault(id, error, `record ${message}`)
+        faults.push({ thing: recordPath(SNAPSHOTS_FOLDER, id), message })
       }
     }
     const retractions = records.flatMap((record) => retractionIn(record) ?? [])
     const entries = records.map((record) => entryOf(record, onDisk.has(record.id)))
-    const retracted = new Set(retractions.map(({ id }) => id))
-    return { ids: newestFirst(onDisk.difference(retracted)), entries, retractions, faults }
+    return { entries, retractions, faults }
   }
 
-  #summaryOf(id: string): SnapshotRecord | undefined {
-    const found = statSync(recordPath(this.#folder, id), { throwIfNoEntry: false })
-    const version = `${found?.ino} ${found?.mtimeMs} ${found?.size}`
+  #summaryOf(id: string): SnapshotRecord {
+    // Of a record that is still in the snapshot's folder: 0.
+    const changedAt = changeOf(recordPath(this.#folder, id))
     const former = this.#summaries.get(id)
-    if (former?.version === version) return former.record
+    if (former?.changedAt === changedAt) return former.record
     const whole = readRecord(this.#folder, id)
-    const record = whole && { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
-    if (record !== undefined) this.#summaries.set(id, { version, record })
+    if (whole === undefined) throw new Error(`The snapshot ${id} has no record`)
+    const record = { ...whole, files: whole.files.filter((file) => !isMonth(file)) }
+    this.#summaries.set(id, { changedAt, record })
     return record
   }
 }
 
+/** The retained snapshots among these, by their identifiers. */
+export function retainedIn(entries: readonly SnapshotEntry[]): readonly string[] {
+  return entries.filter(({ state }) => state === 'retained').map(({ id }) => id)
+}
+
 function gone(
   { id, state, reason, retracted_at, pruned_at }: SnapshotEntry,
-  ids: readonly string[],
+  retained: readonly string[],
 ): ApiError {
   const pruned = pruned_at === undefined ? 'is not retained' : `was pruned on ${pruned_at}`
   const ending = reason === undefined ? pruned : `was retracted: ${reason.replace(/\.$/, '')}`
   const distance = (each: string) => Math.abs(Number(asOfFromId(each)) - Number(asOfFromId(id)))
   // Of two equally near ones the newer, which comes first.
-  const [nearest] = ids.toSorted((one, other) => distance(one) - distance(other))
+  const [nearest] = retained.toSorted((one, other) => distance(one) - distance(other))
   const instead = nearest === undefined ? 'None is retained' : `The nearest retained snapshot is ${nearest}`
-  const dates = reason === undefined ? { pruned_at } : { reason, retracted_at }
-  const metadata = { snapshot: id, state, ...dates, nearest_retained: nearest ?? null }
+  const metadata = { snapshot: id, state, reason, retracted_at, pruned_at, nearest_retained: nearest ?? null }
   return new ApiError(410, `Snapshot ${id} ${ending}. ${instead}`, { metadata })
 }
 
-function newestFirst(ids: Iterable<string>): readonly string[] {
-  return [...ids].toSorted().toReversed()
-}
-
-/** The time of the last change in a folder, ms since 1970; 0 if it does not exist. */
-function changeOf(folder: string): number {
-  return statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
+/** The time of the last change of a file or in a folder, ms since 1970; 0 if it does not exist. */
+function changeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.ctimeMs ?? 0
 }
 
 /** The identifiers that a folder's names begin with; none if it does not exist. */
@@ -223,20 +209,18 @@ function entryOf(
 /** The media type of croissant.json. */
 export const CROISSANT_TYPE = 'application/ld+json; profile="http://mlcommons.org/croissant/1.1"'
 
-/** Media types by name or ending. */
+/** Media types by the ending of a name. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
-  // Older snapshots list it.
-  [CROISSANT_FILE]: CROISSANT_TYPE,
   duckdb: 'application/octet-stream',
-  parquet: 'application/vnd.apache.parquet',
-  csv: 'text/csv; charset=utf-8; header=present',
-  json: 'application/json; charset=utf-8',
+  parquet: FORMATS.parquet.contentType,
+  csv: FORMATS.csv.contentType,
+  json: FORMATS.json.contentType,
   gz: 'application/gzip',
   md: 'text/markdown; charset=utf-8',
 }
 
 function mediaTypeOf(name: string): string {
-  return MEDIA_TYPES[name] ?? MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'text/plain; charset=utf-8'
+  return MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'text/plain; charset=utf-8'
 }
 
 /** Whether a file holds one month of a table. */

@@ -4,23 +4,19 @@ import { basename, join, resolve } from 'node:path'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import { readRecord, sizeFault, type PublishedFile } from '../../../pipeline/contract/snapshot-record.ts'
 import { ApiError } from '../../http/errors.ts'
+import { STATUS_PATH } from '../../paths.ts'
 import type { Log } from '../../process/log.ts'
 import { createSerialQueue } from '../../process/serial-queue.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
-import { Catalogue, type Fault } from './catalogue.ts'
+import { Catalogue, retainedIn, type Fault } from './catalogue.ts'
 import type { Database, PoolName } from './database.ts'
 import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 
-/** An attached snapshot; `users` counts what goes on with it. */
+/** An attached snapshot; it is detached once it has no users: requests, and the service while it is current. */
 type Attached = {
   readonly opened: ReturnType<typeof attach>
   users: number
-  /** Whether a request named it: its next page should be fast. */
-  isNamed: boolean
 }
-
-/** Named snapshots that stay attached without users. */
-const KEPT_ATTACHED = 4
 
 // A poll of the pointer is cheap, and a new snapshot should be visible soon.
 const POLL_EVERY_MS = 100
@@ -40,12 +36,14 @@ export class Snapshots {
   readonly #memory: string
   readonly #log: Log
   #database: Promise<Database> | undefined
-  /** By identifier; the last used is last. */
+  /** By identifier. */
   readonly #attached = new Map<string, Attached>()
   // A snapshot that is being detached is attached again only afterwards.
   readonly #inTurn = createSerialQueue()
   #prepare: (snapshot: Snapshot) => Promise<void> = async () => undefined
   #current: SnapshotFacts | undefined
+  /** Keeps the current snapshot attached. */
+  #serving = new DisposableStack()
   #fault: Fault | undefined
   #polling: Promise<void> | undefined
   #nextPoll: NodeJS.Timeout | undefined
@@ -75,10 +73,7 @@ export class Snapshots {
    */
   currentId(): string {
     if (this.#current !== undefined) return this.#current.id
-    const reason =
-      this.#fault === undefined
-        ? 'No snapshot of the dataset has been published yet; npm run nightly publishes the first'
-        : 'The snapshot of the dataset cannot be opened; the log of the service has the reason'
+    const reason = `No snapshot of the dataset is served: npm run nightly publishes the first, and ${STATUS_PATH} lists faults`
     throw new ApiError(503, reason, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } })
   }
 
@@ -89,7 +84,7 @@ export class Snapshots {
    */
   async take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
     const id = asOf === undefined ? this.currentId() : this.catalogue.retainedAt(asOf)
-    return await this.#take(id, pool, asOf !== undefined, signal)
+    return await this.#take(id, pool, signal)
   }
 
   /**
@@ -131,12 +126,14 @@ export class Snapshots {
    */
   async #followPointer(): Promise<void> {
     const wanted = unlessAbsent(() => basename(realpathSync(join(this.dataDir, CURRENT_POINTER))))
-    const { ids } = this.catalogue.read()
-    const before = ids.filter((id) => id === this.#current?.id)
-    const served = await this.#serveFirst([...(wanted === undefined ? [] : [wanted]), ...before, ...ids])
-    if (served === undefined) this.#current = undefined
-    this.#detachUnused()
-    const isRight = served === wanted && (wanted !== undefined || ids.length === 0)
+    const retained = retainedIn(this.catalogue.read().entries)
+    const before = retained.filter((id) => id === this.#current?.id)
+    const served = await this.#serveFirst([...(wanted === undefined ? [] : [wanted]), ...before, ...retained])
+    if (served === undefined) {
+      this.#serving.dispose()
+      this.#current = undefined
+    }
+    const isRight = served === wanted && (wanted !== undefined || retained.length === 0)
     const thing = wanted === undefined ? CURRENT_POINTER : `${SNAPSHOTS_FOLDER}/${wanted}`
     const instead = served === undefined ? 'and no other can be served' : `and ${served} is served instead`
     this.#fault = isRight ? undefined : { thing, message: `cannot be opened, ${instead}` }
@@ -147,9 +144,12 @@ export class Snapshots {
     for (const id of new Set(ids)) {
       if (id === this.#current?.id) return id
       try {
-        using next = await this.#take(id, 'preparation')
+        using held = new DisposableStack()
+        const next = held.use(await this.#take(id, 'preparation'))
         await this.#prepare(next)
         // The snapshot before stays attached for its running requests.
+        this.#serving.dispose()
+        this.#serving = held.move()
         this.#current = next
         this.#log.info({ snapshot: id, data_through: next.dataThrough }, 'snapshot served')
         return id
@@ -161,16 +161,19 @@ export class Snapshots {
   }
 
   /** @throws if the file is missing, damaged, not a snapshot, or was written after it was published. */
-  async #take(id: string, pool: PoolName, isNamed = false, signal?: AbortSignal) {
+  async #take(id: string, pool: PoolName, signal?: AbortSignal) {
     const open = () => this.#inTurn(async () => attach(await this.#openDatabase(), this.folder, id))
-    const attached = this.#attached.get(id) ?? { opened: open(), users: 0, isNamed }
-    this.#attached.delete(id)
+    const attached = this.#attached.get(id) ?? { opened: open(), users: 0 }
     this.#attached.set(id, attached)
     attached.users += 1
-    attached.isNamed ||= isNamed
     const release = () => {
       attached.users -= 1
-      if (attached.users === 0 && id !== this.#current?.id) this.#detachUnused()
+      if (attached.users > 0) return
+      this.#attached.delete(id)
+      // All its replies were read, so a file that cannot be closed is harmless.
+      void this.#inTurn(async () => (await attached.opened).file.detach()).catch((error: unknown) =>
+        this.catalogue.logFault(id, error, 'snapshot cannot be closed'),
+      )
     }
     // The next request tries again to open it.
     const { facts, file } = await attached.opened.catch((error: unknown) => {
@@ -185,22 +188,6 @@ export class Snapshots {
     const { openDatabase } = await import('./database.ts')
     this.#database ??= openDatabase(this.folder, this.#memory)
     return await this.#database
-  }
-
-  /** Detaches what has no users, except the current snapshot and a few retained ones that were named last. */
-  #detachUnused(): void {
-    const unused = [...this.#attached].filter(([id, { users }]) => users === 0 && id !== this.#current?.id)
-    if (unused.length === 0) return
-    const { ids } = this.catalogue.read()
-    // Removed files take space on the disk until they are detached.
-    const kept = unused.filter(([id, { isNamed }]) => isNamed && ids.includes(id)).slice(-KEPT_ATTACHED)
-    for (const [id, { opened }] of new Set(unused).difference(new Set(kept))) {
-      this.#attached.delete(id)
-      // All its replies were read, so a file that cannot be closed is harmless.
-      void this.#inTurn(async () => (await opened).file.detach()).catch((error: unknown) =>
-        this.catalogue.logFault(id, error, 'snapshot cannot be closed'),
-      )
-    }
   }
 }
 
@@ -218,9 +205,7 @@ async function attach(database: Database, folder: string, id: string) {
   }
   const file = await database.attach(id, path)
   try {
-    const facts = await readFacts(file.queryOf('preparation'))
-    if (facts.id !== id) throw new Error(`The file of ${id} is the snapshot ${facts.id}`)
-    return { facts, file }
+    return { facts: await readFacts(file.queryOf('preparation')), file }
   } catch (error) {
     await file.detach()
     throw error

@@ -70,9 +70,9 @@ export async function openDatabase(folder: string, memory: string) {
         idle.push(connection)
       }
     }
-    /** Closes the file; no statement may be running on it. */
+    /** Closes the file, unless it is closed; no statement may be running on it. */
     const detach = async () => {
-      open.delete(detach)
+      if (!open.delete(detach)) return
       for (const connection of idle) disconnect(connection)
       await own.run(`DETACH ${quote(name, '"')}`)
     }

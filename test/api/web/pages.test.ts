@@ -356,7 +356,7 @@ describe('what cannot be shown', () => {
     await using empty = await startApi(makeFolder())
     const response = await fetch(`${empty.origin}/`, BROWSER)
     expect(response.status).toBe(503)
-    expect(await response.text()).toContain('published yet; npm run nightly publishes the first.')
+    expect(await response.text()).toContain('npm run nightly publishes the first')
   })
 })
 

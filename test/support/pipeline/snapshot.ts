@@ -59,10 +59,15 @@ export function oneApp(hour = 2, tokens = 5): SnapshotContent {
   }
 }
 
-/** Writes a snapshot under `dataDir` and points `current` at it; resolves to its folder. */
+/** Publishes a snapshot under `dataDir` as a run does: built aside, recorded, and `current` last; resolves to its folder. */
 export async function publishSnapshot(dataDir: string, content: SnapshotContent): Promise<string> {
-  const folder = await writeSnapshot(dataDir, content)
-  pointAt(dataDir, snapshotId(content.asOf))
+  const id = snapshotId(content.asOf)
+  const folder = join(dataDir, SNAPSHOTS_FOLDER, id)
+  const aside = `${folder}.aside`
+  await writeSnapshot(aside, content)
+  recordSnapshot(dataDir, id, { data_through: content.dataThrough })
+  renameSync(aside, folder)
+  pointAt(dataDir, id)
   return folder
 }
 
@@ -99,9 +104,8 @@ export function pointAt(dataDir: string, id: string): void {
   renameSync(aside, join(dataDir, CURRENT_POINTER))
 }
 
-/** Writes a snapshot under `dataDir` without publishing it; resolves to its folder. */
-async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise<string> {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, snapshotId(content.asOf))
+/** Writes the file of a snapshot into a new folder. */
+async function writeSnapshot(folder: string, content: SnapshotContent): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const tokens = content.daily.reduce(
     (sum, row) => sum + BigInt(row.tokens) + BigInt(row.completion ?? 0),
@@ -118,7 +122,6 @@ async function writeSnapshot(dataDir: string, content: SnapshotContent): Promise
     for (const [table, rows] of Object.entries(rowsOf(content))) await insert(connection, table, rows)
     await connection.run('COMMIT; CHECKPOINT snapshot; USE memory; DETACH snapshot')
   })
-  return folder
 }
 
 type Cell = string | number | bigint | null

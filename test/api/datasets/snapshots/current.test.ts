@@ -1,7 +1,6 @@
 /** CONTRACT 3, 4.6 and 8: the served snapshot follows the pointer; what cannot be opened leaves the one before; limits of queries. */
 import {
   appendFileSync,
-  existsSync,
   mkdirSync,
   readFileSync,
   rmdirSync,
@@ -91,10 +90,7 @@ describe('at a start', () => {
     writeFileSync(join(await publishSnapshot(dataDir, oneApp()), 'app-rankings.duckdb'), 'no database')
     await using api = await startApi(dataDir)
     const reply = await api.get(RANKINGS, await api.makeKey())
-    expect([reply.status, await reply.text()]).toEqual([
-      503,
-      expect.stringContaining('cannot be opened; the'),
-    ])
+    expect([reply.status, await reply.text()]).toEqual([503, expect.stringContaining('lists faults')])
     expect((await health(api))[0]).toBe(503)
   })
 })
@@ -155,27 +151,19 @@ describe('a damaged published file', () => {
   })
 })
 
-describe('an unreadable record', () => {
-  it.each([
-    [`snapshots/records/${FIRST}.json`, [SECOND]],
-    ['last-run.json', [SECOND, FIRST]],
-  ])('%s is one entry less, and is listed as a fault', async (path, listed) => {
-    const dataDir = copyFolder(published)
-    const file = join(dataDir, path)
-    const size = existsSync(file) ? readFileSync(file).length : 0
-    writeFileSync(file, '{"half": '.padEnd(size))
-    await using api = await startApi(dataDir)
-    const list = z.object({ data: z.array(z.object({ id: z.string() })) })
-    for (const search of ['', '?state=all']) {
-      const reply = await api.get(`${SNAPSHOTS}${search}`)
-      expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual(listed)
-    }
-    for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
-    expect((await statusOf(api)).faults).toContainEqual({
-      thing: path,
-      message: 'cannot be read and is left out',
-    })
-  })
+it('an unreadable record is one entry less, and is listed as a fault', async () => {
+  const dataDir = copyFolder(published)
+  const path = `snapshots/records/${FIRST}.json`
+  writeFileSync(join(dataDir, path), '{"half": ')
+  await using api = await startApi(dataDir)
+  const list = z.object({ data: z.array(z.object({ id: z.string() })) })
+  for (const search of ['', '?state=all']) {
+    const reply = await api.get(`${SNAPSHOTS}${search}`)
+    expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual([SECOND])
+  }
+  for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
+  const message = 'cannot be read and is left out'
+  expect((await statusOf(api)).faults).toContainEqual({ thing: path, message })
 })
 
 describe('queries of a snapshot', () => {
