@@ -152,12 +152,12 @@ async function connect(account: string, given: Partial<ConnectionSettings>, { st
   )
   if (former?.url === url) return
   const { total_count } = await listGroups(store, (await connectionOf(store, account)).account_id, FIRST)
-  if (total_count > 0) note(otherAddress(total_count))
+  if (total_count === 0) return
+  note(
+    `Warning: ${total_count} groups are stored that may be of another address. A group of this one with the same id ` +
+      '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.',
+  )
 }
-
-const otherAddress = (groups: number) =>
-  `Warning: ${groups} groups are stored that may be of another address. A group of this one with the same id (small ` +
-  'numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
 
 /** Reads the directory of the account, and plans the changes of a sync; writes nothing. */
 async function prepare(account: string, allowDeletions: boolean, dependencies: Dependencies) {
@@ -177,8 +177,7 @@ function showPlan(
   }
   for (const warning of warnings) print(`warning: ${warning}`)
   if (fault === undefined) return
-  note(`A sync would stop here. ${fault.message}`)
-  note('To allow it for one run: sync --allow-deletions.')
+  note(`A sync would stop here. ${fault.message}\nTo allow it for one run: sync --allow-deletions.`)
 }
 
 function jobDependencies({ store, settings, environment }: Dependencies): JobDependencies {

@@ -2,33 +2,27 @@
 import { resolve } from 'node:path'
 import { validate } from 'node-cron'
 import { z } from 'zod'
-import { flag, oneOf, option, wholeNumber } from '../../pipeline/program/options.ts'
+import { oneOf, option, wholeNumber } from '../../pipeline/program/options.ts'
 import { UsageError } from '../../pipeline/program/program.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { MEMBER_MODES, NEW_CONNECTION, type ConnectionSettings } from '../scim/connections.ts'
 
 type Settings = Partial<ConnectionSettings>
 
-function addressSchema({ withQuery }: { readonly withQuery: boolean }) {
-  return z.string().transform((address, context) => {
-    const url = URL.parse(address)
-    const fault = url === null ? 'Expected https://HOST/PATH' : addressFault(url, withQuery)
-    if (fault !== undefined) context.addIssue(fault)
-    return url?.href ?? ''
-  })
-}
-
-function addressFault(url: URL, withQuery: boolean): string | undefined {
-  const { username, password, href, searchParams, protocol, pathname } = url
-  if (username + password !== '' || searchParams.has('client_secret'))
-    return 'Expected no user, password or secret: put them into the token instead'
-  if (href.includes('#') || (href.includes('?') && !withQuery))
-    return 'Expected an address that ends with its path: remove everything from ? or # on'
-  if (!/^https?:$/.test(protocol)) return `Expected https://HOST/PATH, not ${protocol}//`
-  return /\/Groups\/?$/i.test(pathname)
-    ? 'Expected no /Groups at the end, which a sync adds itself'
-    : undefined
-}
+const PATH_EXPECTED = 'Expected an address that ends with its path: remove everything from ? or # on'
+const addressSchema = z
+  .url({ protocol: /^https?$/, normalize: true, error: 'Expected https://HOST/PATH' })
+  .refine(
+    (address) => !/^[^/]*\/\/[^/]*@|[?&]client_secret=/.test(address),
+    'Expected no user, password or secret: put them into the token instead',
+  )
+  .refine((address) => !address.includes('#'), PATH_EXPECTED)
+const directorySchema = addressSchema
+  .refine((address) => !address.includes('?'), PATH_EXPECTED)
+  .refine(
+    (address) => !/\/Groups\/?$/i.test(address),
+    'Expected no /Groups at the end, which a sync adds itself',
+  )
 
 /** A word longer than names have, or than names with digits have, is more likely a token. */
 const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i
@@ -57,18 +51,19 @@ const scheduleSchema = z
     return { schedule: expression, next_sync_at: first?.toISOString() ?? null }
   })
 
+/** A permission that stays until it is reverted, as 0 or 1. */
+function allowed(what: string) {
+  return z.boolean().transform(Number).optional().describe(`allows ${what}; --no-… reverts it`)
+}
+
 export const SET_OPTIONS = {
-  url: option(
-    'URL',
-    'the address of the directory, which /Groups follows',
-    addressSchema({ withQuery: false }),
-  ),
+  url: option('URL', 'the address of the directory, which /Groups follows', directorySchema),
   'token-env': option('VARIABLE', 'the variable of the service that holds the token', variableSchema),
   'token-file': option('PATH', 'a file with mode 0600 that holds the token', pathSchema),
   'token-url': option(
     'URL',
     'where a sync requests its token (OAuth), with ?scope=… if that needs one',
-    addressSchema({ withQuery: true }),
+    addressSchema,
   ),
   'client-id': option('ID', 'the OAuth client', z.string().min(1, 'Expected ID')),
   'client-secret-env': option('VARIABLE', 'the variable that holds the secret of the client', variableSchema),
@@ -86,10 +81,8 @@ export const SET_OPTIONS = {
     wholeNumber(0, 500_000),
   ),
   'gate-percent': option('N', 'beyond them, this percentage may be (default: 20)', wholeNumber(0, 100)),
-  'allow-private': flag('allows a private network, and this machine'),
-  'no-allow-private': flag('reverts it'),
-  'allow-loopback': flag('allows this machine, by http too'),
-  'no-allow-loopback': flag('reverts it'),
+  'allow-private': allowed('a private network, and this machine'),
+  'allow-loopback': allowed('this machine, by http too'),
 }
 type Given = Readonly<z.output<z.ZodObject<typeof SET_OPTIONS>>>
 
@@ -97,55 +90,32 @@ type Given = Readonly<z.output<z.ZodObject<typeof SET_OPTIONS>>>
  * The settings in the options of `set`, without those that are not given.
  * @throws UsageError if the options for the token do not go together.
  */
-export function settingsIn(given: Given): Settings {
-  const settings = {
-    url: given.url,
-    members: given.members,
-    gate_groups: given['gate-groups'],
-    gate_members: given['gate-members'],
-    gate_percent: given['gate-percent'],
-    allow_private: allowed(given['allow-private'], given['no-allow-private']),
-    allow_loopback: allowed(given['allow-loopback'], given['no-allow-loopback']),
-  }
-  const named = Object.entries(settings).filter(([, value]) => value !== undefined)
-  return { ...Object.fromEntries(named), ...given.schedule, ...tokenIn(given) }
+export function settingsIn({ schedule, ...given }: Given): Settings {
+  const named = Object.entries(given).filter(([, value]) => value !== undefined)
+  const settings = named.map(([name, value]) => [name.replaceAll('-', '_'), value] as const)
+  return { ...Object.fromEntries(settings), ...schedule, ...tokenIn(given) }
 }
 
-function allowed(yes: boolean, no: boolean): number | undefined {
-  return yes || no ? Number(!no) : undefined
-}
-
-/** The options that name a token, and how they go together. */
-const TOKEN = [
-  'token-env',
-  'token-file',
-  'token-url',
-  'client-id',
-  'client-secret-env',
-  'client-secret-file',
-] as const
-const TOGETHER = [
-  'token-env',
-  'token-file',
-  'token-url client-id client-secret-env',
-  'token-url client-id client-secret-file',
-]
+/** How the options that name a token go together. */
+const TOKEN = /^(?:token|token-url client-id client-secret)-(env|file)$/
 
 /** Where a sync finds its token, or the secret of the client that requests one. */
-function tokenIn(given: Given): Settings {
-  const names = TOKEN.filter((name) => given[name] !== undefined)
-  if (names.length === 0) return {}
-  if (!TOGETHER.includes(names.join(' ')))
+function tokenIn(given: Omit<Given, 'schedule'>): Settings {
+  const named = Object.entries(given).filter(
+    ([name, value]) => /^(?:token|client)-/.test(name) && value !== undefined,
+  )
+  if (named.length === 0) return {}
+  const [, kind] = TOKEN.exec(named.map(([name]) => name).join(' ')) ?? []
+  if (kind === undefined)
     throw new UsageError(
       'Use either --token-env VARIABLE, or --token-file PATH, or --token-url URL with --client-id ID and either ' +
         '--client-secret-env VARIABLE or --client-secret-file PATH',
     )
-  const variable = given['token-env'] ?? given['client-secret-env']
   return {
     token_url: given['token-url'] ?? null,
     client_id: given['client-id'] ?? null,
-    token_kind: variable === undefined ? 'file' : 'env',
-    token_source: variable ?? given['token-file'] ?? given['client-secret-file'] ?? '',
+    token_kind: kind === 'env' ? kind : 'file',
+    token_source: String(named.at(-1)?.[1]),
   }
 }
 

@@ -2,7 +2,7 @@
  * Which addresses a sync may connect to. The check runs at each connection, on the addresses just resolved, so that DNS
  * rebinding is useless.
  */
-import { lookup as systemLookup } from 'node:dns'
+import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import type { Agent } from 'undici'
 import { SyncFailure } from './failures.ts'
@@ -49,38 +49,21 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
  * An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. Its package is loaded on
  * first use, since services without directories never need its 7 MB.
  */
-export async function guardedAgent(reach: Reach): Promise<Agent> {
+export async function guardedAgent(reach: Reach, resolve: LookupFunction = lookup): Promise<Agent> {
   const { Agent, buildConnector } = await import('undici')
   return new Agent({
     connect(options, callback) {
       const { hostname, protocol } = options
-      // No lookup sees a host that is an address.
-      const address = hostname.replace(/^\[(.*)\]$/, '$1')
-      if (isIP(address) !== 0 && !isWithinReach(address, protocol, reach))
-        return callback(refusal(hostname), null)
-      buildConnector({ lookup: guardedLookup(protocol, reach), timeout: CONNECT_MS })(options, callback)
+      // A host that is an address is resolved to itself.
+      resolve(hostname.replace(/^\[(.*)\]$/, '$1'), { all: true }, (error, found) => {
+        if (error !== null) return callback(error, null)
+        const all = Array.isArray(found) ? found : []
+        const allowed = all.filter(({ address }) => isWithinReach(address, protocol, reach))
+        const refusal = new SyncFailure('address_refused', `No address of ${hostname} may be connected to`)
+        if (allowed.length === 0) return callback(refusal, null)
+        const onlyAllowed: LookupFunction = (_hostname, _options, done) => done(null, allowed)
+        buildConnector({ lookup: onlyAllowed, timeout: CONNECT_MS })(options, callback)
+      })
     },
   })
-}
-
-/** A lookup for sockets that returns only allowed addresses. */
-export function guardedLookup(
-  protocol: string,
-  reach: Reach,
-  resolve: LookupFunction = systemLookup,
-): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, found) => {
-      if (error !== null) return callback(error, [])
-      const all = Array.isArray(found) ? found : []
-      const [first, ...rest] = all.filter(({ address }) => isWithinReach(address, protocol, reach))
-      if (first === undefined) callback(refusal(hostname), [])
-      else if (options.all === true) callback(null, [first, ...rest])
-      else callback(null, first.address, first.family)
-    })
-  }
-}
-
-function refusal(host: string): SyncFailure {
-  return new SyncFailure('address_refused', `No address of ${host} may be connected to`)
 }

@@ -77,6 +77,7 @@ const HEADERS = { 'User-Agent': 'app-rankings-scim', Accept: 'application/scim+j
 
 /** A client of a connection's directory; disposing of it ends its requests. */
 export class DirectoryClient {
+  readonly limits: SyncLimits
   readonly #connection: Connection
   readonly #dependencies: ClientDependencies
   readonly #secret: string
@@ -92,6 +93,7 @@ export class DirectoryClient {
    * @throws SyncFailure if the token is not available.
    */
   constructor(connection: Connection, signal: AbortSignal, dependencies: ClientDependencies) {
+    this.limits = dependencies.limits
     this.#connection = connection
     this.#dependencies = dependencies
     this.#secret = readSecret(connection, dependencies.environment)
@@ -112,7 +114,7 @@ export class DirectoryClient {
    * GET of a path below the directory's address.
    * @throws SyncFailure without an answer to assess: rejected token, redirect, invalid JSON, no connection.
    */
-  async get(path: string, query: Query = {}, patience: Patience = this.#dependencies.limits) {
+  async get(path: string, query: Query = {}, patience: Patience = this.limits) {
     const parameters = new URLSearchParams(query).toString()
     // Concatenated, since resolving would follow dots and, after a leading //, leave the origin.
     const url = this.#connection.url.replace(/\/$/, '') + path + (parameters && `?${parameters}`)
@@ -131,7 +133,7 @@ export class DirectoryClient {
     }
     if (answer.status !== 401 && answer.status !== 403) return answer
     const { status } = answer
-    throw new SyncFailure('directory_unauthorized', `${what}: status ${status}`, { status })
+    throw new SyncFailure('directory_unauthorized', `${what}: status ${status}`, { cause: status })
   }
 
   /**
@@ -150,7 +152,7 @@ export class DirectoryClient {
       const body = new URLSearchParams({ ...form, ...more })
       const init = { method: 'POST', headers: { ...HEADERS, ...headers }, body }
       const target = { url: url.href, what: 'POST to the token address', secret: client_secret }
-      const answer = await orFailure(this.#request({ ...init, ...target }, this.#dependencies.limits))
+      const answer = await orFailure(this.#request({ ...init, ...target }, this.limits))
       if (answer instanceof SyncFailure) throw new SyncFailure('token_refused', answer.detail)
       return answer
     }
@@ -164,14 +166,14 @@ export class DirectoryClient {
 
   /** One request, with retries and pauses. */
   async #request(request: Request, patience: Patience): Promise<Answer> {
-    const { limits, log, wait = pause } = this.#dependencies
+    const { log, wait = pause } = this.#dependencies
     for (let failures = 0, slowDowns = 0; ;) {
       const outcome = await this.#exchange(request)
       if ('status' in outcome) return outcome
       const { failure, detail, waitMs } = outcome
       const isSlowDown = failure === 'directory_rate_limited'
       const count = isSlowDown ? (slowDowns += 1) : (failures += 1)
-      const ms = waitMs ?? backoffMs(count, limits)
+      const ms = waitMs ?? backoffMs(count, this.limits)
       const isOver = isSlowDown
         ? count > patience.slowDowns || ms > patience.slowDownMs
         : count >= patience.tries
@@ -182,7 +184,7 @@ export class DirectoryClient {
   }
 
   async #exchange({ url, what, secret, ...init }: Request): Promise<Answer | Fault> {
-    const { limits } = this.#dependencies
+    const { limits } = this
     const { fetch } = await import('undici')
     try {
       const reply = await fetch(url, {

@@ -32,14 +32,12 @@ export class SyncFailure extends ProgramError {
   readonly exitCode = 1
   readonly failure: Failure
   readonly detail: string
-  /** The directory's status, 401 or 403, if it refused the token. */
-  readonly status: number | undefined
 
-  constructor(failure: Failure, detail: string, options: ErrorOptions & { readonly status?: number } = {}) {
+  /** @param options the `cause` is another error, or the status with which the directory refused the token. */
+  constructor(failure: Failure, detail: string, options?: ErrorOptions) {
     super(`${FAILURES[failure]} (${detail})`, options)
     this.failure = failure
     this.detail = detail
-    this.status = options.status
   }
 }
 

@@ -5,10 +5,10 @@
 import { hash, randomUUIDv7 } from 'node:crypto'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import { insertRows, type Queries, type Row, type Store, type Value } from '../store/store.ts'
+import { insertRows, type Queries, type Store, type Value } from '../store/store.ts'
 import { lostJob } from './failures.ts'
-import { eraseReports, lockJob, selectPage, type PageWanted } from './job-store.ts'
-import type { Member } from './messages.ts'
+import { lockJob, selectPage, type PageWanted } from './job-store.ts'
+import { memberSchema, type Member } from './messages.ts'
 import {
   addTo,
   storedGroupSchema,
@@ -30,14 +30,8 @@ export const groupRowSchema = z.object({
   updated_at: z.string(),
 })
 
-export const memberRowSchema = z.object({
-  id: z.string(),
-  type: z.string().nullable(),
-  display_name: z.string().nullable(),
-})
-
-/** Rows that one statement reads or deletes: as many as block nobody. */
-const ROWS_AT_ONCE = 1000
+/** Members that one transaction writes or deletes: as many as block nobody. */
+const MEMBERS_AT_ONCE = 2000
 
 const SHOWN =
   'id, account_id AS organization_id, scim_id AS external_id, display_name, member_count, created_at, updated_at'
@@ -67,41 +61,24 @@ export async function listMembers(queries: Queries, accountId: string, id: strin
   const group = await findGroup(queries, accountId, id)
   if (group === undefined) return undefined
   const rows = await queries.query(SHOWN_MEMBERS, [id, page.limit, page.offset])
-  return { data: z.array(memberRowSchema).parse(rows), total_count: group.member_count }
+  return { data: z.array(memberSchema).parse(rows), total_count: group.member_count }
 }
 
 const COLUMNS = storedGroupSchema.keyof().options
-const STORED = `
-  SELECT ${COLUMNS.join(', ')}, scim_id AS key FROM scim_groups
-  WHERE account_id = $1 AND scim_id > $2 ORDER BY scim_id LIMIT ${ROWS_AT_ONCE}`
+const STORED = `SELECT ${COLUMNS.join(', ')} FROM scim_groups WHERE account_id = $1 ORDER BY scim_id`
 const MEMBER_NAMES = `
-  SELECT member_id AS key, display_name AS name FROM scim_members
-  WHERE list_id = $1 AND member_id > $2 ORDER BY member_id LIMIT ${ROWS_AT_ONCE}`
+  SELECT member_id AS id, coalesce(display_name, member_id) AS name FROM scim_members
+  WHERE list_id = $1 ORDER BY member_id`
 
 /** All groups of an account, including deleted ones. */
 export async function readStoredGroups(queries: Queries, accountId: string): Promise<readonly StoredGroup[]> {
-  const schema = z.array(storedGroupSchema)
-  return (await Array.fromAsync(pagesOf(queries, STORED, accountId), (rows) => schema.parse(rows))).flat()
+  return z.array(storedGroupSchema).parse(await queries.query(STORED, [accountId]))
 }
-
-/** Reads rows with this value of `$1`, in pages: each statement reads rows with a `key` after `$2`, in its order. */
-async function* pagesOf(queries: Queries, sql: string, value: string): AsyncGenerator<readonly Row[]> {
-  for (let after = ''; ;) {
-    const rows = await queries.query(sql, [value, after])
-    yield rows
-    if (rows.length < ROWS_AT_ONCE) return
-    after = z.string().parse(rows.at(-1)?.['key'])
-    await endOfTurn()
-  }
-}
-
-/** Members between two turns of the event loop, and in one transaction. */
-const MEMBERS_AT_ONCE = 2000
 
 const LISTS = { table: 'scim_member_lists', columns: ['id', 'account_id', 'job_id'] }
 const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type', 'display_name'] }
 
-const namesSchema = z.array(z.object({ key: z.string(), name: z.string().nullable() }))
+const namesSchema = z.array(z.object({ id: z.string(), name: z.string() }))
 
 /** What a stage works on; without a job (a dry run) nothing is written. */
 type StageOptions = {
@@ -136,7 +113,7 @@ export class MemberStage {
     const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
     const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
     const member_count = members.length
-    const text = JSON.stringify(members.flatMap(({ id, type, displayName }) => [id, type, displayName]))
+    const text = JSON.stringify(members.flatMap(({ id, type, display_name }) => [id, type, display_name]))
     const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
     if (member_digest === former?.member_digest)
       return { member_digest, member_count, member_list: former.member_list }
@@ -147,13 +124,10 @@ export class MemberStage {
   /** Reports who joined a stored list, and who left it. */
   async #compare(members: readonly Member[], stored: string | null | undefined, group: string) {
     const { store, report } = this.#options
-    const former = new Map<string, string>()
-    for await (const rows of stored ? pagesOf(store, MEMBER_NAMES, stored) : []) {
-      for (const { key, name } of namesSchema.parse(rows)) former.set(key, name ?? key)
-    }
-    for (const [index, { id, displayName }] of members.entries()) {
-      if (!former.delete(id)) addTo(report.members_joined, displayName ?? id, group)
-      if (index % MEMBERS_AT_ONCE === MEMBERS_AT_ONCE - 1) await endOfTurn()
+    const rows = stored ? await store.query(MEMBER_NAMES, [stored]) : []
+    const former = new Map(namesSchema.parse(rows).map(({ id, name }) => [id, name]))
+    for (const { id, display_name } of members) {
+      if (!former.delete(id)) addTo(report.members_joined, display_name ?? id, group)
     }
     for (const name of former.values()) addTo(report.members_left, name, group)
   }
@@ -164,8 +138,8 @@ export class MemberStage {
     if (members.length === 0 || job === undefined) return null
     const listId = randomUUIDv7()
     this.#lists.push([listId, job.account_id, job.id])
-    for (const { id, type, displayName } of members) {
-      this.#rows.push([listId, id, type, displayName])
+    for (const { id, type, display_name } of members) {
+      this.#rows.push([listId, id, type, display_name])
       if (this.#rows.length >= MEMBERS_AT_ONCE) await this.flush()
     }
     return listId
@@ -209,7 +183,7 @@ const UNUSED_LISTS = `
   LIMIT 100`
 const SWEEP_MEMBERS = `
   DELETE FROM scim_members WHERE list_id = $1 AND member_id IN (
-    SELECT member_id FROM scim_members WHERE list_id = $1 LIMIT ${ROWS_AT_ONCE}) RETURNING 1 AS swept`
+    SELECT member_id FROM scim_members WHERE list_id = $1 LIMIT ${MEMBERS_AT_ONCE}) RETURNING 1 AS swept`
 
 /** Deletes the lists of members that no group of the account refers to, in small steps. */
 export async function sweepMembers(store: Store, accountId: string): Promise<void> {
@@ -218,7 +192,7 @@ export async function sweepMembers(store: Store, accountId: string): Promise<voi
     if (lists.length === 0) return
     for (const { id } of z.array(z.object({ id: z.string() })).parse(lists)) {
       // SQLite answers within the turn.
-      while ((await store.query(SWEEP_MEMBERS, [id])).length === ROWS_AT_ONCE) await endOfTurn()
+      while ((await store.query(SWEEP_MEMBERS, [id])).length === MEMBERS_AT_ONCE) await endOfTurn()
       await store.query('DELETE FROM scim_member_lists WHERE id = $1', [id])
       await endOfTurn()
     }
@@ -227,9 +201,8 @@ export async function sweepMembers(store: Store, accountId: string): Promise<voi
 
 const ERASE = 'DELETE FROM scim_groups WHERE account_id = $1 RETURNING member_count AS count'
 
-/** Deletes all groups of an account and their names in reports; resolves to the numbers of groups and memberships. */
+/** Deletes all groups of an account; resolves to the numbers of groups and memberships. */
 export async function eraseGroups(queries: Queries, accountId: string) {
-  await eraseReports(queries, accountId)
   const rows = await queries.query(ERASE, [accountId])
   const counts = z.array(z.object({ count: z.number().nullable() })).parse(rows)
   return { groups: rows.length, members: counts.reduce((sum, { count }) => sum + (count ?? 0), 0) }

@@ -69,10 +69,8 @@ const FORMER = `
   ORDER BY created_at DESC, id LIMIT 1`
 
 /** A job for its account. */
-export function showJob({ account_id: _account, scheduled: _scheduled, failure, ...shown }: Job) {
-  const { id, status, synced_groups, deleted_groups, ...times } = shown
-  const error_message = failure === null ? null : FAILURES[failure]
-  return { id, status, synced_groups, deleted_groups, error_message, ...times }
+export function showJob(job: Job): z.infer<typeof jobSchema> {
+  return jobSchema.strip().parse({ ...job, error_message: job.failure && FAILURES[job.failure] })
 }
 
 /**

@@ -19,6 +19,7 @@ import { lostJob, SyncFailure, type Failure } from './failures.ts'
 import { eraseGroups, sweepMembers } from './groups.ts'
 import {
   endJob,
+  eraseReports,
   findJob,
   formerJob,
   holdJob,
@@ -33,9 +34,8 @@ import { runSync, type SyncDependencies, type SyncOptions } from './sync.ts'
 /** A process that has not renewed the lease of its job for this long is dead. */
 const LEASE_MS = 20_000
 
-/** The parts of a lease after which a process renews it, and polls for work. */
-const RENEWALS_PER_LEASE = 5
-const POLLS_PER_LEASE = 10
+/** How often a process renews a lease, and polls for work, within that time. */
+const TURNS_PER_LEASE = 10
 
 export type JobDependencies = SyncDependencies & {
   readonly leaseMs: number
@@ -92,7 +92,7 @@ export function createSyncJobs(dependencies: JobDependencies, concurrent: number
     /** Starts to poll for work. */
     begin(): void {
       wake()
-      timer = setInterval(wake, leaseMs / POLLS_PER_LEASE)
+      timer = setInterval(wake, leaseMs / TURNS_PER_LEASE)
     },
     /** The open job of the account, or a new one; undefined without a directory (CONTRACT 5). */
     async request(accountId: string): Promise<Job | undefined> {
@@ -140,8 +140,10 @@ export async function eraseDirectory(account: string, dependencies: JobDependenc
   const erased = await store.transaction(async (queries) => {
     // First, since a sync ends by locking the connection. A queued one fails without it.
     await removeConnection(queries, account)
-    if ((await openJob(queries, id))?.status !== 'running') return await eraseGroups(queries, id)
-    throw new UsageError(`A sync of account "${account}" is running: erase again once it has ended`)
+    if ((await openJob(queries, id))?.status === 'running')
+      throw new UsageError(`A sync of account "${account}" is running: erase again once it has ended`)
+    await eraseReports(queries, id)
+    return await eraseGroups(queries, id)
   })
   await sweepMembers(store, id)
   return erased
@@ -183,7 +185,7 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
     holdJob(store, job, clock(), leaseMs)
       .then((held) => held || ending.abort(lostJob()))
       .catch(failed('the lease of a directory sync could not be renewed'))
-  }, leaseMs / RENEWALS_PER_LEASE)
+  }, leaseMs / TURNS_PER_LEASE)
   try {
     await reportEnd(await runSync(job, { ...options, signal }, dependencies), dependencies)
   } catch (error) {

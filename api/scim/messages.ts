@@ -3,15 +3,17 @@
  * of thousands, and strictly where errors would delete groups.
  */
 import { unescape } from 'node:querystring'
+import { z } from 'zod'
 import { isObject } from '../untrusted/json.ts'
 import { SyncFailure } from './failures.ts'
 
 /** One member: a user or a nested group, with the directory's id and type (usually `User` or `Group`). */
-export type Member = {
-  readonly id: string
-  readonly type: string | null
-  readonly displayName: string | null
-}
+export const memberSchema = z.object({
+  id: z.string(),
+  type: z.string().nullable(),
+  display_name: z.string().nullable(),
+})
+export type Member = Readonly<z.infer<typeof memberSchema>>
 
 /** A group in a reply, with the names of its columns in the store. */
 export type ReceivedGroup = {
@@ -92,28 +94,20 @@ function readMember(entry: unknown): Member | undefined {
   if (id === undefined) return undefined
   // Types are compared without case (RFC 7643, 8.7.1), and some directories write them small.
   const type = (readText(attribute(entry, 'type')) ?? kind)?.replace(/^(?:user|group)$/i, capitalize)
-  return { id, type: type ?? null, displayName: readText(attribute(entry, 'display')) ?? null }
+  return { id, type: type ?? null, display_name: readText(attribute(entry, 'display')) ?? null }
 }
 
 function capitalize(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()
 }
 
-/** Whether a `ServiceProviderConfig` announces cursors (RFC 9865), which some write as text. */
-export function offersCursors(config: unknown): boolean {
-  return String(attribute(attribute(config, 'pagination'), 'cursor')).toLowerCase() === 'true'
-}
-
 /** An attribute; undefined if it is missing or null. Directories send names in any case (RFC 7643, 2.1). */
 function attribute(object: unknown, name: string): unknown {
   if (!isObject(object)) return undefined
-  if (Object.hasOwn(object, name)) return object[name] ?? undefined
   const wanted = name.toLowerCase()
-  // No array of names: an object may have thousands.
-  for (const key in object) {
-    if (key.length === name.length && key.toLowerCase() === wanted) return object[key] ?? undefined
-  }
-  return undefined
+  const isWanted = (key: string) => key.length === name.length && key.toLowerCase() === wanted
+  const key = Object.hasOwn(object, name) ? name : Object.keys(object).find(isWanted)
+  return key === undefined ? undefined : (object[key] ?? undefined)
 }
 
 /** A list; directories may send a single entry without brackets. */
@@ -140,10 +134,10 @@ function readId(value: unknown, most = MAX_ID_BYTES): string | undefined {
 function readText(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value !== 'string') return undefined
-  // Copied, since a slice would keep the whole text in memory.
-  const text =
-    value.length <= MAX_TEXT ? value : Buffer.from(value.slice(0, MAX_TEXT).toWellFormed()).toString()
-  return text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
+  // Through a Buffer, which replaces lone surrogates, and since a slice would keep the whole text in memory.
+  return Buffer.from(value.slice(0, MAX_TEXT))
+    .toString()
+    .replaceAll(/\p{Cc}/gu, ' ')
 }
 
 /** A number of rows, which some directories send as text. */

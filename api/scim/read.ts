@@ -1,10 +1,10 @@
 /** Reads all groups of a directory with their members, and decides what the absence of a group proves. */
 import { shorten } from '../untrusted/json.ts'
-import { BRIEF, type DirectoryClient, type SyncLimits } from './client.ts'
+import { BRIEF, type DirectoryClient } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
-import { offersCursors, readGroup, type Page, type ReceivedGroup } from './messages.ts'
+import { readGroup, type Page, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, isLiving, type RemoteGroup, type StoredGroup } from './plan.ts'
 import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
@@ -29,7 +29,6 @@ const WARNINGS = {
 
 export type ReadOptions = {
   readonly client: DirectoryClient
-  readonly limits: SyncLimits
   readonly connection: Connection
   readonly stage: MemberStage
 }
@@ -47,8 +46,6 @@ export class Directory {
   /** Groups that were received without members: these are none once another group has some. */
   readonly #empty = new Set<RemoteGroup>()
   #memberships = 0
-  /** Whether the directory announces cursors. */
-  #hasCursors = false
 
   constructor(options: ReadOptions) {
     this.#options = options
@@ -60,10 +57,7 @@ export class Directory {
    * @throws SyncFailure if the groups are unreadable or provably incomplete.
    */
   async read(stored: readonly StoredGroup[]): Promise<ReadonlySet<string>> {
-    const { client, connection } = this.#options
-    const { members } = connection
-    const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
-    this.#hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
+    const { members } = this.#options.connection
     const walk = await this.#readList(members === 'inline')
     if (walk.isCapped) this.#warn('capped')
     const isLacking = members === 'inline' && (await this.#requestEmpty(walk))
@@ -74,21 +68,21 @@ export class Directory {
   }
 
   async #readList(withMembers: boolean): Promise<Walk> {
-    const { client, limits, stage } = this.#options
+    const { client, stage } = this.#options
     const take = async ({ groups, unusable }: Page) => {
       if (unusable.length > 0) this.#warn('group_without_id', unusable)
       for (const received of groups) {
         const { scim_id, external_id, display_name } = received
         // The first row of a group counts.
         if (this.groups.has(scim_id)) continue
-        if (this.groups.size >= limits.groups) throw tooLarge('groups')
+        if (this.groups.size >= client.limits.groups) throw tooLarge('groups')
         const group = { scim_id, external_id, display_name, members: null }
         this.groups.set(scim_id, group)
         if (withMembers) await this.#addMembers(group, received)
       }
       await stage.flush()
     }
-    return await readList({ client, limits, hasCursors: this.#hasCursors, withMembers, take })
+    return await readList({ client, withMembers, take })
   }
 
   /** A sentence per kind of warning; those about groups have their number and the first of them. */
@@ -114,8 +108,8 @@ export class Directory {
     if (members === null) return
     if (members.length === 0) return void this.#empty.add(group)
     this.#memberships += members.length
-    const { limits, stage } = this.#options
-    if (this.#memberships > limits.members) throw tooLarge('memberships')
+    const { client, stage } = this.#options
+    if (this.#memberships > client.limits.members) throw tooLarge('memberships')
     group.members = await stage.take(members, group)
   }
 
@@ -161,7 +155,7 @@ export class Directory {
         this.#keepMembers(group)
         missing += 1
         const isTooMany = missing === all || exceedsGate(missing, all, connection.gate_groups, connection)
-        if (isTooMany || failure.status === 401) throw failure
+        if (isTooMany || failure.cause === 401) throw failure
       },
     )
   }

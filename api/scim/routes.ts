@@ -7,9 +7,10 @@ import type { Route } from '../http/route.ts'
 import { fault, type Operation } from '../openapi/operation.ts'
 import { GROUPS_PATH, SYNC_JOBS_PATH } from '../paths.ts'
 import type { Queries } from '../store/store.ts'
-import { findGroup, groupRowSchema, listGroups, listMembers, memberRowSchema } from './groups.ts'
+import { findGroup, groupRowSchema, listGroups, listMembers } from './groups.ts'
 import { findJob, jobSchema, listJobs, readReport, showJob, type Job, type PageWanted } from './job-store.ts'
 import type { SyncJobs } from './jobs.ts'
+import { memberSchema } from './messages.ts'
 import { reportSchema } from './plan.ts'
 
 const PAGE = {
@@ -28,7 +29,7 @@ const one = <Data extends z.ZodType>(data: Data) => z.strictObject({ data })
 const list = <Row extends z.ZodType>(row: Row) => z.strictObject({ data: z.array(row), total_count: total })
 const jobReplySchema = one(jobSchema).meta({ id: 'ScimSyncJobReply' })
 const jobsSchema = list(jobSchema).meta({ id: 'ScimSyncJobList' })
-const membersSchema = list(memberRowSchema).extend({
+const membersSchema = list(memberSchema).extend({
   total_count: total.nullable().describe('Null if the directory never supplied members of the group.'),
 })
 

@@ -34,7 +34,7 @@ export async function prepareSync(
   dependencies: SyncDependencies,
   job?: Job,
 ) {
-  const { store, limits, clock } = dependencies
+  const { store, clock } = dependencies
   const connection = await findConnection(store, accountId)
   if (connection === undefined) throw connectionChanged()
   const stored = await readStoredGroups(store, accountId)
@@ -42,10 +42,10 @@ export async function prepareSync(
   await using client = new DirectoryClient(connection, signal, dependencies)
   const findFormer = indexStored(stored)
   const stage = new MemberStage({ store, findFormer, job, report })
-  const directory = new Directory({ client, limits, connection, stage })
+  const directory = new Directory({ client, connection, stage })
   const staying = await directory.read(stored)
   const sides = { stored, findFormer, remote: directory.groups, staying, gate: connection }
-  const { fault, ...plan } = await planSync(sides, report, clock())
+  const { fault, ...plan } = planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
   return { connection, groups: directory.groups, report, ...plan, fault: allowDeletions ? undefined : fault }
 }

@@ -5,7 +5,6 @@ import { SyncFailure } from './failures.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-const OTHERS = 0o077
 // Anything else is invalid in a header, and most likely the wrong file.
 export const ONE_WORD = /^[\x21-\x7e]+$/
 
@@ -26,15 +25,13 @@ export function readSecret(
 }
 
 function readPrivateFile(path: string): string {
-  let fault: string
   try {
-    const mode = statSync(path).mode & 0o777
-    if ((mode & OTHERS) === 0) return readFileSync(path, 'utf8')
-    fault = `has mode ${mode.toString(8).padStart(4, '0')}, so others may read the token: chmod 0600 it`
+    const mode = (statSync(path).mode & 0o777).toString(8)
+    if (mode.endsWith('00')) return readFileSync(path, 'utf8')
+    throw new Error(`it has mode 0${mode}, so others may read the token: chmod 0600 it`)
   } catch (error) {
-    fault = `cannot be read: ${String(error)}`
+    throw new SyncFailure('token_unavailable', `The file "${path}" cannot be used: ${String(error)}`)
   }
-  throw new SyncFailure('token_unavailable', `The file "${path}" ${fault}`)
 }
 
 // A shorter token is no secret: it may occur in any text.

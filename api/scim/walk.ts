@@ -1,16 +1,13 @@
 /**
- * Walks over the list of groups to its end, by one way of paging after the other: by cursor (RFC 9865), by index (RFC 7644,
- * 3.4.2.4), in smaller pages, or without any.
+ * Walks over the list of groups to its end, by one way of paging after the other: by index (RFC 7644, 3.4.2.4), in smaller
+ * pages, without any, or by cursor (RFC 9865).
  */
-import { BRIEF, type DirectoryClient, type Patience, type Query, type SyncLimits } from './client.ts'
+import { BRIEF, type DirectoryClient, type Patience, type Query } from './client.ts'
 import { orFailure, SyncFailure, type Failure } from './failures.ts'
 import { readPage, type Page } from './messages.ts'
 
 export type ListOptions = {
   readonly client: DirectoryClient
-  readonly limits: SyncLimits
-  /** Whether the directory announces cursors. */
-  readonly hasCursors: boolean
   /** Whether to request members with the groups. */
   readonly withMembers: boolean
   /** Receives each page, some groups several times. */
@@ -36,29 +33,29 @@ const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
  */
 export async function readList(options: ListOptions): Promise<Walk> {
   const { byCursor, others } = waysToList(options)
-  const ways = options.hasCursors ? [...byCursor, ...others] : others
+  // Cursors last, since a directory that ignores them gives one page that looks complete.
+  const ways = [...others, ...byCursor]
   const first = await walkBy(ways, options)
   let last = first.isDoubtful ? await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options) : first
-  last.isCut ||= !first.groups.isSubsetOf(last.groups)
-  last.isCapped = await mayBeCapped(last, options)
-  if (last.isCapped) {
-    // AWS has cursors without announcing them; others ignore them, which a single page may hide.
+  last.isCapped = await mayBeCapped(last, options.client)
+  if (last.isCapped || last.isDoubtful) {
+    // AWS has cursors and no index, without announcing it.
     const walk = await orFailure(walkBy(byCursor, options))
     if (!(walk instanceof SyncFailure) && walk.pages > 1 && walk.groups.size > last.groups.size) last = walk
   }
+  last.isCut ||= !first.groups.isSubsetOf(last.groups)
   refuseIncomplete(first, last)
   return last
 }
 
 /** The queries of a first page, the best first: by cursor, and otherwise. */
-function waysToList({ limits, withMembers }: ListOptions) {
+function waysToList({ client, withMembers }: ListOptions) {
   const [usual, other] = withMembers ? [{}, WITHOUT_MEMBERS] : [WITHOUT_MEMBERS, {}]
   const paged = (start: Query, form: Query = usual) =>
-    limits.pageSizes.map((size): Query => ({ ...start, ...form, count: String(size) }))
+    client.limits.pageSizes.map((size): Query => ({ ...start, ...form, count: String(size) }))
   const index = { startIndex: '1' }
   // Last the other form: some refuse pages of groups with too many members, some may refuse to exclude them.
-  const last = paged(index, other).slice(0, 1)
-  const others = [...paged(index), { ...index, ...usual }, usual, ...last]
+  const others = [...paged(index), { ...index, ...usual }, usual, ...paged(index, other).slice(0, 1)]
   return { byCursor: paged({ cursor: '' }), others }
 }
 
@@ -67,7 +64,8 @@ async function walkBy(ways: readonly Query[], options: ListOptions): Promise<Wal
   let failed: SyncFailure | undefined
   for (const way of ways) {
     // Once a way has failed in spite of retries, every other one is tried once.
-    const walk = await follow(way, options, STARTS_ANEW.includes(failed?.failure) ? BRIEF : options.limits)
+    const patience = STARTS_ANEW.includes(failed?.failure) ? BRIEF : options.client.limits
+    const walk = await follow(way, options, patience)
     if (walk instanceof Walk) return walk
     if (failed === undefined || walk.failure === 'directory_incomplete') failed = walk
   }
@@ -76,9 +74,9 @@ async function walkBy(ways: readonly Query[], options: ListOptions): Promise<Wal
 
 /** Follows a list to its end. Resolves to a failure after which another way may work. */
 async function follow(way: Query, options: ListOptions, patience: Patience): Promise<Walk | SyncFailure> {
-  const { client, limits, take } = options
+  const { client, take } = options
   const walk = new Walk(way)
-  for (let asked = 0; asked < limits.pages; asked += 1) {
+  for (let asked = 0; asked < client.limits.pages; asked += 1) {
     const isFirst = asked === 0
     const page = await orFailure(
       isFirst ? requestFirst(walk, options, patience) : requestPage(client, walk.query, patience),
@@ -94,7 +92,7 @@ async function follow(way: Query, options: ListOptions, patience: Patience): Pro
     await take(page)
     if (isLast) return walk.isIgnored ? incomplete(walk.rows, walk.total) : walk
   }
-  throw new SyncFailure('directory_too_large', `more than ${limits.pages} pages of groups`)
+  throw new SyncFailure('directory_too_large', `more than ${client.limits.pages} pages of groups`)
 }
 
 /** Requests the first page and, if it has no members, requests them by name, as the walk then goes on to do. */
@@ -114,8 +112,8 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
 
 /** The groups of a page without their members, in any order. */
 function namesOf({ groups }: Page): string {
-  const names = groups.map((group) => JSON.stringify({ ...group, members: null, lacksMembers: false }))
-  return names.toSorted().join('')
+  const names = groups.map((it) => JSON.stringify([it.scim_id, it.external_id, it.display_name]))
+  return names.toSorted().join()
 }
 
 /** Requests one page of groups. */
@@ -130,12 +128,12 @@ async function requestPage(client: DirectoryClient, query: Query, patience: Pati
  * one group at its end is not just that. Some page correctly unless all groups fit (scimmy), so that pages after the end
  * tell nothing.
  */
-async function mayBeCapped(walk: Walk, { client, limits }: ListOptions): Promise<boolean> {
+async function mayBeCapped(walk: Walk, client: DirectoryClient): Promise<boolean> {
   const { query, pages, rows, groups, isByCursor } = walk
   if (isByCursor || pages > 1 || rows <= 1) return false
   if (query['count'] === undefined) return true
   const lastRow = { ...query, startIndex: String(rows), count: '1' }
-  const page = await orFailure(requestPage(client, lastRow, limits))
+  const page = await orFailure(requestPage(client, lastRow, client.limits))
   const [first] = groups
   return page instanceof SyncFailure || page.rows !== 1 || page.groups[0]?.scim_id === first
 }

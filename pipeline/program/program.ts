@@ -66,7 +66,8 @@ function parse(call: string, table: Table, args: readonly string[]) {
     return [name, { type, multiple: value?.endsWith('...') === true }] as const
   })
   try {
-    return parseArgs({ args: [...args], options: Object.fromEntries(entries), allowPositionals: true })
+    const options = Object.fromEntries(entries)
+    return parseArgs({ args: [...args], options, allowPositionals: true, allowNegative: true })
   } catch (error) {
     throw new UsageError(`${optionFault(error)}. See ${call} --help`, { cause: error })
   }

@@ -1,8 +1,10 @@
 /** CONTRACT 5: how a sync reaches its directory: addresses, TLS, tokens, and the sentence for each fault. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { LookupFunction } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { fetch } from 'undici'
 import { describe, expect, it } from 'vitest'
-import { guardedLookup, isWithinReach } from '../../../api/scim/addresses.ts'
+import { guardedAgent, isWithinReach } from '../../../api/scim/addresses.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { listen } from '../../support/ports.ts'
@@ -50,10 +52,19 @@ describe('an address', () => {
   })
 
   it('is checked at each connection, so that DNS rebinding is useless', async () => {
-    const found = [{ address: '10.0.0.1', family: 4 }]
-    const lookup = guardedLookup('https:', NOTHING, (_name, _options, callback) => callback(null, found))
-    const error = await new Promise((resolve) => lookup('a.example', {}, resolve))
-    expect(String(error)).toContain('No address of a.example may be connected to')
+    await using directory = await startDirectory([])
+    const resolve: LookupFunction = (_name, _options, done) =>
+      done(null, [{ address: '127.0.0.1', family: 4 }])
+    const request = async (reach: typeof NOTHING) => {
+      const dispatcher = await guardedAgent(reach, resolve)
+      const { status } = await fetch(`http://a.example:${directory.port}/`, { dispatcher })
+      await dispatcher.destroy()
+      return status
+    }
+    expect(await request(LOOPBACK)).toBe(401)
+    const cause = expect.objectContaining({ detail: 'No address of a.example may be connected to' })
+    await expect(request(NOTHING)).rejects.toMatchObject({ cause })
+    expect(directory.asked).toHaveLength(1)
   })
 })
 
@@ -138,7 +149,7 @@ describe('a token from a token address', () => {
 
   it.each<[string, Parameters<typeof startOAuth>[0], Failure | null, number]>([
     ['is requested again if it expires during the sync', { lifetime: 3 }, null, 2],
-    ['fails the sync if the directory refuses a new one too', { lifetime: 0 }, 'directory_unauthorized', 3],
+    ['fails the sync if the directory refuses a new one too', { lifetime: 0 }, 'directory_unauthorized', 2],
     ['is requested with the credentials in the body if the header is refused', { accepts: 'body' }, null, 2],
     ['fails the sync with its own sentence if none is issued', { accepts: 'nothing' }, 'token_refused', 2],
     ['fails it so if a page for people is in its place', { accepts: 'people' }, 'token_refused', 1],

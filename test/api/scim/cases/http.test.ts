@@ -46,13 +46,9 @@ const halfAReply: Reply = {
     response.writeHead(200, { 'Content-Length': '100000' }).write('{"Resou', () => response.destroy())
   },
 }
-const configs = [status(401), status(429), status(500), status(302), hangUp].map((reply, index) => [
-  `fails at its configuration (${index})`,
-  reads(({ path }) => (path === '/ServiceProviderConfig' ? reply : undefined)),
-])
 
 describeDirectories(useAccounts(), {
-  ...Object.fromEntries([...configs, ...noPauses]),
+  ...Object.fromEntries(noPauses),
   'asks for a pause in words': reads(first(1, retryAfter('soon'))),
   'is overloaded and asks for fifteen pauses': reads(first(15, status(503, { 'Retry-After': '1' }))),
   'asks for a pause in seconds': reads(first(2, forbidden('1'))),
@@ -168,7 +164,6 @@ const endlessCursors: Quirk = ({ before }) => ({
 })
 /** Pages by cursor, whose total counts one group more than they have. */
 const oneTooMany: Quirk = ({ path, query }) => {
-  if (path === '/ServiceProviderConfig') return { body: { pagination: { cursor: true } } }
   if (path !== '/Groups') return undefined
   const start = Number(query.get('cursor'))
   const end = start + Number(query.get('count'))

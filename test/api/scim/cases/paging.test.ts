@@ -37,16 +37,11 @@ const pageFrom = (startIndex: number, count: number): Reply =>
 const pastEnd = (groups: DirectoryGroup[], reply: Reply): DirectoryCase =>
   list((asked) => (startIndexOf(asked) > groups.length ? reply : page(groups, asked)), groups.length)
 
-const configured =
-  (config: object, quirk: Quirk): Quirk =>
-  (asked) =>
-    asked.path === '/ServiceProviderConfig' ? { body: config } : quirk(asked)
-
-/** A directory with cursors, announced or not; `only`: rejects requests without one. */
-function byCursor({ only = false, says = true, total = true, most = 50, prefix = '' } = {}): Quirk {
-  const cursors = ofList((asked) => {
+/** A directory with cursors; `only`: rejects requests without one; `counted`: the total of the only page without one. */
+function byCursor({ only = false, counted = 100, total = true, most = 50, prefix = '' } = {}): Quirk {
+  return ofList((asked) => {
     const cursor = asked.query.get('cursor')
-    if (cursor === null) return only ? refused : page(hundred, NO_QUERY)
+    if (cursor === null) return only ? refused : page(hundreds, NO_QUERY, 100, { totalResults: counted })
     if (countOf(asked, 1000) > most) return { status: 400, body: { scimType: 'invalidCount' } }
     const first = Number(cursor.slice(prefix.length))
     const next = first + countOf(asked, most)
@@ -58,7 +53,6 @@ function byCursor({ only = false, says = true, total = true, most = 50, prefix =
       },
     }
   })
-  return configured({ pagination: { cursor: says } }, cursors)
 }
 
 /** Each page begins elsewhere, so that pages overlap and miss groups, unless the directory sorts. */
@@ -148,22 +142,11 @@ describeDirectories(useAccounts(), {
   'gives an error with status 200': list(() => ({ body: { status: '404' } }), 'directory_invalid_response'),
   'pages by cursor': { quirk: byCursor(), ends: 250 },
   'pages by cursor alone, without a total': { quirk: byCursor({ only: true, total: false }), ends: 250 },
-  'pages by cursor when that is requested, and does not say so': {
-    quirk: byCursor({ says: false, most: 100 }),
-    ends: 250,
-  },
-  'pages by cursor alone in truth, and says a smaller page than it gives': {
-    quirk: configured({ filter: { maxResults: 50 } }, byCursor({ most: 100, total: false })),
+  'pages by cursor when that is requested, otherwise gives one page and counts all': {
+    quirk: byCursor({ counted: 250 }),
     ends: 250,
   },
   'has cursors of 3,000 characters': { quirk: byCursor({ only: true, prefix: 'x'.repeat(3000) }), ends: 250 },
-  'announces cursors, and has an index alone': {
-    quirk: configured(
-      { pagination: { cursor: true } },
-      ofList((asked) => page(hundreds, asked, 50)),
-    ),
-    ends: 250,
-  },
   'ends its cursors with an empty one': list(
     () => ({ body: { Resources: some, nextCursor: '' } }),
     3,

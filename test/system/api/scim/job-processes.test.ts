@@ -196,7 +196,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     await until(() => waiting() === names.length)
     // All are running, so they are returned again.
     expect(await Promise.all(pairs.map(idsOf))).toEqual(ids)
-    const started = directory.asked.filter(({ path }) => path === '/ServiceProviderConfig')
+    const started = directory.asked.filter(({ path }) => path === '/Groups')
     expect(started).toHaveLength(names.length)
 
     open()
