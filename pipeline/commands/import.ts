@@ -17,7 +17,7 @@ import {
   type Imported,
   type ImportedPart,
 } from '../sources/import/import.ts'
-import { FORMATS, STDIN, filesNamed, inspectInput } from '../sources/import/input.ts'
+import { STDIN, filesNamed, inspectInput } from '../sources/import/input.ts'
 import { PRODUCERS } from '../sources/import/producers.ts'
 import { mergeMaps, readMap } from '../sources/import/usage-map.ts'
 import { command, printResult, type Dependencies } from './command.ts'
@@ -49,11 +49,10 @@ export const importCommand = command({
       'replaces earlier usage of this source on the days of these files',
       z.string().regex(SOURCE, 'Expected a name of up to 40 letters, digits, - and _'),
     ),
-    format: option('FORMAT', `${FORMATS.join(', ')}; default: by file name or content`, oneOf(FORMATS)),
     'dry-run': flag('shows the first rows as decoded and totals; writes nothing'),
     ...JSON_OPTION,
   },
-  async work(dependencies, { from, map, source, format, 'dry-run': dryRun, json }, paths) {
+  async work(dependencies, { from, map, source, 'dry-run': dryRun, json }, paths) {
     const { dataDir } = dependencies.config
     const imported: Batch[] = []
     const base = from === undefined ? undefined : PRODUCERS[from]
@@ -62,8 +61,8 @@ export const importCommand = command({
     using stdin = ownPath(dataDir, `${SPILL_PREFIX}stdin-`)
     const inspect = async (path: string) =>
       path === STDIN
-        ? await inspectInput(await keepStdin(stdin.path), { name: 'standard input', format })
-        : await inspectInput(path, { format })
+        ? await inspectInput(await keepStdin(stdin.path), 'standard input')
+        : await inspectInput(path)
     try {
       const files = filesNamed(paths)
       // The files of a source together replace its earlier usage.

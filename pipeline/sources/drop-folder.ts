@@ -95,7 +95,7 @@ function listFiles(rawFolder: string, folder: string): RawFile[] {
 }
 
 /** The format and compression of a file name's ending; undefined for any other ending. */
-export function kindNamed(name: string): Pick<RawFile, 'format' | 'compression'> | undefined {
+function kindNamed(name: string): Pick<RawFile, 'format' | 'compression'> | undefined {
   const [, binary, text, packed] = FILE_NAME.exec(name.toLowerCase()) ?? []
   const ending = binary ?? text
   if (ending === undefined) return undefined

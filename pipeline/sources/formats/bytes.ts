@@ -106,13 +106,12 @@ export async function* readLines(file: RawFile): AsyncGenerator<Buffer> {
   if (rest.length > 0 && !isGrowing) yield rest
 }
 
-/** The first bytes of a file, unpacked; none if it cannot be read, which its reader reports. */
+/**
+ * The first bytes of a file, unpacked.
+ * @throws DataError with the file if they cannot be read.
+ */
 export async function readHead(file: RawFile): Promise<Buffer> {
-  try {
-    for await (const chunk of readBytes(file)) return chunk
-  } catch {
-    // Its reader meets the same fault, and reports it.
-  }
+  for await (const chunk of readBytes(file)) return chunk
   return Buffer.alloc(0)
 }
 

@@ -43,7 +43,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }
-  const lines = head.split('\n').map((line) => parseLine(line.trim(), JSON.parse))
+  const lines = head.split('\n').map((line) => parseLine(line.trim()))
   const found = new Set(lines.flatMap(({ value = {} }) => Object.keys(value)))
   const isNamedOtherwise = [...found].some((key) => !KEYS.includes(key) && KEYS.includes(plainName(key)))
   if (isNamedOtherwise || missingColumns(USAGE_COLUMNS, [...found]).length > 0) return undefined
@@ -82,22 +82,16 @@ export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
   }
 }
 
-function parseLine(
-  line: string,
-  parse: (json: string) => unknown = parseExactly,
-): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
+function parseLine(line: string): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
   for (const text of [line, line.replaceAll(/\p{Cc}/gu, NO_TEXT).replaceAll(BESIDE_JSON, strictJson)]) {
     try {
-      const value = parse(text)
+      const value = parseExactly(text)
       if (isRecord(value)) return { value }
     } catch {
       // The fault below says it.
     }
   }
-  let fault = 'not a JSON object'
-  if (/^\{$|\}\s*\{/.test(line)) fault = 'not one JSON object: write one a line (jq -c .)'
-  if (line.startsWith('[')) fault = 'a JSON list: write one object a line (jq -c .[])'
-  return { value: undefined, fault, payload: line }
+  return { value: undefined, fault: 'not one JSON object: write one a line', payload: line }
 }
 
 /** NaN and infinity become texts, which are no numbers either. */

@@ -61,10 +61,9 @@ function sumOf(paths: readonly string[], read: Read): string | null {
 
 /** A missing value is neither one of the texts nor another one. */
 function holds(condition: Condition, read: Read): boolean {
-  if ('missing' in condition) return condition.missing.every((path) => read(path) === null)
+  if (typeof condition === 'function') return condition(read)
   const value = read(condition.path)?.trim().toLowerCase()
   if (value === undefined) return false
-  if ('matches' in condition) return condition.matches.test(value)
   const texts = 'is' in condition ? condition.is : condition.not
   // As pandas writes an integer of a column with a null.
   const isAmong = [value, value.replace(/^(\d+)\.0$/, '$1')].some((text) => texts.includes(text))

@@ -40,23 +40,20 @@ export const otlp: UsageMap = {
   rows: spansOf,
   skipped: [
     // The call of a model names its operation or its model; the span of an agent may sum the tokens of its calls.
-    {
-      missing: [
-        'attributes.gen_ai.operation.name',
-        'attributes.gen_ai.request.model',
-        'attributes.gen_ai.response.model',
-      ],
-    },
+    (read) =>
+      ['operation.name', 'request.model', 'response.model'].every(
+        (name) => read(`attributes.gen_ai.${name}`) === null,
+      ),
     {
       path: 'attributes.gen_ai.operation.name',
       // The second of each is Semantic Kernel's.
       not: ['chat', 'chat.completions', 'text_completion', 'text.completions', 'generate_content'],
     },
     // The type of the request in OpenLLMetry, and of the call in LiteLLM.
-    {
-      path: 'attributes.llm.request.type',
-      matches: /embed|rerank|moderation|image|speech|transcription|search|mcp/,
-    },
+    (read) =>
+      /embed|rerank|moderation|image|speech|transcription|search|mcp/i.test(
+        read('attributes.llm.request.type') ?? '',
+      ),
   ],
   failed: [{ path: 'status.code', is: ['2', 'status_code_error', 'error'] }],
 }

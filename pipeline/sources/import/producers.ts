@@ -2,7 +2,6 @@
  * The producers of `import --from`, each a map from its export to rows of raw usage. A comment states where the fields are
  * described, which of them names the app, and what the token counts include.
  */
-import { DataError } from '../../errors.ts'
 import { isRecord, parseExactly } from '../formats/json.ts'
 import { otlp } from './otlp.ts'
 import { rowsAt, type Read, type UsageMap } from './usage-map.ts'
@@ -114,12 +113,12 @@ const helicone: UsageMap = {
     cached_tokens: 'prompt_cache_read_tokens',
   },
   rows: rowsAt('data'),
+  // The paths of OpenAI and Google.
   skipped: [
-    // The paths of OpenAI and Google.
-    {
-      path: 'request_path',
-      matches: /[/:](?:embeddings|moderations|rerank|(?:batch)?embedcontents?)\/?(?:\?|$)/,
-    },
+    (read) =>
+      /[/:](?:embeddings|moderations|rerank|(?:batch)?embedcontents?)\/?(?:\?|$)/i.test(
+        read('request_path') ?? '',
+      ),
   ],
   failed: [{ path: 'response_status', not: ['200', '201', '202'] }],
 }
@@ -168,14 +167,9 @@ function sumOf(counts: readonly bigint[]): bigint {
   return counts.reduce((sum, count) => sum + count, 0n)
 }
 
-/** @throws DataError for usage that is not JSON. */
+/** @throws SyntaxError for usage that is not JSON. */
 function countsIn(text: string): Readonly<Record<string, bigint>> {
-  let usage: unknown
-  try {
-    usage = parseExactly(text)
-  } catch (error) {
-    throw new DataError(`usage_details is not JSON: ${text.slice(0, 100)}`, { cause: error })
-  }
+  const usage = parseExactly(text)
   const counts = Object.entries(isRecord(usage) ? usage : {}).filter(([, count]) =>
     /^\d{1,27}$/.test(String(count)),
   )

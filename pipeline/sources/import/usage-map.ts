@@ -27,14 +27,10 @@ const pathSchema = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)
 const conditionSchema = z.union([
   z.strictObject({ path: z.string(), is: z.array(z.string()) }),
   z.strictObject({ path: z.string(), not: z.array(z.string()) }),
-  z.strictObject({ missing: z.array(z.string()) }),
 ])
 
-/**
- * Condition on a row: the value at a path is, or is not, one of these texts in lower case, or matches a pattern, or is missing
- * at all paths.
- */
-export type Condition = z.infer<typeof conditionSchema> | { readonly path: string; readonly matches: RegExp }
+/** Condition on a row: the value at a path is, or is not, one of these texts in lower case; or a function. */
+export type Condition = z.infer<typeof conditionSchema> | ((read: Read) => boolean)
 
 /** Units of numbers in the column of the time, from 1970 on. */
 const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const
@@ -71,41 +67,27 @@ const UNIT_ENDING = /^(.*):(s|ms|us|ns)$/
  * @throws UsageError with the fault.
  */
 export function readMap(text: string): UsageMap {
-  return text.includes('=') ? readPairs(text) : readMapFile(text)
+  const map = mapFileSchema.safeParse(text.includes('=') ? mapOfPairs(text) : readJson(text))
+  if (!map.success) throw new UsageError(`The map ${text} is wrong:\n${z.prettifyError(map.error)}`)
+  return map.data
 }
 
-function readPairs(text: string): UsageMap {
-  const columns: Partial<Record<UsageField, string>> = {}
-  let unit: TimeUnit | undefined
-  for (const pair of text.split(',')) {
-    const [column = '', ...rest] = pair.split('=')
-    const path = rest.join('=').trim()
-    const field = USAGE_FIELDS.find((known) => known === column.trim())
-    if (field === undefined || path === '' || columns[field] !== undefined) {
-      throw new UsageError(
-        `--map has "${pair}": expected COLUMN=PATH once for each column, out of ${USAGE_FIELDS.join(', ')}`,
-      )
-    }
-    const [, timePath, ending] = (field === 'ts' && UNIT_ENDING.exec(path)) || []
-    columns[field] = timePath ?? path
-    unit ??= TIME_UNITS.find((known) => known === ending)
-  }
-  return { columns, unit }
+function mapOfPairs(text: string): unknown {
+  const pairs = text.split(',').map((pair) => pair.split(/=(.*)/s, 2).map((side) => side.trim()))
+  const columns: Readonly<Record<string, string>> = Object.fromEntries(pairs)
+  const [, ts, unit] = UNIT_ENDING.exec(columns['ts'] ?? '') ?? []
+  return ts === undefined ? { columns } : { columns: { ...columns, ts }, unit }
 }
 
-function readMapFile(path: string): UsageMap {
-  let content: unknown
+function readJson(path: string): unknown {
   try {
-    content = JSON.parse(readFileSync(path, 'utf8'))
+    return JSON.parse(readFileSync(path, 'utf8'))
   } catch (error) {
     throw new UsageError(
       `The map ${path} cannot be read: ${messageOf(error)}. Expected a JSON file, or pairs such as ts=created_at`,
       { cause: error },
     )
   }
-  const map = mapFileSchema.safeParse(content)
-  if (!map.success) throw new UsageError(`The map ${path} is wrong:\n${z.prettifyError(map.error)}`)
-  return map.data
 }
 
 /** The elements of the list, or the one object, at a path of plain keys; a document without it is one row. */

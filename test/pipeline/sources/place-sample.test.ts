@@ -1,5 +1,5 @@
 /** CONTRACT 9: the bundled sample goes into a DATA_DIR without snapshots and raw usage. */
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { run } from '../../../pipeline/commands/run.ts'
@@ -16,18 +16,6 @@ function isComplete(dataDir: string): boolean {
   const raw = join(dataDir, 'raw')
   const parts = readdirSync(raw).toSorted()
   return parts.join() === 'ATTRIBUTION,apps,usage' && listUsageDays(raw).length === DAYS
-}
-
-/** Puts `raw` into the state after a copy of these parts, and of some days. */
-function interruptAfter(raw: string, placed: readonly string[], days: number): void {
-  const aside = join(raw, '.sample')
-  mkdirSync(join(aside, 'usage'), { recursive: true })
-  for (const part of readdirSync(raw)) {
-    if (part !== '.sample' && part !== 'usage' && !placed.includes(part))
-      renameSync(join(raw, part), join(aside, part))
-  }
-  const usage = readdirSync(join(raw, 'usage')).filter((day) => day.startsWith('date='))
-  for (const day of usage.slice(days)) renameSync(join(raw, 'usage', day), join(aside, 'usage', day))
 }
 
 describe('the sample', () => {
@@ -89,27 +77,12 @@ describe('the sample', () => {
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
   })
 
-  it.each([
-    { placed: [], days: 0 },
-    { placed: ['ATTRIBUTION'], days: 0 },
-    { placed: ['ATTRIBUTION', 'apps'], days: 0 },
-    { placed: ['ATTRIBUTION', 'apps'], days: 10 },
-  ])('is completed when its copy was interrupted after $placed and $days days', ({ placed, days }) => {
+  it('is copied whole after its copy was interrupted before the usage', () => {
     const dataDir = makeFolder()
-    writeRaw(dataDir, 'usage/.gitkeep', '')
     placeSample(dataDir)
-    interruptAfter(join(dataDir, 'raw'), placed, days)
+    rmSync(join(dataDir, 'raw', 'usage'), { recursive: true })
     expect(placeSample(dataDir)).toBe(true)
     expect(isComplete(dataDir)).toBe(true)
-  })
-
-  it('is not completed beside usage that arrived while its copy was interrupted', () => {
-    const dataDir = makeFolder()
-    placeSample(dataDir)
-    interruptAfter(join(dataDir, 'raw'), ['ATTRIBUTION', 'apps'], 0)
-    writeRaw(dataDir, 'usage/date=2026-01-05/own.csv', 'ts')
-    expect(placeSample(dataDir)).toBe(false)
-    expect(listUsageDays(join(dataDir, 'raw')).map(({ day }) => day)).toEqual(['2026-01-05'])
   })
 
   it('is not copied if a cluster counts the usage', async () => {

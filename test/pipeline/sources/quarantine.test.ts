@@ -28,6 +28,7 @@ function folder(files: Readonly<Record<string, string | Uint8Array>> = {}): stri
 
 describe('quarantine', () => {
   const notInteger = (column: string) => `${column} is not an integer, 0 or more`
+  const notJson = 'not one JSON object: write one a line'
   const brokenLine = (fields: number) => `broken line: ${fields} fields instead of 4`
   const jsonLines = [json(), json(), 'not json', '', 'not json', json()]
   /** Files, and their rejected rows with the reasons. */
@@ -72,14 +73,14 @@ describe('quarantine', () => {
         `{"ts":"${DAY}T00:00:00Z","app_`,
       ].join('\n'),
       {
-        3: 'not a JSON object',
-        4: 'a JSON list: write one object a line (jq -c .[])',
+        3: notJson,
+        4: notJson,
         5: 'the key prompt_tokens is missing',
         6: notInteger('prompt_tokens'),
         7: notInteger('prompt_tokens'),
         8: 'ts is not on the day of its folder',
         9: 'requests is not an integer from 0 to 10^12',
-        10: 'not a JSON object',
+        10: notJson,
       },
     ],
     // Line ends of both kinds, in any order.
@@ -88,7 +89,7 @@ describe('quarantine', () => {
       ['\r\n', '\n', '\n'],
     ].map((ends, index) => {
       const text = jsonLines.map((line, at) => line + ends[at % ends.length]).join('')
-      return [`mixed-${index}.ndjson`, text, { 3: 'not a JSON object', 5: 'not a JSON object' }] as const
+      return [`mixed-${index}.ndjson`, text, { 3: notJson, 5: notJson }] as const
     }),
   ]
   let dataDir = ''

@@ -597,7 +597,6 @@ describe('the run fails for', () => {
       ['csv.zst', cut(10, zst(manyRows())), /rows\.csv\.zst cannot be read/],
       ['csv.zst', cut(1, zst(manyRows())), /rows\.csv\.zst cannot be read/],
       ['parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
-      ['parquet', '', /rows\.parquet cannot be read as Parquet/],
       [
         'parquet',
         cut(10, (day) => rawFile('parquet', Object.entries(good(day)))),
@@ -619,8 +618,6 @@ describe('the run fails for', () => {
         /the column prompt_tokens is of type FIXED_LEN_BYTE_ARRAY, which cannot hold it: write it as BIGINT/,
       ],
       ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
-      ['arrow', '', /rows\.arrow is not a whole Arrow IPC file/],
-      ['arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
       ['arrow', cut(10, arrow()), /rows\.arrow is not a whole Arrow IPC file/],
       ...[8, 300].map((bytes) => {
         const content = cut(bytes, (day) => rawFile('arrow', Object.entries(good(day))))
@@ -641,6 +638,8 @@ describe('the run fails for', () => {
 
   /** Names that lie: `import` looks at the content. */
   const misnamed: readonly Fault[] = [
+    ['an empty file', 'parquet', '', /rows\.parquet cannot be read as Parquet/],
+    ['CSV', 'arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
     ['gzip without .gz', 'csv', gz(manyRows()), /is not text in UTF-8: its first bytes are those of gz/],
     ...['', '\uFEFF'].map((mark): Fault => [
       `UTF-16 ${mark && 'with a mark'}`,
@@ -745,7 +744,7 @@ describe('the app registry', () => {
       gzipSync('app_id,app_name,visibility,updated_at\n').subarray(0, -1),
       'apps/rows.csv.gz cannot be read: unexpected end',
     ],
-    ['ndjson', '{"app_id":1', 'apps/rows.ndjson, row 1: not a JSON object'],
+    ['ndjson', '{"app_id":1', 'apps/rows.ndjson, row 1: not one JSON object'],
     ['parquet', 'PAR1', 'apps/rows.parquet cannot be read as Parquet'],
     ['arrow', 'ARROW1', 'apps/rows.arrow cannot be read as Arrow IPC'],
   ])('a broken file, .%s, fails the run and is named', async (ending, content, words) => {
