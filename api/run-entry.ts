@@ -1,12 +1,10 @@
 /** The course of an entry point of the service: check, start, serve until a signal. */
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { RAW_FOLDER, SNAPSHOTS_FOLDER, STORE_FILE, WAREHOUSE_FILE } from '../pipeline/contract/files.ts'
-import { PINNED_RUNTIME, VERSION } from '../pipeline/contract/version.ts'
+import { RAW_FOLDER } from '../pipeline/contract/files.ts'
+import { VERSION } from '../pipeline/contract/version.ts'
 import { exitCodeOf, failureText, runAsProcess, UsageError, wantsHelp } from '../pipeline/program/program.ts'
 import { settingFaults } from '../pipeline/program/settings.ts'
 import { readConfiguration } from './chat/configuration.ts'
-import { CHECKSUMS_FILE, checksumOf } from './commands/backup.ts'
 import { readSettings, SETTINGS, type Settings } from './config.ts'
 import { addressFaults } from './http/server.ts'
 import { createLog, type Log } from './process/log.ts'
@@ -56,7 +54,7 @@ async function serveUntilStopped(settings: Settings, { before, after }: Steps): 
   onStopSignal(() => stopping.abort())
   onReloadSignal(() => void serving?.then((service) => service.reload()))
   const log = createLog(settings.LOG_LEVEL)
-  reportStart(settings, log)
+  log.info({ version: VERSION, node: process.versions.node }, 'starting')
   await before?.(log, signal)
   if (signal.aborted) return
   serving = serve(settings, { log, environment: process.env })
@@ -64,22 +62,6 @@ async function serveUntilStopped(settings: Settings, { before, after }: Steps): 
   if (signal.aborted) return await service.close()
   signal.addEventListener('abort', () => void service.close())
   await after?.(service, log, signal)
-}
-
-const RESTORED =
-  'DATA_DIR was restored from a backup. Keys revoked and snapshots retracted after that backup are valid again: ' +
-  'revoke and retract them once more'
-
-function reportStart({ DATA_DIR }: Settings, log: Log): void {
-  const { node } = process.versions
-  log.info({ version: VERSION, node }, 'starting')
-  if (node !== PINNED_RUNTIME)
-    log.warn(`This runs on Node.js ${node}, but is tested with ${PINNED_RUNTIME}, which npm ci installs`)
-  const checksums = join(DATA_DIR, CHECKSUMS_FILE)
-  if (!existsSync(checksums)) return
-  // From here on files change: the list is of use for the first start alone.
-  rmSync(checksums)
-  log.warn(RESTORED)
 }
 
 /** The faults of the API's settings, files, rights, port and database, a sentence each. Changes nothing. */
@@ -91,43 +73,16 @@ async function apiFaults(environment: Environment): Promise<string[]> {
   const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
   const faults = await Promise.all([
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
-    isRight('DATA_DIR') ? dataFaults(settings) : [],
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
     chatFaults(settings, environment),
   ])
   return [...wrong.values(), ...faults.flat()]
 }
 
-/** What the API may not read of DATA_DIR, and what it lacks of a backup. */
-async function dataFaults({ DATA_DIR }: Settings): Promise<string[]> {
-  const unreadable = missingRights([DATA_DIR, join(DATA_DIR, SNAPSHOTS_FOLDER)], 'read')
-  if (unreadable.length === 0) return await restoreFaults(DATA_DIR)
-  return unreadable.map((reason) => `DATA_DIR "${DATA_DIR}" cannot be used: ${reason}`)
-}
-
-/** Which files of a restored backup differ from its list of checksums; a nightly run may change them. */
-async function restoreFaults(dataDir: string): Promise<string[]> {
-  const list = join(dataDir, CHECKSUMS_FILE)
-  if (!existsSync(list)) return []
-  // SQLite would replay the log of a killed store into the restored one. A command that only reads leaves an empty log.
-  const log = join(dataDir, `${STORE_FILE}-wal`)
-  if (existsSync(log) && statSync(log).size > 0)
-    return [`${log} belongs to the store that was there before: remove it`]
-  if (existsSync(join(dataDir, WAREHOUSE_FILE))) return []
-  const faults: string[] = []
-  for (const line of readFileSync(list, 'utf8').trimEnd().split('\n')) {
-    const [checksum, path = ''] = line.split(/ {2}(.*)/)
-    const found = await checksumOf(join(dataDir, path)).catch(() => 'missing')
-    if (found !== checksum)
-      faults.push(`${join(dataDir, path)} is not the file of the backup: copy it again, or remove ${list}`)
-  }
-  return faults
-}
-
 /** What is wrong with the routing configuration, and where chat may not leave its records. */
 async function chatFaults({ DATA_DIR, MODELS_FILE }: Settings, environment: Environment): Promise<string[]> {
   if (MODELS_FILE === undefined) return []
-  const unwritable = missingRights([join(DATA_DIR, RAW_FOLDER, 'usage')], 'write')
+  const unwritable = missingRights([join(DATA_DIR, RAW_FOLDER, 'usage')])
   const faults = unwritable.map((reason) => `Records of chat requests cannot be written: ${reason}`)
   await readConfiguration(MODELS_FILE, environment).catch((error: unknown) => faults.push(failureText(error)))
   return faults

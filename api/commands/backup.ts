@@ -19,21 +19,18 @@ import { readSettings } from '../config.ts'
 import { messageOf, unlessAbsent } from '../process/system-errors.ts'
 
 /** The checksums of a backup, in the form of sha256sum; written last, so a backup without it is incomplete. */
-export const CHECKSUMS_FILE = 'SHA256SUMS'
+const CHECKSUMS_FILE = 'SHA256SUMS'
 
 const DUMP =
   'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
   'pg_dump --format=custom --file=rankings.dump "$DATABASE_URL"'
-
-/** SQLite opens the store of a running service, and writes beside it, even to read. */
-const NO_SERVICE = 'on a read-only disk no service runs, so copy DATA_DIR with cp -a'
 
 /** Backs up into the folder of the arguments; resolves to the exit code. */
 export const backup = programOf('npm run -s backup', {
   summary:
     'copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything runs, and lists the ' +
     `checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots become hard links. To restore, copy TO ` +
-    'back to DATA_DIR and start the service, which compares every file with its checksum',
+    'back to DATA_DIR while no service runs',
   takes: 'TO',
   options: {},
   async work({ environment, note }, _options, [given = '']) {
@@ -57,8 +54,6 @@ function makeTarget(from: string, to: string, store = ''): void {
     throw new UsageError(
       `DATA_DIR ${from} holds nothing to back up: set DATA_DIR to the folder of the service`,
     )
-  if (fs.existsSync(to) || [snapshots, raw].some((copied) => to.startsWith(`${copied}/`)))
-    throw new UsageError(`${to} exists already or is inside of what is copied: name a new folder`)
   makeDataFolder(dirname(to))
   fs.mkdirSync(to, { mode: 0o700 })
 }
@@ -81,14 +76,14 @@ function copyAll(from: string, to: string, store: string | undefined): void {
   linkSnapshots(join(from, SNAPSHOTS_FOLDER), join(to, SNAPSHOTS_FOLDER))
   copyFiles(join(from, RAW_FOLDER), join(to, RAW_FOLDER), makePrivateFolder, fs.copyFileSync)
   if (store === undefined || !fs.existsSync(store)) return
-  // For a missing permission SQLite only reports that it cannot open the file.
-  fs.accessSync(store, fs.constants.R_OK)
   try {
     using database = new DatabaseSync(store, { readOnly: true })
     database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
   } catch (error) {
-    throw new UsageError(`${store} cannot be copied: ${messageOf(error)}; ${NO_SERVICE}`, { cause: error })
+    throw new UsageError(`${store} cannot be copied: ${messageOf(error)}`, { cause: error })
   }
+  // Copied back, it takes the place of the log of a killed service, which SQLite would replay into the restored store.
+  fs.writeFileSync(join(to, `${STORE_FILE}-wal`), '')
 }
 
 /**
@@ -139,7 +134,7 @@ function filesIn(folder: string): string[] {
 }
 
 /** The SHA-256 of a file in hexadecimal; the file survives a power cut from then on. */
-export async function checksumOf(path: string): Promise<string> {
+async function checksumOf(path: string): Promise<string> {
   await using file = await open(path)
   await file.sync()
   const sha256 = createHash('sha256')

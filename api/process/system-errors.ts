@@ -1,6 +1,5 @@
 /** Errors of the operating system: files, sockets, addresses, rights. */
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { accessSync, constants } from 'node:fs'
 
 /** The code of a system error, such as ENOENT; undefined for other errors. */
 export function codeOf(error: unknown): string | undefined {
@@ -24,22 +23,14 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-const { R_OK, W_OK, X_OK } = constants
-
-/** Why `paths` cannot be read, or written too, each reason once. The folder that would hold a missing path counts for it. */
-export function missingRights(paths: readonly string[], use: 'read' | 'write'): string[] {
-  const mode = use === 'read' ? R_OK : R_OK | W_OK
-  const reasons = paths.flatMap((path) => {
-    let found = path
-    while (!existsSync(found)) found = dirname(found)
+/** Why these paths cannot be read and written, in the words of the system; a missing one may be made. */
+export function missingRights(paths: readonly string[]): string[] {
+  return paths.flatMap((path) => {
     try {
-      const isFolder = statSync(found).isDirectory()
-      if (!isFolder && found !== path) return [`${found} is not a folder`]
-      accessSync(found, isFolder ? mode | X_OK : mode)
+      unlessAbsent(() => accessSync(path, constants.R_OK | constants.W_OK))
       return []
     } catch (error) {
-      return [messageOf(error)]
+      return messageOf(error)
     }
   })
-  return [...new Set(reasons)]
 }

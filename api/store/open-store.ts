@@ -59,9 +59,8 @@ export async function openStore(
   } catch (error) {
     await store?.close()
     // For a missing permission SQLite only reports that it cannot open the file.
-    const [missing] = fileFaults(settings)
-    const reason = DATABASE_URL === undefined ? `${STORE_FILE}: ${messageOf(error)}` : messageOf(error)
-    throw new UsageError(missing ?? unusable(settings, reason), { cause: error })
+    const [missing = unusable(settings, messageOf(error))] = fileFaults(settings)
+    throw new UsageError(missing, { cause: error })
   }
 }
 
@@ -85,13 +84,15 @@ async function connect({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<Store
 function fileFaults(settings: StoreSettings): string[] {
   const { DATA_DIR, DATABASE_URL } = settings
   const paths = DATABASE_URL === undefined ? [DATA_DIR, join(DATA_DIR, STORE_FILE)] : []
-  return missingRights(paths, 'write').map((reason) => unusable(settings, reason))
+  return missingRights(paths).map((reason) => unusable(settings, reason))
 }
 
 function unusable({ DATA_DIR, DATABASE_URL }: StoreSettings, reason: string): string {
   const place =
-    DATABASE_URL === undefined ? `DATA_DIR "${DATA_DIR}"` : `DATABASE_URL: ${describeDatabase(DATABASE_URL)}`
-  return `${place} cannot be used: ${reason}`
+    DATABASE_URL === undefined
+      ? `DATA_DIR "${DATA_DIR}" cannot be used: ${STORE_FILE}`
+      : `DATABASE_URL: ${describeDatabase(DATABASE_URL)} cannot be used`
+  return `${place}: ${reason}`
 }
 
 /**

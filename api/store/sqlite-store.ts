@@ -55,7 +55,6 @@ function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Stor
           return result
         } catch (error) {
           if (writer.isTransaction) writer.exec('ROLLBACK')
-          nameFile(path, error)
           throw error
         }
       }),
@@ -83,9 +82,6 @@ function createRunStatement(database: DatabaseSync) {
     const prepared = known.get(sql) ?? prepare(sql)
     known.set(sql, prepared)
     const { statement, places } = prepared
-    const count = Math.max(0, ...places)
-    if (values.length !== count)
-      throw new RangeError(`A statement with ${count} parameters was given ${values.length} values: ${sql}`)
     return statement.all(...places.map((place) => values[place - 1] ?? null))
   }
 }
@@ -126,14 +122,6 @@ function restartLog(database: DatabaseSync): boolean {
     // The WAL stays valid.
     return true
   }
-}
-
-/** Adds the file and the remedy to an error of SQLite, which has neither. */
-function nameFile(path: string, error: unknown): void {
-  const kind = kindOf(error)
-  if (kind === undefined || !(error instanceof Error)) return
-  const remedy = kind === SQLITE_BUSY ? ': try again once no other process writes into it' : ''
-  error.message = `${error.message} (${path})${remedy}`
 }
 
 /** The kind of an error of SQLite: the low byte of its code. The rest is a detail, such as "busy: being recovered". */

@@ -11,10 +11,7 @@ import type { Log } from '../process/log.ts'
 export type Value = string | number | null
 export type Row = Readonly<Record<string, unknown>>
 
-/**
- * Runs SQL; the caller parses the rows. Both databases return texts, numbers (also for counts, sums and booleans) and
- * null; a whole number that JavaScript cannot represent is an error.
- */
+/** Runs SQL; the caller parses the rows. Both databases return texts, numbers (also for counts, sums and booleans) and null. */
 export type Queries = {
   /** Runs one statement with `values` bound to `$1`, `$2` … */
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>

@@ -23,7 +23,7 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
   expect(run).toMatchObject({
     code: 2,
     stdout: '',
-    stderr: `DATA_DIR "${folder}" cannot be used: EACCES: permission denied, access '${folder}'\n`,
+    stderr: `DATA_DIR "${folder}" cannot be used: service.sqlite: EACCES: permission denied, access '${folder}'\n`,
   })
 })
 
