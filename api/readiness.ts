@@ -1,4 +1,5 @@
 /** GET /healthz, /readyz and /metrics: whether the process runs, whether it can serve requests, and its figures. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import type { Chat } from './chat/service.ts'
 import type { Snapshots } from './datasets/snapshots/current.ts'
@@ -13,7 +14,7 @@ type ReadinessDependencies = {
   readonly snapshots: Pick<Snapshots, 'current' | 'fault'>
   readonly chat: Pick<Chat, 'recordsWaiting'>
   readonly metrics: Registry
-  /** Milliseconds for a load balancer to poll once more when the service stops. */
+  /** Milliseconds for a load balancer to poll once more before the service stops. */
   readonly unreadyMs: number
 }
 
@@ -27,7 +28,6 @@ export function createReadiness(dependencies: ReadinessDependencies) {
   const { store, snapshots, chat, metrics, unreadyMs } = dependencies
   let isStopping = false
   let polledAt = Number.NEGATIVE_INFINITY
-  const { promise: polled, resolve: markPolled } = Promise.withResolvers<void>()
 
   /**
    * Answers 200, also while an older snapshot replaces the newest or usage records wait for a disk (degraded), or 503
@@ -35,7 +35,6 @@ export function createReadiness(dependencies: ReadinessDependencies) {
    */
   const ready: Handler = async (_request, reply) => {
     polledAt = performance.now()
-    if (isStopping) reply.once('close', markPolled)
     const reasons = isStopping ? ['the service is stopping'] : []
     await store.query('SELECT 1 AS one').catch(() => reasons.push('the store does not answer'))
     if (snapshots.current() === undefined) reasons.push('no snapshot is open')
@@ -61,13 +60,10 @@ export function createReadiness(dependencies: ReadinessDependencies) {
     }),
   ]
 
-  /** Answers 503 from here on. If a balancer polls regularly, resolves after its next poll. */
+  /** Answers 503 from here on; if a balancer polls regularly, resolves once it will have seen that. */
   async function stop(): Promise<void> {
     isStopping = true
-    if (performance.now() - polledAt > WATCHED_MS) return
-    const timer = setTimeout(markPolled, unreadyMs)
-    await polled
-    clearTimeout(timer)
+    if (performance.now() - polledAt < WATCHED_MS) await sleep(unreadyMs)
   }
   return { routes, stop }
 }

@@ -162,7 +162,7 @@ it.runIf(process.platform === 'linux' && hasProgram('script'))('ends with its te
   const command = `echo "pid=$$"; exec '${process.execPath}' api/server.ts`
   const options = ['--quiet', '--flush', '--return', '--command', command, '/dev/null']
   const terminal = startProcess('script', options, { environment: { DATA_DIR: dataDir, PORT: '0' } })
-  const [, pid = ''] = await said(terminal, 'stdout', /pid=(\d+)[^]*listening origin=http:/)
+  const [, pid = ''] = await said(terminal, 'stdout', /pid=(\d+)[^]*"origin":"http:/)
   expect(commandLine(pid)).toContain('api/server.ts')
   terminal.child.kill('SIGKILL')
   await until(() => commandLine(pid) === '')
