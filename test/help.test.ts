@@ -71,22 +71,6 @@ const HERE: Readonly<Record<string, Command>> = {
   nightly: (line) => nightly(line, SILENT),
 }
 
-it.each(Object.entries(HERE))(
-  'each option in the usage of a command of %s has an explanation',
-  async (_, program) => {
-    const help = async (...args: readonly string[]) =>
-      (await runCommandLine(program, [...args, '--help'], {})).stdout
-    const commands = [...(await help()).matchAll(/^ {2}([a-z]+)(?: |$)/gm)].map(([, name = '']) => name)
-    expect(commands.length).toBeGreaterThan(3)
-    for (const name of commands) {
-      const text = await help(name)
-      const [usage = '', ...rest] = text.split('\n\n')
-      for (const [option] of usage.matchAll(/--[a-z][a-z-]+/g))
-        expect(rest.join('\n')).toMatch(new RegExp(`^ {2}${option}( |$)`, 'm'))
-    }
-  },
-)
-
 it.each([...calledCommands])('the documents call %s with existing options', async (name, called) => {
   const [script = '', ...command] = name.split(' ')
   const args = [...command, '--help']

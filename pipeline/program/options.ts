@@ -56,13 +56,11 @@ export function faultsOf(
   given: Readonly<Record<string, unknown>>,
   prefix = '',
 ): Map<string, string> {
-  const faults = new Map<string, string>()
-  for (const [name, schema] of Object.entries(table)) {
-    const { error } = z.safeParse(schema, given[name])
-    if (error !== undefined)
-      faults.set(name, `${prefix}${name}: ${error.issues.map(({ message }) => message).join(', ')}`)
-  }
-  return faults
+  const issues = z.object(table).safeParse(given).error?.issues ?? []
+  const byName = Map.groupBy(issues, ({ path: [name] }) => String(name))
+  const sentence = (name: string, found: readonly { readonly message: string }[]) =>
+    `${prefix}${name}: ${found.map(({ message }) => message).join(', ')}`
+  return new Map(byName.entries().map(([name, found]) => [name, sentence(name, found)]))
 }
 
 /** The name of an option's value in the help; undefined for a flag. */
@@ -74,10 +72,11 @@ export function valueOf(schema: Table[string]): string | undefined {
 /** What may be given, with its meaning and its default, as a part of a help. */
 export function explainTable(table: Table, prefix = ''): string {
   const entries = Object.entries(table).map(([name, schema]) => {
-    const { data: fallback } = z.safeParse(schema, undefined)
-    const end = typeof fallback === 'string' || typeof fallback === 'number' ? ` Default: ${fallback}.` : ''
+    const { success, data } = z.safeParse(schema, undefined)
+    const fallback = typeof data === 'string' || typeof data === 'number' ? ` Default: ${data}.` : ''
     const { description = '' } = z.globalRegistry.get(schema) ?? {}
-    return explained([`${prefix}${name}`, valueOf(schema) ?? []].flat().join(' '), `${description}${end}`)
+    const term = `${prefix}${name} ${valueOf(schema) ?? ''}`.trimEnd()
+    return explained(term, `${description}${success ? fallback : ' (required)'}`)
   })
   return entries.join('\n')
 }

@@ -35,27 +35,17 @@ export function commandsOf<Dependencies>() {
 type Work<Dependencies> = (dependencies: Dependencies) => Promise<void>
 
 /**
- * Checks the arguments after the command's name, before anything is opened; returns the work.
+ * The checked values of a table, from the options or settings given by name.
  * @throws UsageError that lists every fault.
  */
-function prepare<Dependencies>(
-  call: string,
-  { takes = '', options, ...command }: Command<Dependencies>,
-  args: readonly string[],
-): Work<Dependencies> {
-  const { values, positionals } = parse(call, options, args)
-  const words = takes.split(' ').filter(Boolean)
-  const least = words.filter((word) => !word.startsWith('[')).length
-  const most = takes.endsWith('...') ? Infinity : words.length
-  if (positionals.length < least || positionals.length > most) {
-    const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
-    throw new UsageError(`Expected ${takes || 'no arguments'}${given}: see ${call} --help`)
-  }
-  const faults = faultsOf(options, values, '--')
+export function checkedValues<Given extends Table>(
+  table: Given,
+  given: Readonly<Record<string, unknown>>,
+  prefix = '',
+) {
+  const faults = faultsOf(table, given, prefix)
   if (faults.size > 0) throw new UsageError([...faults.values()].join('\n'))
-  const checked = z.object(options).parse(values)
-  command.check?.(checked, positionals)
-  return (dependencies) => command.work(dependencies, checked, positionals)
+  return z.object(table).parse(given)
 }
 
 /** @throws UsageError for an unknown option, or one without its value. */
@@ -69,16 +59,9 @@ function parse(call: string, table: Table, args: readonly string[]) {
     const options = Object.fromEntries(entries)
     return parseArgs({ args: [...args], options, allowPositionals: true, allowNegative: true })
   } catch (error) {
-    throw new UsageError(`${optionFault(error)}. See ${call} --help`, { cause: error })
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new UsageError(`${reason}\nSee ${call} --help`, { cause: error })
   }
-}
-
-/** What parseArgs says of an option, as one sentence: it adds advice on arguments that begin with a dash. */
-function optionFault(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
-  const [, option] = /^Option '(--[\w-]+).* argument (?:missing|is ambiguous)/.exec(message) ?? []
-  if (option === undefined) return message.replace(/\.$|\. .*/s, '')
-  return `Option '${option}' needs a value; if that begins with a dash, write ${option}=VALUE`
 }
 
 /** A program's input from its caller: arguments, environment, and outputs for data and messages. */
@@ -130,14 +113,26 @@ export function runCommandLine<Dependencies>(
   })
 }
 
+/** Prints the help of a command, or checks its arguments, before `connect` opens anything, and does its work. */
 async function perform<Dependencies>(
   call: string,
-  command: Command<Dependencies>,
+  { takes = '', options, ...command }: Command<Dependencies>,
   { args, print: write }: CommandLine,
   connect: (work: Work<Dependencies>) => Promise<void>,
 ): Promise<void> {
-  if (wantsHelp(args)) write(commandHelp(call, command))
-  else await connect(prepare(call, command, args))
+  const usage = `Usage: ${[call, takes, '[OPTIONS]'].filter(Boolean).join(' ')}`
+  if (wantsHelp(args)) return write(helpOf(usage, `${command.summary}.`, explainTable(options, '--')))
+  const { values, positionals } = parse(call, options, args)
+  const words = takes.split(' ').filter(Boolean)
+  const least = words.filter((word) => !word.startsWith('[')).length
+  const most = takes.endsWith('...') ? Infinity : words.length
+  if (positionals.length < least || positionals.length > most) {
+    const given = positionals.length === 0 ? '' : `, not "${positionals.join(' ')}"`
+    throw new UsageError(`Expected ${takes || 'no arguments'}${given}: see ${call} --help`)
+  }
+  const checked = checkedValues(options, values, '--')
+  command.check?.(checked, positionals)
+  await connect((dependencies) => command.work(dependencies, checked, positionals))
 }
 
 /** Does the work and reports a failure; resolves to the exit code. */
@@ -159,36 +154,19 @@ export function wantsHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h')
 }
 
-function programHelp<Dependencies>(program: Program<Dependencies>): string {
-  const { call, summary, commands, defaultCommand, notes } = program
-  const name = defaultCommand === undefined ? 'COMMAND' : '[COMMAND]'
+function programHelp<Dependencies>({ call, summary, notes, ...program }: Program<Dependencies>): string {
+  const { commands, defaultCommand: usual = '' } = program
+  const name = usual === '' ? 'COMMAND' : '[COMMAND]'
+  const options = commands[usual] && `Options of ${usual}:\n${explainTable(commands[usual].options, '--')}`
   const list = Object.entries(commands).map(([each, command]) =>
-    explained(`${each} ${usageOf(command)}`, command.summary),
+    explained(`${each} ${command.takes ?? ''}`.trimEnd(), command.summary),
   )
-  return [
-    `Usage: ${call} -- ${name} [OPTIONS]`,
-    wrap(summary),
-    list.join('\n'),
-    `${call} -- COMMAND --help explains the options of a command.`,
-    notes,
-  ].join('\n\n')
+  const more = `${call} -- COMMAND --help explains the options of a command.`
+  return helpOf(`Usage: ${call} -- ${name} [OPTIONS]`, summary, list.join('\n'), more, options ?? '', notes)
 }
 
-function commandHelp<Dependencies>(call: string, command: Command<Dependencies>): string {
-  const { summary, options } = command
-  const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
-  const list = explainTable(options, '--')
-  const parts = [wrap(`Usage: ${call} ${usageOf(command)}`), wrap(sentence), list && `Options:\n${list}`]
-  return parts.filter(Boolean).join('\n\n')
-}
-
-/** Arguments and options as the help shows them: `ID --reason TEXT [--json]`. */
-function usageOf<Dependencies>({ takes = '', options }: Command<Dependencies>): string {
-  const words = Object.entries(options).map(([name, schema]) => {
-    const word = [`--${name}`, valueOf(schema) ?? []].flat().join(' ')
-    return z.safeParse(schema, undefined).success ? `[${word}]` : word
-  })
-  return [takes, ...words].join(' ').trim()
+function helpOf(usage: string, summary: string, ...parts: readonly string[]): string {
+  return [usage, wrap(summary), ...parts].filter(Boolean).join('\n\n')
 }
 
 /** Runs a program as this process, with its exit code. */

@@ -2,7 +2,7 @@
 import { validate } from 'node-cron'
 import { z } from 'zod'
 import { explainTable, faultsOf, type Table } from './options.ts'
-import { UsageError } from './program.ts'
+import { checkedValues } from './program.ts'
 
 /** The port that the API listens on unless PORT names one. */
 export const DEFAULT_PORT = 3000
@@ -53,10 +53,7 @@ export function settingFaults(table: Table, environment: Environment): Map<strin
  * @throws UsageError that lists every fault.
  */
 export function readSettings<Settings extends z.core.$ZodShape>(table: Settings, environment: Environment) {
-  const faults = settingFaults(table, environment)
-  if (faults.size > 0)
-    throw new UsageError(['Invalid settings in the environment:', ...faults.values()].join('\n'))
-  return z.object(table).parse(notEmpty(environment))
+  return checkedValues(table, notEmpty(environment))
 }
 
 /** The settings of a table as the end of a help. */

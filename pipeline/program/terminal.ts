@@ -62,20 +62,21 @@ export function explained(term: string, text: string): string {
   return `${wrap(term, '  ')}\n${wrap(text, '      ')}`
 }
 
-/** Rows as a text table: aligned columns, numbers to the right; the last line has the number of rows. */
+/** Rows as a text table with the names above: aligned columns, numbers to the right. */
 export function formatTable(names: readonly string[], rows: readonly (readonly unknown[])[]): string {
-  const columns = names.map((name, at) => alignColumn(name, rows, at))
-  const lines = ['', '', ...rows].map((_, line) => columns.map((cells) => cells[line]).join('  '))
-  return [...lines.map((line) => line.trimEnd()), `(${pluralize(rows.length, 'row')})`].join('\n')
-}
-
-/** A column as lines of equal width: its name, a rule, and its cells. */
-function alignColumn(name: string, rows: readonly (readonly unknown[])[], at: number): string[] {
-  const cells = rows.map((row) => cellText(row[at]))
-  const width = cells.reduce((widest, cell) => Math.max(widest, cell.length), name.length)
-  const isNumeric = cells.every((cell) => /^-?\d*(?:\.\d+)?$/.test(cell))
-  const align = (cell: string) => (isNumeric ? cell.padStart(width) : cell.padEnd(width))
-  return [align(name), '-'.repeat(width), ...cells.map(align)]
+  const columns = names.map((name, at) => {
+    const cells = rows.map((row) => cellText(row[at]))
+    const width = cells.reduce((widest, cell) => Math.max(widest, cell.length), name.length)
+    const isNumeric = cells.every((cell) => /^-?\d*(?:\.\d+)?$/.test(cell))
+    return [name, ...cells].map((cell) => (isNumeric ? cell.padStart(width) : cell.padEnd(width)))
+  })
+  const lines = [names, ...rows].map((_, line) =>
+    columns
+      .map((cells) => cells[line])
+      .join('  ')
+      .trimEnd(),
+  )
+  return lines.join('\n')
 }
 
 function cellText(value: unknown): string {

@@ -143,7 +143,7 @@ it.each([
   ['NIGHTLY_SCHEDULE', '0 2 30 2 *'],
 ])('%s=%s is refused, in a message that names it and every other fault', async (name, value) => {
   const { code, stderr } = await create({ API_MEMORY: 'much', [name]: value })
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/^Invalid settings/)])
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/^[A-Z_]+: Expected /)])
   for (const faulty of [name, 'API_MEMORY']) expect(stderr).toContain(faulty)
 })
 

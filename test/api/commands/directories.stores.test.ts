@@ -130,7 +130,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const options = `${TOKEN} --members per_group --schedule "0 * * * *"`
     const list = await directories(await connected('https://scim.example.com/v2', options), 'list')
     expect(list.stdout).toMatch(
-      /^account +url .*\n-.*\nacme +https:\/\/scim\.example\.com\/v2  env:DIRECTORY_TOKEN  per_group  0 \* \* \* \* +\d{4}-\S+Z\n\(1 row\)\n$/,
+      /^account +url .*\nacme +https:\/\/scim\.example\.com\/v2  env:DIRECTORY_TOKEN  per_group  0 \* \* \* \* +\d{4}-\S+Z\n$/,
     )
     expect(list.stdout).not.toContain(DIRECTORY_TOKEN)
   })
@@ -189,7 +189,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const run = await sync(settings)
     expect(run).toMatchObject({ code: 0, stderr: expect.not.stringContaining(DIRECTORY_TOKEN) })
     expect(jobSchema.parse(JSON.parse(run.stdout))).toMatchObject({ status: 'succeeded', synced_groups: 2 })
-    expect((await directories(settings, 'list')).stdout).toMatch(/ succeeded +\d{4}-\S+Z\n\(1 row\)\n$/)
+    expect((await directories(settings, 'list')).stdout).toMatch(/ succeeded +\d{4}-\S+Z\n$/)
 
     chmodSync(file, 0o640)
     const args = ['sync', '--account', 'acme']
@@ -269,7 +269,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     directory.groups.splice(0, 1)
     await sync(settings)
     expect((await directories(settings, 'remove --account acme')).code).toBe(0)
-    expect((await directories(settings, 'list')).stdout).toMatch(/^account .*\n-.*\n\(0 rows\)\n$/)
+    expect((await directories(settings, 'list')).stdout).toMatch(/^account .*\n$/)
     expect(await counts()).toEqual([3, 2])
     await directories(settings, `${SET} ${A} ${TOKEN}`)
     expect((await directories(settings, 'erase --account acme')).stderr).toContain(

@@ -130,7 +130,7 @@ describe('quarantine', () => {
     await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')
     const { stdout: many } = await runCommand(copy, 'quarantine')
     expect(many).toMatch(/ 2 +1  prompt_tokens .* \{"ts":.{114}… *\n2026-01-04 .* 3 +1  prompt_tokens /)
-    expect(many).toMatch(/\(50 rows\)\nand 10 more rows; --json lists them all\n$/)
+    expect(many).toMatch(/\nand 10 more rows; --json lists them all\n$/)
   })
 
   it.each([
@@ -266,13 +266,9 @@ describe('wrong usage', () => {
     // Every object has a property with this name.
     ['constructor', 'Unknown command "constructor": expected run'],
     ['status now', 'Expected no arguments, not "now": see npm run nightly -- status --help'],
-    ['plan --all', "Unknown option '--all'. See npm run nightly -- plan --help\n"],
-    ['run --from', "Option '--from' needs a value; if that begins with a dash, write --from=VALUE. See npm"],
-    [
-      'prune --keep-days -1',
-      "'--keep-days' needs a value; if that begins with a dash, write --keep-days=VALUE.",
-    ],
-    ['plan --json=1', "Option '--json' does not take an argument. See npm run nightly -- plan --help\n"],
+    ['plan --all', "Unknown option '--all'. "],
+    ['run --from', "Option '--from <value>' argument missing\nSee npm run nightly -- run --help\n"],
+    ['prune --keep-days -1', "use '--keep-days=-XYZ'"],
     ['quarantine today', '"today" is not a day: expected YYYY-MM-DD\n'],
     ['quarantine 2026-01-04 2026-01-05', 'Expected [DAY], not'],
     ['prune --keep-days=-1', '--keep-days: Expected a whole number from 0 to 999999\n'],
@@ -331,10 +327,8 @@ describe('npm run sql', () => {
       "SELECT rank, app_name, ['a'] AS list, E'a\\nb\\x1B' AS text, as_of FROM latest_popular, meta"
     const stdout = [
       'rank  app_name  list   text  as_of                 ',
-      '----  --------  -----  ----  ----------------------',
       '   1  Nine      ["a"]  a b   2026-01-08 02:00:00+00',
       '   2  One       ["a"]  a b   2026-01-08 02:00:00+00',
-      '(2 rows)\n',
     ].map((line) => line.trimEnd())
     const ended = await ask(dataDir, rows)
     expect(ended).toMatchObject({ code: 0, stderr: '' })
