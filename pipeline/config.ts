@@ -18,17 +18,8 @@ import { CLUSTER_FORM, parseClusterAddress } from './sources/clickhouse.ts'
 /** DuckDB's share of the memory of a run. */
 const DUCKDB_SHARE = 0.7
 
-/** No run works with less. */
-const LEAST_MEMORY = '64MB'
-
 /** A size, in thousands or in powers of two. */
 const SIZE = /^\d{1,6}(\.\d{1,6})? ?[MGT]i?B$/
-
-/** The bytes of a size such as 2GB (thousands) or 512MiB (powers of two). */
-function bytesOf(size: string): number {
-  const power = 'MGT'.indexOf(size.replace(/[^MGT]/g, '')) + 2
-  return Number.parseFloat(size) * (size.includes('i') ? 1024 : 1000) ** power
-}
 
 function text(form: RegExp, expected: string) {
   return z.string().regex(form, { error: expected, abort: true })
@@ -67,7 +58,6 @@ export const PIPELINE_SETTINGS = {
     .default(100)
     .describe('Most apps that one account may name for the first time on a UTC day.'),
   PIPELINE_MEMORY: text(SIZE, 'Expected a size such as 2GB or 512MiB')
-    .refine((size) => bytesOf(size) >= bytesOf(LEAST_MEMORY), `Expected at least ${LEAST_MEMORY}`)
     .default('2GB')
     .describe('Memory that a run may use; it spills the rest to disk.'),
   PIPELINE_SPILL: text(SIZE, 'Expected a size such as 20GB or 512MiB')

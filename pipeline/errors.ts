@@ -35,17 +35,9 @@ export function firstLineOf(error: unknown): string {
   return messageOf(error).split('\n', 1).join('').replace(/[.!]$/, '')
 }
 
-/** DuckDB has no error code for a held lock, only this message; it names the process if the system does. */
-const LOCK_HELD = /Could not set lock on file/
-const LOCK_HOLDER = /Conflicting lock is held in (.*?) \(PID (\d+)\)(?: by user ([^\s.]+))?/
-
-/** The holder of the lock on a DuckDB file, as the beginning of a sentence; undefined for any other error. */
-export function lockHolder(error: unknown): string | undefined {
-  const message = messageOf(error)
-  if (!LOCK_HELD.test(message)) return undefined
-  const [, program, pid, user] = LOCK_HOLDER.exec(message) ?? []
-  if (pid === undefined) return 'Another process'
-  return `Process ${pid} (${user === undefined ? program : `${program}, user ${user}`})`
+/** What DuckDB says of a held lock, with the process that holds it; undefined for any other error. It has no error code. */
+export function heldLock(error: unknown): string | undefined {
+  return /Could not set lock on file [^\n]*?(?=\. See also|$)/.exec(messageOf(error))?.[0]
 }
 
 /** Whether memory or disk ran out: that is no fault of the file in hand. */

@@ -7,13 +7,12 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { version, type DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
-import { COMPARABILITY_NOTE, LICENCE } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { readRows, returnMemory } from '../duckdb/statements.ts'
 import { measureFile } from '../snapshot/verify.ts'
 import type { DescribedTable } from './description.ts'
-import { parquetOptions, type TableFile } from './tables.ts'
+import { PARQUET_OPTIONS, type TableFile } from './tables.ts'
 
 const monthRow = z.object({
   month: z.string(),
@@ -21,9 +20,6 @@ const monthRow = z.object({
   last_day: z.string(),
   content: z.string(),
 })
-
-/** A file does not name its snapshot, since several snapshots share it. */
-const ABOUT = { license: LICENCE.name, license_url: LICENCE.url, comparability: COMPARABILITY_NOTE }
 
 /** A published snapshot. */
 type Published = {
@@ -67,7 +63,7 @@ export async function writeMonths(
 function copyMonth({ name, primaryKey = [] }: DescribedTable, target: string): string {
   const days = 'WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)'
   const rows = `FROM snapshot.${identifier(name)} ${days} ORDER BY ${primaryKey.map(identifier).join(', ')}`
-  return `COPY (${rows}) TO ${target} ${parquetOptions(ABOUT)}`
+  return `COPY (${rows}) TO ${target} ${PARQUET_OPTIONS}`
 }
 
 /** Hash of everything that decides the bytes of a file: rows, types, the statement, and the writer's version. */

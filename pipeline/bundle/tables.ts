@@ -5,7 +5,7 @@ import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { measureFile } from '../snapshot/verify.ts'
-import { FILE_FORMATS, type DescribedTable, type Description, type Field } from './description.ts'
+import { FILE_FORMATS, type DescribedTable, type Field } from './description.ts'
 
 /** A file with the rows of a table, or with the rows of one month. */
 export type TableFile = PublishedFile & {
@@ -19,12 +19,12 @@ export type TableFile = PublishedFile & {
 /** Writes the files of a table of the attached database `snapshot` into `folder`. The same table gives the same bytes. */
 export async function writeTable(
   connection: DuckDBConnection,
-  description: Description,
-  { table, folder }: { readonly table: DescribedTable; readonly folder: string },
+  table: DescribedTable,
+  folder: string,
 ): Promise<TableFile[]> {
   const from = `FROM snapshot.${identifier(table.name)}`
   const statements = {
-    parquet: [from, parquetOptions(aboutSnapshot(description))],
+    parquet: [from, PARQUET_OPTIONS],
     csv: [`SELECT ${table.fields.map(csvCell).join(', ')} ${from}`, '(FORMAT csv, HEADER)'],
   } as const
   const files: TableFile[] = []
@@ -37,14 +37,8 @@ export async function writeTable(
   return files
 }
 
-/**
- * The options of DuckDB's COPY for Parquet.
- * @param about metadata inside the file.
- */
-export function parquetOptions(about: Readonly<Record<string, string>>): string {
-  const entries = Object.entries(about).map(([key, value]) => `${key}: ${literal(value)}`)
-  return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${entries.join(', ')}})`
-}
+/** The options of DuckDB's COPY for Parquet. */
+export const PARQUET_OPTIONS = '(FORMAT parquet, COMPRESSION zstd)'
 
 /** A list is separated by `|`, and a text that spreadsheets read as a formula has an apostrophe before it. */
 function csvCell({ name, type }: Field): string {
@@ -55,20 +49,4 @@ function csvCell({ name, type }: Field): string {
     'TIMESTAMP WITH TIME ZONE': `strftime(${column} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ')`,
   }
   return `${values[type] ?? column} AS ${column}`
-}
-
-function aboutSnapshot({ meta, snapshot, version }: Description): Readonly<Record<string, string>> {
-  const { as_of, data_through, publisher, attribution, comparability } = meta
-  return {
-    snapshot,
-    version,
-    as_of,
-    data_through,
-    publisher,
-    license: meta.licence,
-    license_url: meta.licence_url,
-    attribution,
-    sources: meta.sources ?? '',
-    comparability,
-  }
 }

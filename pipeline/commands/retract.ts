@@ -17,7 +17,7 @@ import {
 } from '../snapshot/list.ts'
 import { recordOf, writeRecord } from '../snapshot/records.ts'
 import { isWhole } from '../snapshot/verify.ts'
-import { DRY_RUN_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { command, printResult, type Dependencies } from './command.ts'
 
 export const retract = command({
   summary:
@@ -32,14 +32,11 @@ export const retract = command({
         .transform((text) => text.replaceAll(/\s+/g, ' ').trim())
         .refine((text) => text !== '', 'Expected TEXT; the API answers with it'),
     ),
-    ...DRY_RUN_OPTION,
     ...JSON_OPTION,
   },
-  async work(dependencies, { reason, 'dry-run': dryRun, json }, [id = '']) {
+  async work(dependencies, { reason, json }, [id = '']) {
     refuseUnknown(dependencies.config.dataDir, id)
-    const work = () => withdraw(dependencies, { id, reason, dryRun, json })
-    if (dryRun) work()
-    else await underLock(dependencies.config, work)
+    await underLock(dependencies.config, () => withdraw(dependencies, { id, reason, json }))
   },
 })
 
@@ -55,27 +52,25 @@ function refuseUnknown(dataDir: string, id: string): void {
 
 function withdraw(
   dependencies: Dependencies,
-  { id, reason, dryRun, json }: { id: string; reason: string; dryRun: boolean; json: boolean },
+  { id, reason, json }: { id: string; reason: string; json: boolean },
 ): void {
   const { dataDir } = dependencies.config
   const before = readableRecord(dataDir, id)
-  if (!dryRun) removeUnfinished(dataDir)
+  removeUnfinished(dataDir)
   const next = currentWithout(dataDir, id)
   if (before.retracted === undefined && next === undefined) refuseOnly(dependencies, id)
   // A repetition of an interrupted retraction completes it.
   const retracted = before.retracted ?? { at: wholeSeconds(dependencies.now()), reason }
   const record = { ...before, retracted }
   const wasNewest = listSnapshots(dataDir).every((other) => other <= id)
-  if (!dryRun) {
-    // From the record on the API withholds the data, and the next run completes an interrupted removal.
-    writeRecord(dataDir, record)
-    removeWithdrawn(dataDir, id)
-  }
-  printResult(dependencies, json, { ...retractionIn(record), current: next ?? null, dry_run: dryRun }, [
-    `${id} ${dryRun ? 'would be' : 'is'} retracted: ${retracted.reason}`,
+  // From the record on the API withholds the data, and the next run completes an interrupted removal.
+  writeRecord(dataDir, record)
+  removeWithdrawn(dataDir, id)
+  printResult(dependencies, json, { ...retractionIn(record), current: next ?? null }, [
+    `${id} is retracted: ${retracted.reason}`,
     `current snapshot: ${next ?? 'none'}`,
   ])
-  if (wasNewest && !dryRun) {
+  if (wasNewest) {
     dependencies.progress.note(
       'Correct the input before the next run, or it publishes the same figures again',
     )

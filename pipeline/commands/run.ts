@@ -1,11 +1,10 @@
 /** `run`: one pipeline run. */
-import { lastCompletedDay, wholeSeconds } from '../contract/calendar.ts'
+import { lastCompletedDay } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
 import { JSON_OPTION, flag } from '../program/options.ts'
 import { ACCEPT_OPTION, AS_OF_OPTION, RANGE_OPTIONS, readRange, type RunOptions } from '../run-options.ts'
 import { makeSnapshotsFolder, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
-import type { Progress } from '../terminal/progress.ts'
 import { DRY_RUN_OPTION, command, type Dependencies } from './command.ts'
 import { plan } from './plan.ts'
 import { pruneSnapshots } from './prune.ts'
@@ -18,7 +17,6 @@ export const run = command({
     ...AS_OF_OPTION,
     ...DRY_RUN_OPTION,
     'with-sample': flag('puts the bundled sample in first, if DATA_DIR holds no snapshot and no raw usage'),
-    brief: flag('summarises the run in one line instead of a line per stage'),
     ...JSON_OPTION,
   },
   async work(given, { accept: accepted, 'as-of': asOf, ...options }) {
@@ -26,7 +24,7 @@ export const run = command({
     const range = readRange(options, lastCompletedDay(dependencies.now()))
     if (options['dry-run']) return await plan(dependencies, range, options.json)
     if (options['with-sample']) offerSample(given)
-    await runAndPrune(dependencies, { accepted, range }, options)
+    await runAndPrune(dependencies, { accepted, range }, options.json)
   },
 })
 
@@ -34,29 +32,12 @@ export const run = command({
 export async function runAndPrune(
   dependencies: Dependencies,
   options: RunOptions,
-  { brief = false, json }: { readonly brief?: boolean; readonly json: boolean },
+  json: boolean,
 ): Promise<void> {
   const { retentionDays } = dependencies.config
-  if (dependencies.now() > new Date()) warnOfFuture(dependencies)
-  const report = await (brief ? runBriefly : runNightly)(dependencies, options)
+  const report = await runNightly(dependencies, options)
   if (retentionDays !== undefined) await pruneAfter(dependencies, retentionDays)
   if (json) dependencies.print(JSON.stringify(report, null, 2))
-}
-
-/** A run that ends with one line, instead of one for each stage. */
-const runBriefly: typeof runNightly = async (dependencies, options) => {
-  let outcome = ''
-  const progress: Progress = {
-    ...dependencies.progress,
-    finished(stage, summary) {
-      // The last stage's summary is what was published, or why nothing was.
-      if (stage === 'rank') outcome = summary
-    },
-  }
-  const report = await runNightly({ ...dependencies, progress }, options)
-  const ms = report.stages.reduce((sum, stage) => sum + Number(stage['ms']), 0)
-  dependencies.progress.finished('run', outcome, ms)
-  return report
 }
 
 /** Removes old snapshots. The new snapshot is published by then, so an error is only reported. */
@@ -68,15 +49,6 @@ async function pruneAfter(dependencies: Dependencies, keepDays: number): Promise
   } catch (error) {
     progress.note(`Old snapshots could not be removed: ${firstLineOf(error)}`)
   }
-}
-
-function warnOfFuture({ progress, now }: Dependencies): void {
-  const asOf = now()
-  progress.note(
-    `--as-of ${wholeSeconds(asOf)} is later than the clock: the days through ${lastCompletedDay(asOf)} are published as ` +
-      'completed, and later runs fail until the clock reaches that time. To undo it, retract the snapshot: ' +
-      'npm run nightly -- retract ID --reason TEXT',
-  )
 }
 
 function offerSample({ config, progress }: Dependencies): void {

@@ -1,16 +1,19 @@
 /** `status`: shows what is published and how the last run ended; works during a run, since it needs no warehouse. */
 import { join } from 'node:path'
 import { z } from 'zod'
-import { addDays, daysBetween, describeRange, lastCompletedDay, type DayRange } from '../contract/calendar.ts'
+import { daysBetween, describeRange, lastCompletedDay } from '../contract/calendar.ts'
 import { LAST_RUN_FILE, readLastRun, type LastRun } from '../contract/last-run.ts'
 import { withMemoryDatabase } from '../duckdb/database.ts'
 import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION } from '../program/options.ts'
-import { grouped, pluralize } from '../program/terminal.ts'
+import { firstFew, grouped, pluralize } from '../program/terminal.ts'
 import { withPublished } from '../snapshot/attach.ts'
 import { findCurrent, listSnapshots } from '../snapshot/list.ts'
 import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
 import { command, printResult, type Dependencies } from './command.ts'
+
+/** Most days that a line names. */
+const DAYS_SHOWN = 10
 
 const factsRow = z.object({
   as_of: z.string(),
@@ -98,17 +101,5 @@ function describeFacts(facts: Facts, behind: number): string[] {
 
 function describeDays(days: readonly string[]): string {
   if (days.length === 0) return 'no day'
-  const spans = rangesOf(days).map(describeRange).join(', ')
-  return days.length === 1 ? spans : `${days.length} days: ${spans}`
-}
-
-/** Merges ordered days into ranges of consecutive days. */
-function rangesOf(days: readonly string[]): DayRange[] {
-  const ranges: DayRange[] = []
-  for (const day of days) {
-    const last = ranges.at(-1)
-    if (last !== undefined && addDays(last.to, 1) === day) ranges[ranges.length - 1] = { ...last, to: day }
-    else ranges.push({ from: day, to: day })
-  }
-  return ranges
+  return `${pluralize(days.length, 'day')}: ${firstFew(days, DAYS_SHOWN).join(', ')}`
 }

@@ -4,7 +4,6 @@ import { UTCDate } from '@date-fns/utc'
 import { addDays as plusDays } from 'date-fns/addDays'
 import { millisecondsInDay } from 'date-fns/constants'
 import { isValid } from 'date-fns/isValid'
-import { lightFormat } from 'date-fns/lightFormat'
 import { parseISO } from 'date-fns/parseISO'
 import { z } from 'zod'
 
@@ -42,12 +41,12 @@ export function lastCompletedDay(now: Date): string {
 
 /** A time in the form of timeSchema: `2026-11-20T02:00:00Z`. */
 export function wholeSeconds(time: Date): string {
-  return lightFormat(new UTCDate(time), "yyyy-MM-dd'T'HH:mm:ss'Z'")
+  return time.toISOString().replace(/\.\d+/, '')
 }
 
 /** Identifier of the snapshot computed at `asOf`: the time in basic form, `20261120T020000Z`. */
 export function snapshotId(asOf: Date): string {
-  return lightFormat(new UTCDate(asOf), "yyyyMMdd'T'HHmmss'Z'")
+  return wholeSeconds(asOf).replaceAll(/[-:]/g, '')
 }
 
 /** The time in a snapshot's identifier; undefined for any other text. */

@@ -1,6 +1,5 @@
 /** Paths of snapshots, in DATA_DIR and in the API. */
-import { chmodSync, existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
 
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
@@ -33,17 +32,11 @@ export const RECORDS_FOLDER = 'records'
 
 /** Makes DATA_DIR, with the folders above it, open to readers: only published files in it are. */
 export function makeDataFolder(path: string): void {
-  // Recursive mkdir never returns in a file system without new folders, such as /proc, so it is avoided if the folder exists.
-  if (existsSync(path)) return void mkdirSync(path, { recursive: true })
-  makeDataFolder(dirname(path))
+  const umask = process.umask(0o022)
   try {
-    mkdirSync(path)
-    makePublic(path)
-  } catch (error) {
-    // Another process may have created it meanwhile.
-    if (existsSync(path)) return
-    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
-    throw isLink ? new Error(`${path} is a link to ${readlinkSync(path)}, which does not exist`) : error
+    mkdirSync(path, { recursive: true })
+  } finally {
+    process.umask(umask)
   }
 }
 

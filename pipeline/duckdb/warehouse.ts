@@ -3,13 +3,12 @@
  * LockedOutError.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { existsSync, globSync, lstatSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
-import { DataError, LockedOutError, firstLineOf, isShortage, lockHolder, messageOf } from '../errors.ts'
+import { DataError, LockedOutError, firstLineOf, heldLock, isShortage, messageOf } from '../errors.ts'
 import { removeLeftovers } from '../snapshot/own-files.ts'
 import { SPILL_PREFIX, openDatabase, type Database, type DatabaseSettings } from './database.ts'
-import { literal, pathPattern } from './sql-values.ts'
 import { execute, setVariables, transaction } from './statements.ts'
 
 /**
@@ -24,7 +23,6 @@ export async function openWarehouse({ dataDir, memory, spill }: DatabaseSettings
     // Leftovers of a killed process; DuckDB clears them only when it spills again.
     rmSync(`${path}.tmp`, { recursive: true, force: true })
     removeLeftovers(dataDir, SPILL_PREFIX)
-    await allowOnly(connection, dataDir)
     await setVariables(connection, { memory_limit: memory })
     await transaction(connection, () => execute(connection, 'warehouse.sql'))
     await execute(connection, 'values.sql')
@@ -62,47 +60,16 @@ export async function underLock<T>(config: DatabaseSettings, work: () => T): Pro
   return work()
 }
 
-/** Folders in which operators may put links to other disks and to producers' files. */
-const LINKED = ['*', 'snapshots/*', 'raw/*', 'raw/apps/*', 'raw/usage/*', 'raw/usage/*/*']
-
-/** Forbids all other files, extensions and the network to the database of a connection, until it is closed. */
-async function allowOnly(connection: DuckDBConnection, dataDir: string): Promise<void> {
-  // DuckDB resolves links before it compares; a broken link leads nowhere.
-  const targets = globSync(LINKED, { cwd: dataDir })
-    .map((name) => join(dataDir, name))
-    .filter((path) => lstatSync(path).isSymbolicLink() && statSync(path, { throwIfNoEntry: false }))
-    .map((path) => realpathSync(path))
-  const [folders = [], files = []] = [true, false].map((isFolder) =>
-    targets.filter((path) => statSync(path).isDirectory() === isFolder),
-  )
-  await connection.run(`
-    SET allowed_directories = ${pathLiterals([dataDir, realpathSync(dataDir), ...folders].map((path) => `${path}/`))};
-    SET allowed_paths = ${pathLiterals(files)};
-    SET enable_external_access = false`)
-}
-
-/** DuckDB compares a path as its reader received it: as a pattern. */
-function pathLiterals(paths: readonly string[]): string {
-  return `[${paths.flatMap((path) => [path, pathPattern(path)].map(literal)).join(', ')}]`
-}
-
 async function openFile(...[path, ...others]: Parameters<typeof openDatabase>): Promise<Database> {
-  const isNew = !existsSync(path)
-  try {
-    return await openDatabase(path, ...others)
-  } catch (error) {
-    // On a full disk DuckDB leaves a file that no run can open.
-    if (isNew && isShortage(error) && existsSync(path)) rmSync(realpathSync(path))
-    explainFailure(path, error)
-  }
+  return await openDatabase(path, ...others).catch((error: unknown) => explainFailure(path, error))
 }
 
 function explainFailure(path: string, error: unknown): never {
-  const holder = lockHolder(error)
-  if (holder !== undefined) {
+  const held = heldLock(error)
+  if (held !== undefined) {
     throw new LockedOutError(
-      `${holder} has ${path} open: another run is under way, or another program reads the warehouse. ` +
-        'Nothing was changed; run again when it has finished',
+      `${held}: another run is under way, or another program reads the warehouse. Nothing was changed; run again when ` +
+        'it has finished',
       { cause: error },
     )
   }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { SNAPSHOTS_FOLDER, SNAPSHOT_FILE } from '../contract/files.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
-import { DataError, LockedError, isShortage, lockHolder } from '../errors.ts'
+import { DataError, LockedError, heldLock, isShortage } from '../errors.ts'
 import { ProgramError } from '../program/program.ts'
 import type { Run } from '../stages/stage.ts'
 import { isWhole } from './verify.ts'
@@ -33,10 +33,10 @@ export async function withPublished<T>(
     await connection.run(`DETACH ${identifier(name)}`)
     return result
   } catch (error) {
-    const holder = lockHolder(error)
-    if (holder !== undefined) {
+    const held = heldLock(error)
+    if (held !== undefined) {
       throw new LockedError(
-        `${holder} has ${file} open for writing, so no other process can read it. Close it, and open published files read-only`,
+        `${held}: it has the file open for writing, so no other process can read it. Close it, and open published files read-only`,
         { cause: error },
       )
     }

@@ -1,15 +1,6 @@
 -- The queries of the stage resolve and of `npm run apps`: the registry, and the apps that usage names.
 
 -- name: registry
--- Whether a text has a visible character: more than control characters, spaces, and characters that Unicode ignores
--- (zero widths, direction overrides, fillers, variation selectors).
-CREATE OR REPLACE TEMP MACRO has_visible(t) AS NOT regexp_full_match(
-  t,
-  '[\p{Cc}\p{Z}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}\x{202A}-\x{202E}'
-    || '\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFF8}\x{1BCA0}-\x{1BCA3}'
-    || '\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]*'
-);
-
 -- Of the apps with the same name: the only canonical one, else the only one; NULL if the name is ambiguous.
 CREATE OR REPLACE TEMP MACRO app_meant(app_id, alias_of) AS CASE
   WHEN count(*) FILTER (alias_of IS NULL) = 1 THEN min(app_id) FILTER (alias_of IS NULL)
@@ -68,7 +59,7 @@ WITH decoded AS (
     -- A name is one line, as those of cleanName; a byte order mark is no part of it, and some readers drop it.
     CASE
       WHEN s.app_id IS NULL AND s.app_name IS NULL THEN s.own_name
-      WHEN has_visible(s.app_name) THEN trim(regexp_replace(s.app_name, '[\p{Cc}\p{Zl}\p{Zp}]+', ' ', 'g'), ' ' || chr(65279))
+      ELSE nullif(trim(regexp_replace(s.app_name, '[\p{Cc}\p{Zl}\p{Zp}]+', ' ', 'g'), ' ' || chr(65279)), '')
     END AS app_name,
     trim(s.visibility) AS visibility,
     CASE
@@ -123,7 +114,7 @@ WITH validated AS (
         THEN 'alias_of "' || r.alias_text || '" is neither an integer nor the name or address of an app'
       WHEN r.is_alias_named AND r.alias_of NOT IN (SELECT a.app_id FROM registry AS a)
         THEN 'alias_of "' || r.alias_text || '" names no app of the registry'
-      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty, or holds nothing that can be seen'
+      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty'
       WHEN text_violation(r.app_name) IS NOT NULL THEN 'app_name is not readable text in UTF-8'
       WHEN r.subcategories IS NULL THEN 'subcategories is not a list'
       WHEN NOT list_has_all(CAST($subcategories AS VARCHAR[]), r.subcategories)

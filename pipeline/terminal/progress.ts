@@ -1,5 +1,4 @@
-/** Shows the progress of a run on stderr: a bar on a terminal, otherwise a line per stage. */
-import { styleText } from 'node:util'
+/** Shows the progress of a run on stderr: a line per stage, and on a terminal how far the present one is. */
 import { printable } from '../program/terminal.ts'
 
 /** Where to write; process.stderr is an example. */
@@ -17,27 +16,18 @@ export type Progress = {
   note(text: string): void
 }
 
-const BAR_WIDTH = 24
 const STAGE_WIDTH = 8
 const CLEAR_LINE = '\r\u001B[2K'
-
-function bar(done: number, total: number): string {
-  const filled = Math.round((BAR_WIDTH * done) / total)
-  return '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled)
-}
 
 export function createProgress(output: Output): Progress {
   const terminal = output.isTTY === true
   const clear = terminal ? CLEAR_LINE : ''
-  const paint = (style: 'dim' | 'bold', text: string) => (terminal ? styleText(style, text) : text)
   return {
     step(stage, done, total) {
-      if (!terminal) return
-      output.write(`${clear}${stage.padEnd(STAGE_WIDTH)} ${bar(done, total)} ${done} of ${total}`)
+      if (terminal) output.write(`${clear}${stage.padEnd(STAGE_WIDTH)} ${done} of ${total}`)
     },
     finished(stage, summary, ms) {
-      const seconds = paint('dim', `${(ms / 1000).toFixed(2)} s`)
-      output.write(`${clear}${paint('bold', stage.padEnd(STAGE_WIDTH))} ${summary}  ${seconds}\n`)
+      output.write(`${clear}${stage.padEnd(STAGE_WIDTH)} ${summary}  ${(ms / 1000).toFixed(2)} s\n`)
     },
     note(text) {
       output.write(`${clear}${printable(text)}\n`)

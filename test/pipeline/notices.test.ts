@@ -140,7 +140,7 @@ it('a run that is locked out sends nothing; one that meets a published file open
   opened.closeSync()
   expect([failed.code, failed.stderr]).toEqual([
     75,
-    expect.stringMatching(/^Process \d+ \(\S+.*\) has .* open for writing/m),
+    expect.stringMatching(/^Could not set lock on file .* \(PID \d+\).* has the file open for writing/m),
   ])
   expect(events()).toEqual(['failed'])
   expect(requests[0]?.body).toContain('open for writing')

@@ -2,21 +2,15 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { COMPARABILITY_NOTE } from '../../../pipeline/contract/dataset.ts'
 import { makeFolder } from '../../support/folders.ts'
 import {
-  AS_OF,
-  ATTRIBUTION,
   DATA_FILES,
   FIRST_DAY,
   HUGE,
-  LAST_DAY,
   NAMES,
   NIGHTS,
-  PUBLISHER,
   publishBundle,
   sha256,
-  SOURCES,
   TEXT_FILES,
 } from '../../support/pipeline/bundle.ts'
 import { query, queryCurrent } from '../../support/pipeline/nightly.ts'
@@ -72,36 +66,6 @@ describe('SHA256SUMS', () => {
 describe('Parquet', () => {
   it.each(Object.entries(FILES))('%s holds the rows of the table in their order', async (table, files) => {
     await expectSameRows(`FROM read_parquet('${join(folder, files)}')`, `FROM ${table}`)
-  })
-
-  /** The metadata inside a file. */
-  async function about(file: string) {
-    const rows = await queryCurrent(
-      dataDir,
-      `SELECT DISTINCT decode(key) AS key, decode(value) AS value
-       FROM parquet_kv_metadata('${join(folder, file)}')`,
-    )
-    return Object.fromEntries(rows.map(({ key, value }) => [key, value]))
-  }
-
-  const LICENCE = {
-    license: 'CC-BY-4.0',
-    license_url: 'https://creativecommons.org/licenses/by/4.0/',
-    comparability: COMPARABILITY_NOTE,
-  }
-
-  it('describes itself in its metadata; monthly files, which several snapshots share, name none', async () => {
-    expect(await about(FILES.rankings)).toEqual({
-      ...LICENCE,
-      snapshot: '20260107T020000Z',
-      version: '1.0.0+20260107T020000Z',
-      as_of: AS_OF,
-      data_through: LAST_DAY,
-      publisher: PUBLISHER,
-      attribution: ATTRIBUTION,
-      sources: SOURCES,
-    })
-    expect(await about(FILES.app_daily)).toEqual(LICENCE)
   })
 
   it('has the same bytes when made again from the same input, and so does CSV', async () => {

@@ -83,16 +83,6 @@ it('withdraws a snapshot that was pruned, so that its citations get the reason',
   expect((await retract(FIRST, '--reason', 'x')).stderr).toContain('was retracted already')
 })
 
-it('retract --dry-run writes nothing', async () => {
-  rmSync(join(dataDir, 'warehouse.duckdb'))
-  const before = readdirSync(dataDir, { recursive: true })
-  const ended = await retract(SECOND, '--reason', 'Why', '--dry-run')
-  expect(readdirSync(dataDir, { recursive: true })).toEqual(before)
-  expect(ended.stdout).toBe(`${SECOND} would be retracted: Why\ncurrent snapshot: ${FIRST}\n`)
-  expect(ended.stderr).toBe('')
-  expect(currentSnapshot(dataDir)).toContain(SECOND)
-})
-
 describe('a retraction that was interrupted after writing its record', () => {
   beforeEach(() => recordRetracted(SECOND))
 
@@ -108,9 +98,6 @@ describe('a retraction that was interrupted after writing its record', () => {
   })
 
   it('is completed by a second retract, with the first reason', async () => {
-    const tried = await retract(SECOND, '--reason', 'x', '--dry-run')
-    expect(tried.stdout).toBe(`${SECOND} would be retracted: Counted twice\ncurrent snapshot: ${FIRST}\n`)
-    expect(currentSnapshot(dataDir)).toContain(SECOND)
     const again = await retract(SECOND, '--reason', 'x', '--json')
     expect(again.code).toBe(0)
     expect(JSON.parse(again.stdout)).toMatchObject({ reason: 'Counted twice', current: FIRST })

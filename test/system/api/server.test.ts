@@ -15,9 +15,8 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
   const folder = makeFolder()
   const file = join(folder, 'file')
   writeFileSync(file, '')
-  // The system creates no folders in /proc, and nobody creates one inside a file.
-  for (const dataDir of [join(file, 'data'), '/proc/data', '/proc/a/b'])
-    await expect(startApi(dataDir)).rejects.toThrow(/^DATA_DIR "[^"]+" cannot be used: /)
+  // Nobody creates a folder inside a file.
+  await expect(startApi(join(file, 'data'))).rejects.toThrow(/^DATA_DIR "[^"]+" cannot be used: /)
   chmodSync(folder, 0o500)
   const run = await startProgram('api/server.ts', [], { DATA_DIR: folder, PORT: '0' }, UNPRIVILEGED).ended
   expect(run).toMatchObject({
