@@ -1,7 +1,7 @@
 /** Entry of `npm run nightly`: finds the command, runs it, sets the exit code (CONTRACT 9). */
 import './program/runtime.js'
 import { importCommand } from './commands/import.ts'
-import { planCommand } from './commands/plan.ts'
+import { plan } from './commands/plan.ts'
 import { prune } from './commands/prune.ts'
 import { quarantine } from './commands/quarantine.ts'
 import { rebuild } from './commands/rebuild.ts'
@@ -21,7 +21,7 @@ const PROGRAM = {
     'input publishes nothing new. Data goes to stdout, messages to stderr; --json prints a result as JSON.',
   commands: {
     run,
-    plan: planCommand,
+    plan,
     import: importCommand,
     status,
     quarantine,

@@ -129,24 +129,10 @@ export function bibtex({ meta, snapshot, address }: Description): string {
   return [
     `@misc{app_rankings_${snapshot},`,
     `  title        = {{${TITLE}}},`,
-    `  author       = {{${braced(meta.publisher)}}},`,
+    `  author       = {{${meta.publisher.replaceAll(/[{}&%$#_]/g, '\\$&')}}},`,
     `  year         = {${meta.as_of.slice(0, 4)}},`,
     `  howpublished = {\\url{${address}}},`,
     `  note         = {As of ${meta.as_of}, ${meta.licence}}`,
     '}',
   ].join('\n')
-}
-
-/** Characters special to TeX that a backslash alone does not escape; a brace would close the entry. */
-const TEX_NAMES: Readonly<Record<string, string>> = {
-  '\\': String.raw`\textbackslash{}`,
-  '{': String.raw`\textbraceleft{}`,
-  '}': String.raw`\textbraceright{}`,
-  '^': String.raw`\textasciicircum{}`,
-  '~': String.raw`\textasciitilde{}`,
-}
-
-/** Escapes text inside the braces of an entry. */
-function braced(text: string): string {
-  return text.replaceAll(/[{}\\^~&%$#_]/g, (character) => TEX_NAMES[character] ?? `\\${character}`)
 }

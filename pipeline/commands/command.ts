@@ -1,5 +1,4 @@
 /** What the commands of `npm run nightly` share. */
-import { flag } from '../program/options.ts'
 import { commandsOf } from '../program/program.ts'
 import { printable } from '../program/terminal.ts'
 import type { Dependencies as RunDependencies } from '../stages/stage.ts'
@@ -11,8 +10,6 @@ export type Dependencies = RunDependencies & {
 }
 
 export const command = commandsOf<Dependencies>()
-
-export const DRY_RUN_OPTION = { 'dry-run': flag('shows what the command would do; writes nothing') }
 
 /** Prints a result as JSON, or as lines of printable text. */
 export function printResult(

@@ -1,46 +1,38 @@
-/** `plan`, also `run --dry-run`: reports what a run would read and publish; writes nothing. */
+/** `plan`: reports what a run would read and publish; writes nothing. */
 import { join } from 'node:path'
-import { refuseMissing } from '../config.ts'
-import { lastCompletedDay, type DayRange } from '../contract/calendar.ts'
+import { lastCompletedDay } from '../contract/calendar.ts'
 import { RAW_FOLDER } from '../contract/files.ts'
 import { readWarehouse } from '../duckdb/warehouse.ts'
 import { JSON_OPTION } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
-import { RANGE_OPTIONS, readRange } from '../run-options.ts'
+import { AS_OF_OPTION, RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
 import { listUsageDays } from '../sources/drop-folder.ts'
 import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
 import { command, printResult, type Dependencies } from './command.ts'
 
-export const planCommand = command({
-  summary: 'shows which days a run would read and why; the same as run --dry-run',
-  options: { ...RANGE_OPTIONS, ...JSON_OPTION },
-  work: (dependencies, options) =>
-    plan(dependencies, readRange(options, lastCompletedDay(dependencies.now())), options.json),
+export const plan = command({
+  summary: 'shows which days a run would read, and writes nothing',
+  options: { ...RANGE_OPTIONS, ...AS_OF_OPTION, ...JSON_OPTION },
+  async work(given, { 'as-of': asOf = given.now(), json, ...options }) {
+    const dependencies = { ...given, now: () => asOf }
+    const { dataDir } = given.config
+    const lastDay = lastCompletedDay(asOf)
+    const ledger = (await readWarehouse(given.config, readLedger)) ?? new Map()
+    const found = listUsageDays(join(dataDir, RAW_FOLDER))
+    const days = planDays(found, ledger, lastDay, readRange(options, lastDay))
+    const current = currentSnapshot(dataDir) ?? null
+    const pulls = await listPulls(dependencies)
+    const result = {
+      current,
+      ...(pulls && { pull: pulls }),
+      read: days.read.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
+      forget: days.gone,
+      ...days.counts,
+    }
+    printResult(dependencies, json, result, describe(days, current, pulls ?? []))
+  },
 })
-
-/** Prints the plan of a run at the present time, over all days or a range. */
-export async function plan(
-  dependencies: Dependencies,
-  range: DayRange | undefined,
-  json: boolean,
-): Promise<void> {
-  const { config, now } = dependencies
-  const { dataDir } = config
-  refuseMissing(config)
-  const ledger = (await readWarehouse(config, readLedger)) ?? new Map()
-  const days = planDays(listUsageDays(join(dataDir, RAW_FOLDER)), ledger, lastCompletedDay(now()), range)
-  const current = currentSnapshot(dataDir) ?? null
-  const pulls = await listPulls(dependencies)
-  const result = {
-    current,
-    ...(pulls && { pull: pulls }),
-    read: days.read.map(({ day, files }) => ({ day, files: files.map(({ name }) => name) })),
-    forget: days.gone,
-    ...days.counts,
-  }
-  printResult(dependencies, json, result, describe(days, current, pulls ?? []))
-}
 
 /** The days that a run would pull from the cluster first; undefined if there is none. */
 async function listPulls({ config, now, progress }: Dependencies): Promise<readonly string[] | undefined> {

@@ -1,11 +1,11 @@
 /** `prune`: removes old snapshots, except those that are likely to be cited. */
 import { addDays, asOfFromId, utcDay } from '../contract/calendar.ts'
 import { underLock } from '../duckdb/warehouse.ts'
-import { JSON_OPTION, required, wholeNumber } from '../program/options.ts'
+import { JSON_OPTION, flag, required, wholeNumber } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
 import { currentSnapshot, listSnapshots, removeSnapshot } from '../snapshot/list.ts'
 import { recordPruned, recordPublished } from '../snapshot/records.ts'
-import { DRY_RUN_OPTION, command, printResult, type Dependencies } from './command.ts'
+import { command, printResult, type Dependencies } from './command.ts'
 
 export const prune = command({
   summary:
@@ -16,7 +16,7 @@ export const prune = command({
       'keeps the snapshots of the last N days.',
       wholeNumber(0, 999_999).default(90),
     ),
-    ...DRY_RUN_OPTION,
+    'dry-run': flag('lists the snapshots; removes nothing'),
     ...JSON_OPTION,
   },
   async work(dependencies, { 'keep-days': days, 'dry-run': dryRun, json }) {

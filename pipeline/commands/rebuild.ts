@@ -1,8 +1,6 @@
 /** `rebuild`: rebuilds a damaged warehouse from raw/; published snapshots stay. */
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
-import { snapshotId } from '../contract/calendar.ts'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { underLock } from '../duckdb/warehouse.ts'
 import { DataError } from '../errors.ts'
@@ -30,25 +28,15 @@ export const rebuild = command({
 
 /** Renames the warehouse; it is never deleted, since an operator may want to inspect it. */
 async function setAside({ config, progress, now }: Dependencies): Promise<void> {
-  await refuseHeld(config)
+  // Fails if the warehouse is in use, and so not damaged, or if it cannot be opened for another reason.
+  await underLock(config, () => undefined).catch((error: unknown) => {
+    if (!(error instanceof DataError)) throw error
+  })
   const path = join(config.dataDir, WAREHOUSE_FILE)
-  const aside = freeName(config.dataDir, now())
+  const time = now().toISOString().replaceAll(/[-:.]/g, '')
+  const aside = join(config.dataDir, `warehouse-${time}.duckdb`)
   for (const ending of ENDINGS) {
     if (existsSync(`${path}${ending}`)) renameSync(`${path}${ending}`, `${aside}${ending}`)
   }
   if (existsSync(aside)) progress.note(`The warehouse is set aside as ${aside}`)
-}
-
-/** A name with the time of the move; within one second, the next free time. */
-function freeName(dataDir: string, time: Date): string {
-  const path = join(dataDir, `warehouse-${snapshotId(time)}.duckdb`)
-  const isTaken = ENDINGS.some((ending) => existsSync(`${path}${ending}`))
-  return isTaken ? freeName(dataDir, new Date(time.getTime() + 1000)) : path
-}
-
-/** Fails if the warehouse is in use, and so not damaged, or if it cannot be opened for another reason. */
-async function refuseHeld(config: Config): Promise<void> {
-  await underLock(config, () => undefined).catch((error: unknown) => {
-    if (!(error instanceof DataError)) throw error
-  })
 }

@@ -5,8 +5,7 @@ import { JSON_OPTION, flag } from '../program/options.ts'
 import { ACCEPT_OPTION, AS_OF_OPTION, RANGE_OPTIONS, readRange, type RunOptions } from '../run-options.ts'
 import { makeSnapshotsFolder, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
-import { DRY_RUN_OPTION, command, type Dependencies } from './command.ts'
-import { plan } from './plan.ts'
+import { command, type Dependencies } from './command.ts'
 import { pruneSnapshots } from './prune.ts'
 
 export const run = command({
@@ -15,14 +14,12 @@ export const run = command({
     ...RANGE_OPTIONS,
     ...ACCEPT_OPTION,
     ...AS_OF_OPTION,
-    ...DRY_RUN_OPTION,
     'with-sample': flag('puts the bundled sample in first, if DATA_DIR holds no snapshot and no raw usage'),
     ...JSON_OPTION,
   },
   async work(given, { accept: accepted, 'as-of': asOf, ...options }) {
     const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
     const range = readRange(options, lastCompletedDay(dependencies.now()))
-    if (options['dry-run']) return await plan(dependencies, range, options.json)
     if (options['with-sample']) offerSample(given)
     await runAndPrune(dependencies, { accepted, range }, options.json)
   },

@@ -1,19 +1,9 @@
 -- The description of a snapshot for the files beside the DuckDB file.
 
 -- name: meta
--- The row of meta; times and days as text.
+-- The row of meta, with the time as text, and facts about the tables.
 SELECT
-  strftime(m.as_of AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%SZ') AS as_of,
-  CAST(m.data_through AS VARCHAR) AS data_through,
-  CAST(m.first_day AS VARCHAR) AS first_day,
-  m.version,
-  m.licence,
-  m.licence_url,
-  m.publisher,
-  m.attribution,
-  m.sources,
-  m.comparability,
-  m.input_fingerprint,
+  m.* REPLACE (m.as_of_text AS as_of),
   (SELECT count(*) FROM snapshot.restatements AS r WHERE r.as_of = m.as_of AND r.cause = 'figures') AS days_restated,
   (SELECT CAST(coalesce(sum(c.total_requests), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_requests,
   (SELECT CAST(coalesce(sum(c.total_tokens), 0) AS VARCHAR) FROM snapshot.coverage AS c) AS total_tokens,

@@ -84,7 +84,7 @@ describe('the texts', () => {
     expect(/```bibtex\n([^`]*)```/.exec(read('README.md'))?.[1])
       .toBe(String.raw`@misc{app_rankings_20260107T020000Z,
   title        = {{App rankings}},
-  author       = {{R\&D \textbraceleft{}Lab\textbraceright{} \textbackslash{}\textasciicircum{}\textasciitilde{} \#1\_\%\$ "x"}},
+  author       = {{R\&D \{Lab\} \#1\_\%\$ "x"}},
   year         = {2026},
   howpublished = {\url{${ADDRESS}}},
   note         = {As of ${AS_OF}, CC-BY-4.0}

@@ -162,7 +162,7 @@ describe('plan', () => {
   it('lists the days that a run would read or forget, and writes nothing', async () => {
     const planned = makeFolder()
     for (const day of ['2026-01-06', '2024-12-31', '2026-01-09']) deliver(planned, day, [], 'a.csv')
-    const args = ['run', '--dry-run', '--as-of', '2026-01-09T12:00:00Z']
+    const args = ['plan', '--as-of', '2026-01-09T12:00:00Z']
     expect(await jsonOf(planned, ...args)).toEqual({
       current: null,
       read: [{ day: '2026-01-06', files: ['usage/date=2026-01-06/a.csv'] }],
@@ -275,7 +275,7 @@ describe('wrong usage', () => {
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   })
 
-  it.each(['plan', 'run', 'run --dry-run', 'rebuild', 'status', 'verify --all', 'quarantine', 'prune'])(
+  it.each(['plan', 'run', 'rebuild', 'status', 'verify --all', 'quarantine', 'prune'])(
     '%s names a DATA_DIR that does not exist or is a file, with the remedy, and makes none',
     async (name) => {
       const missing = join(makeFolder(), 'missing')

@@ -47,10 +47,10 @@ describe('a run over a range', () => {
   })
 })
 
-describe('run --dry-run', () => {
+describe('plan', () => {
   let dataDir = ''
   const plan = (range: string) => {
-    const args = ['run', '--dry-run', '--json', '--as-of', AS_OF]
+    const args = ['plan', '--json', '--as-of', AS_OF]
     return runCommand(dataDir, ...args, ...range.split(' ').filter(Boolean))
   }
 

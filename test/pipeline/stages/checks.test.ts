@@ -41,7 +41,7 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
       (column) => [`UPDATE snapshot.app_daily SET ${column} = -1 WHERE app_id = 1`, '"app_id":"1"'] as const,
     ),
     ...['total_requests', 'total_tokens'].map(
-      (column) => [`UPDATE snapshot.rankings SET ${column} = -1`, '"place":"rankings"'] as const,
+      (column) => [`UPDATE snapshot.rankings SET ${column} = -1`, '"window_days":'] as const,
     ),
   ],
   'one-row-per-app-day': [

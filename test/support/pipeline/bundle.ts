@@ -13,7 +13,7 @@ export const AS_OF = '2026-01-07T02:00:00Z'
 /** Times of the snapshots, with the first day's prompt tokens in each. */
 export const NIGHTS = { '2025-12-31T02:00:00Z': 7, '2026-01-01T02:00:00Z': 8, [AS_OF]: 9 }
 /** Special characters of TeX, YAML and Markdown. */
-export const PUBLISHER = String.raw`R&D {Lab} \^~ #1_%$ "x"`
+export const PUBLISHER = `R&D {Lab} #1_%$ "x"`
 export const DATA_FILES = [
   'app-rankings.duckdb',
   'rankings.parquet',

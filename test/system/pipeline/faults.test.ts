@@ -138,7 +138,7 @@ const FAULTS: readonly Fault[] = [
     remedy: async () => {
       const { code, stderr } = await runCommand(dataDir, 'rebuild', '--as-of', '2026-01-07T02:00:00Z')
       expect([code, stderr]).toEqual([0, expect.stringContaining('The warehouse is set aside as')])
-      expect(asides()).toEqual([expect.stringMatching(/^warehouse-\d{8}T\d{6}Z\.duckdb$/)])
+      expect(asides()).toEqual([expect.stringMatching(/^warehouse-\d{8}T\d{9}Z\.duckdb$/)])
     },
   })),
 ]
