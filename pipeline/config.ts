@@ -33,13 +33,7 @@ const positiveDecimal = text(/^\d{1,9}(\.\d{1,9})?$/, 'Expected a number such as
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const PIPELINE_SETTINGS = {
-  DATA_DIR: z
-    .string()
-    // DuckDB reads the part after a `?` as options.
-    .refine((path) => !resolve(path).includes('?'), 'The path must not contain "?"')
-    // Checked as well: the working directory is a part of the path.
-    .prefault('data')
-    .describe('Folder of the raw input, the warehouse and the snapshots.'),
+  DATA_DIR: z.string().default('data').describe('Folder of the raw input, the warehouse and the snapshots.'),
   USAGE_SOURCE: z
     .string()
     .refine((address) => address === 'files' || parseClusterAddress(address) !== undefined, {

@@ -4,13 +4,10 @@ import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import { readConfig } from './config.ts'
 import { withMemoryDatabase } from './duckdb/database.ts'
 import { messageOf } from './errors.ts'
-import { UsageError, programOf, runAsProcess } from './program/program.ts'
+import { ProgramError, UsageError, programOf, runAsProcess } from './program/program.ts'
 import { printRows } from './program/terminal.ts'
 import { withPublished } from './snapshot/attach.ts'
 import { findCurrent } from './snapshot/list.ts'
-
-/** DuckDB's errors about the text of a query, or about what it does. They show the place. */
-const FAULT_OF_QUERY = /^(?:Parser|Binder|Catalog|Conversion|Invalid Input|Out of Range) Error: /
 
 const query = programOf('npm run sql', {
   summary:
@@ -34,7 +31,8 @@ const query = programOf('npm run sql', {
         printRows({ print, json: false }, rows.columnNames(), rows.getRowsJson())
       }),
     ).catch((error: unknown) => {
-      throw FAULT_OF_QUERY.test(messageOf(error)) ? new UsageError(messageOf(error)) : error
+      // DuckDB's own words show the place in the query.
+      throw error instanceof ProgramError ? error : new UsageError(messageOf(error))
     })
   },
 })

@@ -18,9 +18,7 @@ export type RunOptions = {
 export const USUAL_RUN: RunOptions = { accepted: [], range: undefined }
 
 /** A day of the dataset. */
-const dayOfRange = z.iso
-  .date({ error: 'Expected a day, YYYY-MM-DD', abort: true })
-  .refine((day) => day >= FLOOR_DATE, `Expected ${FLOOR_DATE}, the first day of the dataset, or later`)
+const dayOfRange = z.iso.date('Expected a day, YYYY-MM-DD')
 
 /** The options of `run` and `plan` for a range of days. */
 export const RANGE_OPTIONS = {
@@ -56,9 +54,6 @@ export function readRange(
 ): DayRange | undefined {
   if (given.from === undefined && given.to === undefined) return undefined
   const { from = FLOOR_DATE, to = lastDay } = given
-  for (const [name, day] of Object.entries({ from, to }))
-    if (day > lastDay)
-      throw new UsageError(`--${name} ${day} is not over yet: the last completed day is ${lastDay}`)
   if (from > to) throw new UsageError(`--from ${from} is after --to ${to}`)
   return { from, to }
 }

@@ -85,18 +85,6 @@ LEFT JOIN warehouse.registry AS g ON g.app_id = a.app_id
 WHERE g.visibility IS DISTINCT FROM 'public' OR g.alias_of IS NOT NULL
 ORDER BY a.app_id;
 
--- name: popular-in-order
--- In a popular list no app has more tokens than the app above, and ties are in order of app_id.
-SELECT
-  r.window_days, r.category, r.subcategory, r.rank, r.app_id, r.total_tokens,
-  lag(r.app_id) OVER list AS app_above,
-  lag(r.total_tokens) OVER list AS tokens_above
-FROM snapshot.rankings AS r
-WHERE r.sort = 'popular'
-WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
-QUALIFY r.total_tokens > tokens_above OR (r.total_tokens = tokens_above AND r.app_id < app_above)
-ORDER BY ALL;
-
 -- name: ranks-without-gaps
 -- The ranks of every list are 1 to N, each once, and so are its apps, even those with several tags of a group.
 SELECT
@@ -139,8 +127,9 @@ FROM read AS r, counted AS c, published AS p
 WHERE c.requests <> p.requests_published + c.requests_hidden + c.requests_unregistered
   OR r.tokens <> p.tokens_published + c.tokens_hidden + c.tokens_unregistered + r.rejected + r.duplicate;
 
--- name: trending-in-order
--- In a trending list every app grows, and none grew more than the app above; computed without the macro.
+-- name: lists-in-order
+-- In a popular list no app has more tokens than the app above; in a trending list every app grows, and none grew more.
+-- Ties are in order of tokens, then of app_id. The growth is computed without the macro.
 WITH listed AS (
   SELECT DISTINCT r.window_days, r.start_date, r.end_date, r.app_id
   FROM snapshot.rankings AS r
@@ -160,14 +149,13 @@ growth AS (
     AND d.day BETWEEN l.start_date - CAST(3 * (l.end_date - l.start_date + 1) AS INTEGER) AND l.end_date
   GROUP BY l.window_days, l.app_id
 )
-SELECT
-  r.window_days, r.category, r.subcategory, r.rank, r.app_id, g.triple_excess,
-  lag(g.triple_excess) OVER list AS excess_above
+SELECT r.window_days, r.category, r.subcategory, r.rank, r.sort, r.app_id, r.total_tokens, g.triple_excess
 FROM snapshot.rankings AS r
-LEFT JOIN growth AS g ON g.window_days = r.window_days AND g.app_id = r.app_id
-WHERE r.sort = 'trending'
-WINDOW list AS (PARTITION BY r.window_days, r.category, r.subcategory ORDER BY r.rank)
-QUALIFY coalesce(g.triple_excess <= 0, true)
-  OR (g.triple_excess, r.total_tokens, -CAST(r.app_id AS HUGEINT))
-    > (excess_above, lag(r.total_tokens) OVER list, -CAST(lag(r.app_id) OVER list AS HUGEINT))
+LEFT JOIN growth AS g ON r.sort = 'trending' AND g.window_days = r.window_days AND g.app_id = r.app_id
+WINDOW list AS (PARTITION BY r.window_days, r.sort, r.category, r.subcategory ORDER BY r.rank)
+QUALIFY (r.sort = 'trending' AND coalesce(g.triple_excess <= 0, true))
+  OR (coalesce(g.triple_excess, 0), r.total_tokens, -CAST(r.app_id AS HUGEINT)) > (
+    lag(coalesce(g.triple_excess, 0)) OVER list, lag(r.total_tokens) OVER list,
+    -CAST(lag(r.app_id) OVER list AS HUGEINT)
+  )
 ORDER BY ALL;

@@ -3,13 +3,6 @@
 -- rows_lost; every comparison is exact.
 
 -- name: macros
--- A quotient with up to three decimals, rounded down.
-CREATE OR REPLACE TEMP MACRO quotient(numerator, denominator) AS
-  numerator // denominator
-    || regexp_replace('.' || right('00' || 1000 * numerator // denominator % 1000, 3), '\.?0+$', '');
--- The first twenty names, so that a message fits on one screen.
-CREATE OR REPLACE TEMP MACRO listed(names) AS
-  array_to_string(names[1:20], ', ') || CASE WHEN len(names) > 20 THEN format(' and {} more', len(names) - 20) ELSE '' END;
 -- A threshold in billionths.
 CREATE OR REPLACE TEMP MACRO billionths(name) AS
   CAST(CAST(getvariable(name) AS DECIMAL(38, 9)) * 1000000000 AS HUGEINT);
@@ -62,9 +55,9 @@ compared AS (
 )
 SELECT
   format(
-    '{} has {} {}, {} times {}, the median of the {} {}s before it; allowed are {} to {} times',
-    CAST(c.day AS VARCHAR), CAST(c.amount AS VARCHAR), c.measure, quotient(2 * c.amount, c.doubled), quotient(c.doubled, 2),
-    c.weeks, strftime(c.day, '%A'), getvariable('volume_low'), getvariable('volume_high')
+    '{} has {} {}, {:g} times {}, the median of the {} {}s before it; allowed are {} to {} times',
+    CAST(c.day AS VARCHAR), CAST(c.amount AS VARCHAR), c.measure, 2 * c.amount / c.doubled,
+    CAST(c.doubled // 2 AS VARCHAR), c.weeks, strftime(c.day, '%A'), getvariable('volume_low'), getvariable('volume_high')
   ) AS reason
 FROM compared AS c
 WHERE c.doubled > 0
@@ -79,13 +72,7 @@ ORDER BY c.day, c.measure DESC;
 -- would never reveal one among hundreds. An app-day that is gone although its app is still public is lost; only a
 -- restated day can have lost any. If an operator takes an alias away, its usage moves to another app and is not lost: then
 -- its row in the registry is as new as the previous snapshot. After the loss of a registry file, an older row counts again.
-WITH missing AS (
-  SELECT list(CAST(p.day AS VARCHAR) ORDER BY p.day) AS days
-  FROM published_days AS p
-  LEFT JOIN snapshot.coverage AS c ON c.day = p.day
-  WHERE coalesce(c.status, 'missing') = 'missing'
-),
-moved AS (
+WITH moved AS (
   SELECT u.day, e.canonical_id AS app_id
   FROM earlier_apps AS e
   JOIN warehouse.registry AS r ON r.app_id = e.app_id
@@ -102,45 +89,37 @@ lost AS (
   ANTI JOIN moved AS v ON v.day = d.day AND v.app_id = d.app_id
 ),
 before AS (SELECT count(*) AS app_days FROM previous.app_daily)
-SELECT format('published days that have no usage any more: {} ({})', len(m.days), listed(m.days)) AS reason
-FROM missing AS m
-WHERE len(m.days) > 0
-UNION ALL
 SELECT
   format(
-    '{} of {} published rows (a day of an app) are gone, {} %; allowed are {} %',
-    l.app_days, b.app_days, quotient(100 * l.app_days, b.app_days), getvariable('rows_lost')
-  )
+    '{} of {} published rows (a day of an app) are gone, {:g} %; allowed are {} %',
+    l.app_days, b.app_days, 100 * l.app_days / b.app_days, getvariable('rows_lost')
+  ) AS reason
 FROM lost AS l, before AS b
-WHERE 100 * CAST(l.app_days AS HUGEINT) * 1000000000 > billionths('rows_lost') * b.app_days;
+WHERE 100 * CAST(l.app_days AS HUGEINT) * 1000000000 > billionths('rows_lost') * b.app_days
+UNION ALL
+SELECT format('the published day {} has no usage any more', CAST(p.day AS VARCHAR))
+FROM published_days AS p
+LEFT JOIN snapshot.coverage AS c ON c.day = p.day
+WHERE coalesce(c.status, 'missing') = 'missing'
+ORDER BY reason;
 
 -- name: apps
 -- An app is hidden, or made an alias, by a row of its own; an app without rows was lost.
-WITH gone AS (
-  SELECT list(format('{} "{}"', p.app_id, p.app_name) ORDER BY p.app_id) AS names
-  FROM previous.apps AS p
-  ANTI JOIN warehouse.registry AS r ON r.app_id = p.app_id
-)
-SELECT format('published apps that have no row left in the registry: {} ({})', len(g.names), listed(g.names)) AS reason
-FROM gone AS g
-WHERE len(g.names) > 0;
+SELECT format('the published app {} "{}" has no row left in the registry', p.app_id, p.app_name) AS reason
+FROM previous.apps AS p
+ANTI JOIN warehouse.registry AS r ON r.app_id = p.app_id
+ORDER BY p.app_id;
 
 -- name: conflicts
--- Rows that share a request_id but differ in app or tokens are not redeliveries: one of them is wrong.
-WITH contradicted AS (
-  SELECT
-    list(
-      format('{}: {} of {} rows', CAST(d.day AS VARCHAR), d.rows_conflicting, d.rows_read) ORDER BY d.day
-    ) AS days
-  FROM warehouse.days AS d
-  WHERE d.day BETWEEN getvariable('floor') AND getvariable('last_day')
-    AND d.rows_conflicting * 1000 > d.rows_read
-    AND d.day NOT IN (FROM published_days)
-)
+-- Rows that share a request_id but differ in app or tokens are not redeliveries: one of them is wrong. One in a thousand is
+-- let through.
 SELECT
   format(
-    'rows that share a request_id and differ in app or tokens, more than one in a thousand: {}. Their files contradict each other; correct or remove one',
-    listed(c.days)
+    '{}: {} of {} rows share a request_id with another one and differ in app or tokens. The files contradict each other; correct or remove one',
+    CAST(d.day AS VARCHAR), d.rows_conflicting, d.rows_read
   ) AS reason
-FROM contradicted AS c
-WHERE len(c.days) > 0;
+FROM warehouse.days AS d
+WHERE d.day BETWEEN getvariable('floor') AND getvariable('last_day')
+  AND d.rows_conflicting * 1000 > d.rows_read
+  AND d.day NOT IN (FROM published_days)
+ORDER BY d.day;

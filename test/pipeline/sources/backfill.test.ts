@@ -72,8 +72,8 @@ describe('plan', () => {
 
   it.each([
     ['--from 2026-02-30', '--from: Expected a day, YYYY-MM-DD\n'],
-    ['--to 2024-12-31', '--to: Expected 2025-01-01, the first day of the dataset, or later\n'],
-    ['--to 2026-01-08', '--to 2026-01-08 is not over yet: the last completed day is 2026-01-07'],
+    ['--to 2024-12-31', '--from 2025-01-01 is after --to 2024-12-31'],
+    ['--from 2026-01-08', '--from 2026-01-08 is after --to 2026-01-07'],
     ['--from 2026-01-06 --to 2026-01-05', '--from 2026-01-06 is after --to 2026-01-05'],
   ])('%s is rejected', async (range, message) => {
     const { code, stderr } = await plan(range)

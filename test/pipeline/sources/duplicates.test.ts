@@ -104,7 +104,7 @@ it('more conflicts block the run until they are corrected or accepted', async ()
   )
   const blocked = runAt(dataDir, '2026-01-07T02:00:00Z')
   await expect(blocked).rejects.toThrow(BlockedError)
-  await expect(blocked).rejects.toThrow(/conflicts: rows that share a request_id.*2026-01-06: 3 of 2003 rows/)
+  await expect(blocked).rejects.toThrow(/conflicts: 2026-01-06: 3 of 2003 rows share a request_id/)
   // The next run, over unchanged files, is blocked too.
   await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(BlockedError)
   await runAt(dataDir, '2026-01-07T04:00:00Z', { accepted: ['conflicts'] })

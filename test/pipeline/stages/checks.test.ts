@@ -54,13 +54,6 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ['UPDATE warehouse.registry SET alias_of = 2 WHERE app_id = 1', '"alias_of":"2"'],
     ['DELETE FROM warehouse.registry WHERE app_id = 1', '"app_id":"1"'],
   ],
-  'popular-in-order': [
-    [
-      "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
-      '"total_tokens":"1000000"',
-    ],
-    ["UPDATE snapshot.rankings SET total_tokens = 7 WHERE sort = 'popular'", '"total_tokens":"7"'],
-  ],
   'ranks-without-gaps': [
     ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
     ['UPDATE snapshot.rankings SET rank = 3 WHERE rank = 2', '"last_rank":"3"'],
@@ -79,7 +72,12 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ['UPDATE snapshot.app_daily SET requests = requests + 1', '"requests_published":'],
     ['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"tokens_published":'],
   ],
-  'trending-in-order': [
+  'lists-in-order': [
+    [
+      "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
+      '"total_tokens":"1000000"',
+    ],
+    ["UPDATE snapshot.rankings SET total_tokens = 7 WHERE sort = 'popular'", '"total_tokens":"7"'],
     ["UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2", '"app_id":"2"'],
     [
       "UPDATE snapshot.app_daily SET prompt_tokens = 1000 WHERE day = DATE '2026-01-05'",

@@ -174,10 +174,11 @@ describe('rows', () => {
   it('blocks if published days lost their usage, also if the data ends before the last of them', async () => {
     for (const day of ['2026-02-10', '2026-02-24'])
       rmSync(join(dataDir, `raw/usage/date=${day}`), { recursive: true })
-    await expectBlocked('rows: published days that have no usage any more: 2 (2026-02-10, 2026-02-24)')
+    const lost = (day: string) => `rows: the published day ${day} has no usage any more`
+    await expectBlocked(lost('2026-02-10'), lost('2026-02-24'))
     await publish(dataDir, '2026-03-04T02:00:00Z', '--accept', 'rows')
-    const [lost] = await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day = '2026-02-10'")
-    expect(lost).toEqual({ status: 'missing' })
+    const coverage = await queryCurrent(dataDir, "SELECT status FROM coverage WHERE day = '2026-02-10'")
+    expect(coverage).toEqual([{ status: 'missing' }])
   })
 
   it('blocks if more than the allowed share of the published rows is gone', async () => {
@@ -220,7 +221,7 @@ describe('several findings', () => {
     deliver(LAST, 1)
     await expectBlocked(
       'volume: ',
-      'apps: published apps that have no row left in the registry: 1 (2 "Two")',
+      'apps: the published app 2 "Two" has no row left in the registry',
       'run --accept volume,apps',
     )
     expect((await run('--accept', 'apps')).stderr).toContain('run --accept volume,apps')

@@ -254,7 +254,7 @@ describe('a query of npm run sql that takes more than PIPELINE_MEMORY', () => {
   it('spills into DATA_DIR, and what it spilled disappears with it', LONG, async () => {
     const sorted = start({})
     await until(() => spilled().length > 0)
-    expect(await sorted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^max\("text"\)\n\d+\n$/) })
+    expect(await sorted).toMatchObject({ code: 0, stdout: expect.stringMatching(/\n *\d+\n$/) })
     expect(spilled()).toEqual([])
   })
 
