@@ -37,7 +37,7 @@ export function firstLineOf(error: unknown): string {
 
 /** What DuckDB says of a held lock, with the process that holds it; undefined for any other error. It has no error code. */
 export function heldLock(error: unknown): string | undefined {
-  return /Could not set lock on file [^\n]*?(?=\. See also|$)/.exec(messageOf(error))?.[0]
+  return /Could not set lock on file [^\n]*?(?=\. See also|$)/m.exec(messageOf(error))?.[0]
 }
 
 /** Whether memory or disk ran out: that is no fault of the file in hand. */

@@ -59,8 +59,5 @@ function describe(days: DayPlan, current: string | null, pulls: readonly string[
       `${counts.left} left for the next full run, ${counts.before_floor} before the floor, ` +
       `${counts.not_completed} not over yet`,
     ...lines,
-    lines.length === 0
-      ? 'A run would publish only if the registry, the credit lines, PUBLISHER, PUBLIC_URL or this program changed since the newest snapshot'
-      : 'A run would publish if the figures of these days, the registry or the credit lines changed',
   ]
 }

@@ -70,13 +70,8 @@ export function formatTable(names: readonly string[], rows: readonly (readonly u
     const isNumeric = cells.every((cell) => /^-?\d*(?:\.\d+)?$/.test(cell))
     return [name, ...cells].map((cell) => (isNumeric ? cell.padStart(width) : cell.padEnd(width)))
   })
-  const lines = [names, ...rows].map((_, line) =>
-    columns
-      .map((cells) => cells[line])
-      .join('  ')
-      .trimEnd(),
-  )
-  return lines.join('\n')
+  const lines = [names, ...rows].map((_, line) => columns.map((cells) => cells[line]).join('  '))
+  return lines.map((line) => line.trimEnd()).join('\n')
 }
 
 function cellText(value: unknown): string {

@@ -1,7 +1,7 @@
 /** CONTRACT 9 and 10: settings, files, permissions, port and database are checked at start, and all faults are reported together. */
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'

@@ -1,5 +1,5 @@
 /** CONTRACT 9 and 10: settings are checked at start in one place, and all faults are reported together. */
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 
 it('every setting has a default, and DATA_DIR becomes absolute', () => {
