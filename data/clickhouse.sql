@@ -37,5 +37,5 @@ ENGINE = Distributed(production, currentDatabase(), usage_rows, if(request_id = 
 -- GRANT SELECT ON system.tables TO pipeline;
 -- GRANT SELECT ON system.parts TO pipeline;
 -- GRANT SELECT ON system.clusters TO pipeline;
--- GRANT READ ON REMOTE TO pipeline;
+-- GRANT REMOTE ON *.* TO pipeline;
 -- GRANT CREATE TEMPORARY TABLE ON *.* TO pipeline;

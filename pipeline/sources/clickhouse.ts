@@ -5,8 +5,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
-import { VERSION } from '../contract/version.ts'
-import { DataError, firstLineOf, isShortage } from '../errors.ts'
+import { DataError, isShortage, messageOf } from '../errors.ts'
 import { basicAuthorization } from '../program/webhook.ts'
 
 /** The form of USAGE_SOURCE, for messages. */
@@ -16,7 +15,7 @@ export const CLUSTER_FORM =
 /** A statement that lasts longer than this many milliseconds is ended. */
 const TIMEOUT_MS = 3_600_000
 
-const name = z.string().regex(/^[^\p{Cc}]+$/u)
+const name = z.string().min(1)
 const placeSchema = z.strictObject({ database: name, table: name, tls: z.enum(['0', '1']).optional() })
 
 /** The table of raw usage on a ClickHouse cluster, and the origin (`url`) of the server to query. */
@@ -60,34 +59,39 @@ const PREFERRED = {
   readonly: '2',
   cancel_http_readonly_queries_on_client_close: '1',
   fallback_to_stale_replicas_for_distributed_queries: '0',
-  log_comment: `app-rankings ${VERSION}`,
 }
 
 /** @throws DataError if the server does not answer, or the user's profile may cut results short. */
-export async function connectClickHouse(address: ClusterAddress) {
+export async function connectClickHouse({ url, database, user, password }: ClusterAddress) {
   // Loaded only for installations with a cluster. Node's own fetch gives up after five minutes without headers.
   const { request } = await import('undici')
   // A header of its own for the password could not hold every character.
-  const headers = { authorization: basicAuthorization(`${address.user}:${address.password}`) }
+  const headers = { authorization: basicAuthorization(`${user}:${password}`) }
   const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
   let settings: Readonly<Record<string, string>> = {}
 
   async function send<T>(sql: string, receive: (body: Readable) => Promise<T>): Promise<T> {
     const parameters = new URLSearchParams({
       ...settings,
-      database: address.database,
+      database,
       query_id: `app-rankings-${randomUUID()}`,
       // The status comes with the end of the query, so that an error is never taken for the end of a result.
       wait_end_of_query: '1',
     })
     try {
-      const url = `${address.url}/?${parameters.toString()}`
-      const { statusCode, body } = await request(url, { method: 'POST', body: sql, headers, ...timeouts })
-      if (statusCode !== 200) throw describeFault(address.url, await text(body))
-      return await receive(body)
+      const address = `${url}/?${parameters.toString()}`
+      const { statusCode, body } = await request(address, { method: 'POST', body: sql, headers, ...timeouts })
+      if (statusCode === 200) return await receive(body)
+      // Some versions write the error into the JSON of the result.
+      const fault = /Code: .*?(?=[.\s]*(?:\(version |$))/s.exec(await text(body))?.[0]
+      throw new Error(fault ?? `HTTP status ${statusCode}`)
     } catch (error) {
-      if (isShortage(error) || error instanceof DataError) throw error
-      throw describeFault(address.url, error)
+      if (isShortage(error)) throw error
+      throw new DataError(
+        `The ClickHouse cluster at ${new URL(url).host} cannot be read: ${messageOf(error) || String(error)}. Nothing is ` +
+          'published; see pipeline/README.md#when-one-machine-is-too-small',
+        { cause: error },
+      )
     }
   }
 
@@ -103,27 +107,7 @@ export async function connectClickHouse(address: ClusterAddress) {
   }
 
   const profile = z.object({ readonly: z.coerce.number() })
-  const [user] = await rows("SELECT getSetting('readonly') AS readonly", profile)
-  settings = user?.readonly === 1 ? REQUIRED : { ...REQUIRED, ...PREFERRED }
+  const [given] = await rows("SELECT getSetting('readonly') AS readonly", profile)
+  settings = given?.readonly === 1 ? REQUIRED : { ...REQUIRED, ...PREFERRED }
   return { rows, save }
-}
-
-/** Remedies by the words of the server and of Node, the first that fits. */
-const REMEDIES: Readonly<Record<string, string>> = {
-  'AUTHENTICATION_FAILED|REQUIRED_PASSWORD':
-    'correct the user and the password, in USAGE_SOURCE or in USAGE_SOURCE_USER and USAGE_SOURCE_PASSWORD',
-  READONLY: "set it so in the user's profile: another value may cut results short",
-  'ACCESS_DENIED|UNKNOWN_': 'data/clickhouse.sql has the table and the rights of the user',
-  'TOO_MANY_ROWS|TIMEOUT_EXCEEDED|LIMIT_EXCEEDED': "raise the limit in the user's profile",
-  '^Code: ': 'run again when every shard answers',
-  '': 'run again when it is up; USAGE_SOURCE must name host and port of its HTTP interface (8123 as a rule, 8443 with tls=1; NODE_EXTRA_CA_CERTS names the certificate of a private authority)',
-}
-
-function describeFault(url: string, error: unknown): DataError {
-  const reason = (firstLineOf(error) || String(error)).replace(/[.\s]*(?:\(version [^)]*\))?[.\s]*$/, '')
-  const remedy = Object.entries(REMEDIES).find(([pattern]) => new RegExp(pattern).test(reason))?.[1]
-  return new DataError(
-    `The ClickHouse cluster at ${new URL(url).host} cannot be read: ${reason}. Nothing is published; ${remedy}`,
-    { cause: error },
-  )
 }

@@ -6,10 +6,10 @@ export function quoted(text: string, quote = "'"): string {
 }
 
 /**
- * The query for the partitions with rows, from the parts of every replica; the arguments are literals. Per shard the replica
- * with the newest rows decides, so that a pull from one that lags behind is noticed. `fingerprint` is equal after every merge
- * as long as no row came, went or changed: rows of a lightweight update stand in a partition `patch-…` until they are merged,
- * and the version of a part equals its first block until it is mutated.
+ * The query for the partitions with rows, from the parts of every replica; the arguments are literals. Per shard `row_count`
+ * is of the replica with the newest rows, so that a pull from one that lags behind is noticed. `fingerprint` changes when a
+ * row comes, goes or changes on any replica, and seldom with a merge: rows of a lightweight update stand in a partition
+ * `patch-…` until they are merged, and the version of a part equals its first block until it is mutated, part by part.
  */
 export function partitionsQuery(database: string, table: string, cluster?: string): string {
   // A name may have macros, such as '{cluster}', of the server's configuration.
@@ -25,13 +25,13 @@ export function partitionsQuery(database: string, table: string, cluster?: strin
     ), states AS (
       SELECT toUInt64(${place}) AS place, replaceRegexpOne(partition_id, '^patch-[0-9a-f]+-', '') AS id, (
         sumIf(rows, NOT startsWith(partition_id, 'patch-')), max(max_block_number),
-        maxIf(data_version, data_version != min_block_number), max(has_lightweight_delete)
+        sumIf(rows * data_version, data_version != min_block_number), max(has_lightweight_delete)
       ) AS state
       FROM ${parts} WHERE active AND database = ${database} AND table = ${table} GROUP BY place, id
     ), shards AS (
-      SELECT id, shard, max(state) AS newest FROM states LEFT JOIN replicas USING (place) GROUP BY id, shard
+      SELECT id, shard, max(state) AS newest, min(state) AS oldest FROM states LEFT JOIN replicas USING (place) GROUP BY id, shard
     )
-    SELECT id, arrayStringConcat(arraySort(groupArray(toString((shard, newest)))), ' ') AS fingerprint,
+    SELECT id, arrayStringConcat(arraySort(groupArray(toString((shard, newest, oldest)))), ' ') AS fingerprint,
       sum(newest.1) AS row_count, max(newest.4) AS has_deleted
     FROM shards GROUP BY id HAVING row_count > 0 ORDER BY id`
 }

@@ -12,7 +12,6 @@ import { z } from 'zod'
 import { FLOOR_DATE } from '../contract/calendar.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { DataError } from '../errors.ts'
-import { pluralize } from '../program/terminal.ts'
 import { putInPlace, writeInOneStep } from '../snapshot/durable-file.ts'
 import { connectClickHouse, type ClusterAddress } from './clickhouse.ts'
 import { onDay, partitionsQuery, pullQueries, quoted, valuesOf } from './cluster-queries.ts'
@@ -20,15 +19,9 @@ import { USAGE_COLUMNS, matchColumns } from './columns.ts'
 import { PULLED_FILE } from './drop-folder.ts'
 import { pathList } from './incoming.ts'
 
-/** The state of each partition at its last pull, in the folder of usage. Hidden names are no usage. */
+/** The fingerprint of each partition at its last pull, in the folder of usage. Hidden names are no usage. */
 const STATE_FILE = '.cluster.json'
-const stateSchema = z.object({ table: z.string(), partitions: z.record(z.string(), z.string()) })
-
-/** More rows of a day that may be invalid fail the run. */
-const ODD_ROWS_LIMIT = 100_000
-
-/** More days in a partition fail the run: all of them are pulled again with every change of one. */
-const PARTITION_DAYS = 31
+const stateSchema = z.record(z.string(), z.string())
 
 /** How often a day is tried whose rows change meanwhile. */
 const ATTEMPTS = 3
@@ -38,32 +31,28 @@ export type Pull = {
   readonly rawFolder: string
   /** The last day to pull, `YYYY-MM-DD`. */
   readonly lastDay: string
-  readonly note: (message: string) => void
 }
 
 /**
- * Pulls every changed day up to the last one.
+ * Pulls every changed day up to the last one. A day that the cluster dropped stays.
  * @param connection merges the files of a day; without one, the days are only listed.
  * @returns the days pulled, or to pull.
  * @throws DataError when the cluster cannot be read as a whole; what was pulled before stays.
  */
 export async function pullCluster(
-  { address, rawFolder, lastDay, note }: Pull,
+  { address, rawFolder, lastDay }: Pull,
   connection?: DuckDBConnection,
 ): Promise<readonly string[]> {
-  const usageFolder = join(rawFolder, 'usage')
   const table = await openTable(address)
-  const source = `${address.url} ${table.name}`
-  const known = readState(join(usageFolder, STATE_FILE), source)
-  const write = () => {
-    mkdirSync(usageFolder, { recursive: true })
-    const state = { table: source, partitions: Object.fromEntries(known) }
-    writeInOneStep(join(usageFolder, STATE_FILE), JSON.stringify(state))
-  }
+  const usageFolder = join(rawFolder, 'usage')
+  const statePath = join(usageFolder, STATE_FILE)
+  const known = existsSync(statePath)
+    ? stateSchema.catch({}).parse(JSON.parse(readFileSync(statePath, 'utf8')))
+    : {}
   const pulled = new Set<string>()
   for (const partition of table.partitions) {
-    const { id, fingerprint } = partition
-    if (known.get(id) === fingerprint) continue
+    const fingerprint = `${address.url} ${table.name} ${partition.fingerprint}`
+    if (known[partition.id] === fingerprint) continue
     const days = await daysOf(table, partition)
     for (const day of days.filter((each) => each.day >= FLOOR_DATE && each.day <= lastDay)) {
       if (connection !== undefined && !pulled.has(day.day)) await pullDay(connection, table, usageFolder, day)
@@ -71,25 +60,11 @@ export async function pullCluster(
     }
     // A day that is not over is pulled later, even if no row comes meanwhile.
     if (connection === undefined || days.some(({ day }) => day > lastDay)) continue
-    known.set(id, fingerprint)
-    write()
-  }
-  const gone = [...known.keys()].filter((id) => !table.partitions.some((other) => other.id === id))
-  if (connection !== undefined && gone.length > 0) {
-    for (const id of gone) known.delete(id)
-    write()
-    note(
-      `The cluster no longer has the partitions ${gone.join(', ')}; what was pulled stays in ${PULLED_FILE}`,
-    )
+    known[partition.id] = fingerprint
+    mkdirSync(usageFolder, { recursive: true })
+    writeInOneStep(statePath, JSON.stringify(known))
   }
   return [...pulled].toSorted()
-}
-
-/** The fingerprints that earlier pulls of the table saw, by partition. */
-function readState(path: string, table: string): Map<string, string> {
-  const content: unknown = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
-  const { data } = stateSchema.safeParse(content)
-  return new Map(Object.entries(data?.table === table ? data.partitions : {}))
 }
 
 /** `has_deleted`: `row_count` includes rows that were deleted but not merged away. */
@@ -100,8 +75,6 @@ const partitionRow = z.object({
   has_deleted: z.coerce.boolean(),
 })
 
-const columnRow = z.object({ name: z.string() }).transform(({ name }) => name)
-
 /**
  * Opens the table: a MergeTree, or a Distributed table over one.
  * @throws DataError with the requirement that it does not meet.
@@ -110,8 +83,9 @@ async function openTable(address: ClusterAddress) {
   const server = await connectClickHouse(address)
   const name = `${address.database}.${address.table}`
   const path = `${quoted(address.database, '`')}.${quoted(address.table, '`')}`
-  const columns = await server.rows(`DESCRIBE TABLE ${path}`, columnRow)
-  const values = valuesOf(matchColumns(`The table ${name}`, columns, USAGE_COLUMNS))
+  const columns = await server.rows(`DESCRIBE TABLE ${path}`, z.object({ name: z.string() }))
+  const names = columns.map((column) => column.name)
+  const values = valuesOf(matchColumns(`The table ${name}`, names, USAGE_COLUMNS))
   const own = [quoted(address.database), quoted(address.table)] as const
   const [found] = await server.rows(
     `SELECT engine_full AS engine FROM system.tables WHERE database = ${own[0]} AND name = ${own[1]}`,
@@ -123,39 +97,33 @@ async function openTable(address: ClusterAddress) {
   const partitions = await server.rows(partitionsQuery(database, parts, cluster), partitionRow)
   const table = { server, name, values, from: `${path} AS t`, partitions }
   if (partitions.length === 0 && (await countDays(table, 'true')).length > 0) {
-    throw unfit(table, 'has rows, but no parts that the user may see')
+    throw new DataError(
+      `${name} has rows, but no parts that the user may see: it must be a MergeTree, or a Distributed over one; see ` +
+        'data/clickhouse.sql',
+    )
   }
   return table
 }
 
 type Table = Readonly<Awaited<ReturnType<typeof openTable>>>
 
-function unfit({ name }: Pick<Table, 'name'>, fault: string): DataError {
-  return new DataError(
-    `${name} ${fault}: it must be a MergeTree with a partition per day or month of ts, or a Distributed over one, so that ` +
-      'unchanged days need not be pulled again; see data/clickhouse.sql',
-  )
-}
-
-const dayRow = z.object({ day: z.string(), row_count: z.coerce.number(), odd: z.coerce.number() })
+const dayRow = z.object({ day: z.string(), row_count: z.coerce.number() })
 type Day = z.infer<typeof dayRow>
 
-/** The days of rows, each with the number of rows and of those that may be invalid. */
-function countDays({ server, values, from }: Omit<Table, 'partitions'>, where: string): Promise<Day[]> {
+/** The days of rows, each with the number of rows. */
+function countDays({ server, from }: Omit<Table, 'partitions'>, where: string): Promise<Day[]> {
   return server.rows(
-    `WITH ${values} SELECT toString(toDate(t.ts, 'UTC')) AS day, count() AS row_count, countIf(NOT is_plain) AS odd
-     FROM ${from} WHERE ${where} GROUP BY day ORDER BY day`,
+    `SELECT toString(toDate(t.ts, 'UTC')) AS day, count() AS row_count FROM ${from} WHERE ${where} GROUP BY day ORDER BY day`,
     dayRow,
   )
 }
 
 /**
  * The days of a partition. Rows may have arrived since the partitions were read.
- * @throws DataError if it has too many days, or if rows are missing, which a replica that lags behind does not have.
+ * @throws DataError if rows are missing, which a replica that lags behind does not have.
  */
 async function daysOf(table: Table, { id, row_count, has_deleted }: z.infer<typeof partitionRow>) {
   const days = await countDays(table, `_partition_id = ${quoted(id)}`)
-  if (days.length > PARTITION_DAYS) throw unfit(table, `has ${days.length} days in the partition ${id}`)
   const counted = days.reduce((sum, day) => sum + day.row_count, 0)
   if (counted < row_count && !has_deleted) throw unsettled(table, `The rows of the partition ${id}`)
   return days
@@ -163,40 +131,35 @@ async function daysOf(table: Table, { id, row_count, has_deleted }: z.infer<type
 
 /**
  * Pulls one day; rows that come meanwhile are in the file or not, never half. With fewer rows, a replica lags behind.
- * @throws DataError if too many rows of the day may be invalid, or the rows keep changing.
+ * @throws DataError if the rows keep changing.
  */
 async function pullDay(connection: DuckDBConnection, table: Table, usageFolder: string, listed: Day) {
-  const { day, odd } = listed
-  if (odd > ODD_ROWS_LIMIT) {
-    throw new DataError(
-      `${pluralize(odd, 'row')} of ${day} on the ClickHouse cluster lack an app or have a wrong count, more than ` +
-        `${ODD_ROWS_LIMIT}. Nothing is published; correct them, they are listed by: WITH ${table.values} ` +
-        `SELECT * FROM ${table.from} WHERE ${onDay(day)} AND NOT is_plain`,
-    )
-  }
+  const { day } = listed
   const folder = join(usageFolder, `date=${day}`)
-  mkdirSync(folder, { recursive: true })
-  const whole = join(folder, `.${PULLED_FILE}`)
-  const halves = { sums: `${whole}-sums`, rows: `${whole}-rows` }
-  const both = `read_parquet(${pathList(Object.values(halves))})`
+  const aside = join(folder, `.${PULLED_FILE}`)
+  const whole = join(aside, 'whole')
+  const queries = pullQueries(table.values, table.from, day).map((sql, index) => ({
+    sql,
+    path: join(aside, String(index)),
+  }))
+  const halves = `read_parquet(${pathList(queries.map(({ path }) => path))})`
+  mkdirSync(aside, { recursive: true })
   try {
     let expected = listed.row_count
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      const [sums, rows] = pullQueries(table.values, table.from, day)
       // One after the other: together they would take twice the memory, and on few cores twice the time.
-      await table.server.save(sums, halves.sums)
-      await table.server.save(rows, halves.rows)
-      const count = await connection.runAndReadAll(`SELECT sum(row_count)::BIGINT FROM ${both}`)
+      for (const { sql, path } of queries) await table.server.save(sql, path)
+      const count = await connection.runAndReadAll(`SELECT sum(row_count)::BIGINT FROM ${halves}`)
       const [after] = await countDays(table, onDay(day))
       if (Number(count.getRows()[0]?.[0]) === expected && after?.row_count === expected) {
-        await connection.run(`COPY (FROM ${both}) TO ${literal(whole)} (FORMAT parquet, COMPRESSION zstd)`)
+        await connection.run(`COPY (FROM ${halves}) TO ${literal(whole)} (FORMAT parquet, COMPRESSION zstd)`)
         return putInPlace(whole, join(folder, PULLED_FILE))
       }
       expected = Math.max(expected, after?.row_count ?? 0)
     }
     throw unsettled(table, `The rows of ${day}`)
   } finally {
-    for (const path of [...Object.values(halves), whole]) rmSync(path, { force: true })
+    rmSync(aside, { recursive: true })
   }
 }
 

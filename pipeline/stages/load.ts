@@ -112,9 +112,8 @@ async function pull(run: Run): Promise<StageResult['facts']> {
   if (address === undefined) return {}
   // Loads the HTTP client only for installations with a cluster.
   const { pullCluster } = await import('../sources/cluster.ts')
-  const { connection, rawFolder, lastDay, progress } = run
-  const note = (text: string) => progress.note(text)
-  const days = await pullCluster({ address, rawFolder, lastDay, note }, connection)
+  const { connection, rawFolder, lastDay } = run
+  const days = await pullCluster({ address, rawFolder, lastDay }, connection)
   return { days_pulled: days.length }
 }
 

@@ -1,10 +1,10 @@
 /**
- * A ClickHouse cluster for one test file: two servers on loopback, a shard each. The engine is the library that npm has as
- * @chdb/lib-linux-x64-gnu, in the folder CLICKHOUSE; Python, which calls it, runs it as a server.
+ * A ClickHouse cluster for one test file: two servers on loopback, a shard each. The engines are libraries in the folder
+ * CLICKHOUSE, which Python runs as servers: 24.8 is in the package chdb 2.1.1 of PyPI, 26.7 in @chdb/lib-linux-x64-gnu of npm.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from './api.ts'
@@ -30,20 +30,33 @@ const USERS = {
   cut: '<max_rows_to_read>1000</max_rows_to_read><read_overflow_mode>break</read_overflow_mode>',
 } as const
 
+/** The C function that starts a server in each version's library, and its arguments beside the configuration. */
+const ENGINES = {
+  '24.8': { library: 'chdb/_chdb*.so', main: '_Z25mainEntryClickHouseServeriPPc', options: [] },
+  // clickhouse-local, which listens until it is killed.
+  '26.7': {
+    library: 'node_modules/@chdb/lib-linux-x64-gnu/libchdb.so',
+    main: 'query_stable_v2',
+    options: [
+      '--path=data',
+      '--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; ' +
+        'SELECT sleepEachRow(1) FROM numbers(1000000) FORMAT Null SETTINGS max_block_size = 1',
+    ],
+  },
+} as const
+
+export type ClickHouseVersion = keyof typeof ENGINES
+
 const SERVE = `
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
-arguments = [b'clickhouse'] + [argument.encode() for argument in sys.argv[2:]]
-library.query_stable_v2.restype = ctypes.c_void_p
-library.query_stable_v2(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))`
-
-/** Keeps the server up until it is killed. */
-const LISTEN =
-  'SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; ' +
-  'SELECT sleepEachRow(1) FROM numbers(1000000) FORMAT Null SETTINGS max_block_size = 1'
+arguments = [b'clickhouse'] + [argument.encode() for argument in sys.argv[3:]]
+main = getattr(library, sys.argv[2])
+main.restype = ctypes.c_void_p
+main(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))`
 
 /** Starts both servers and makes the tables of data/clickhouse.sql on them. */
-export async function startCluster() {
+export async function startCluster(version: ClickHouseVersion) {
   const outer = realpathSync(mkdtempSync(join(tmpdir(), 'clickhouse-test-')))
   const newServer = async (name: string): Promise<Server> => ({
     http: await freePort(),
@@ -51,7 +64,7 @@ export async function startCluster() {
     folder: join(outer, name),
   })
   const servers = [await newServer('a'), await newServer('b')] as const
-  const processes = servers.map((server) => startServer(server, servers))
+  const processes = servers.map((server) => startServer(version, server, servers))
   const [first, second] = servers
   for (const [index, { http }] of servers.entries()) {
     await until(() => {
@@ -105,41 +118,37 @@ function tableStatements(): string[] {
 /** The rights that data/clickhouse.sql lists. */
 function grants(): string {
   const queries = [...clickHouseSql().matchAll(/^-- (GRANT .*) TO pipeline;$/gm)].map(
-    ([, grant = '']) =>
-      `<query>${grant.replace(/ON (\w+)$/, 'ON default.$1').replace('default.REMOTE', 'REMOTE')}</query>`,
+    ([, grant = '']) => `<query>${grant.replace(/ON (\w+)$/, 'ON default.$1')}</query>`,
   )
   return `<grants>${queries.join('')}</grants>`
 }
 
-function startServer(server: Server, servers: readonly Server[]): ChildProcess {
-  const { folder, http, tcp } = server
+function startServer(version: ClickHouseVersion, server: Server, servers: readonly Server[]): ChildProcess {
+  const { folder } = server
   mkdirSync(join(folder, 'data'), { recursive: true })
   writeFileSync(join(folder, 'config.xml'), configuration(server, servers))
   writeFileSync(join(folder, 'users.xml'), users())
-  const library = join(process.env['CLICKHOUSE'] ?? '', 'node_modules/@chdb/lib-linux-x64-gnu/libchdb.so')
-  const options = [
-    `--config-file=${join(folder, 'config.xml')}`,
-    `--path=${join(folder, 'data')}`,
-    '--listen_host=127.0.0.1',
-    `--http_port=${http}`,
-    `--tcp_port=${tcp}`,
-    `--query=${LISTEN}`,
-  ]
-  return spawn('python3', ['-c', SERVE, library, ...options], {
+  const { library, main, options } = ENGINES[version]
+  const libraries = globSync(join(process.env['CLICKHOUSE'] ?? '', library))
+  return spawn('python3', ['-c', SERVE, ...libraries, main, '--config-file=config.xml', ...options], {
     cwd: folder,
     stdio: 'ignore',
-    env: { ...process.env, TZ: 'UTC' },
+    env: { ...process.env, TZ: 'UTC', CLICKHOUSE_WATCHDOG_ENABLE: '0' },
   })
 }
 
-function configuration({ folder }: Server, servers: readonly Server[]): string {
+function configuration({ folder, http, tcp }: Server, servers: readonly Server[]): string {
   const replica = (port: number) =>
     `<replica><host>127.0.0.1</host><port>${port}</port><user>pipeline</user><password>${PASSWORD}</password></replica>`
   const shard = (inner: string) => `<shard>${inner}</shard>`
   const replicas = servers.map(({ tcp }) => replica(tcp))
   return `<clickhouse>
     <logger><level>none</level></logger>
+    <listen_host>127.0.0.1</listen_host>
+    <http_port>${http}</http_port>
+    <tcp_port>${tcp}</tcp_port>
     <path>${folder}/data/</path>
+    <tmp_path>${folder}/data/tmp/</tmp_path>
     <users_config>${folder}/users.xml</users_config>
     <user_directories><users_xml><path>${folder}/users.xml</path></users_xml></user_directories>
     <default_profile>default</default_profile>

@@ -79,11 +79,11 @@ const REGISTRY = Array.from({ length: 30 }, (_, index) => {
   return `${index + 1},App ${index + 1},${visibility},cli-agent,${index % 7 === 6 ? index : ''},2025-01-01`
 })
 
-describe.runIf(hasClickHouse)('a cluster of two shards', () => {
+describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of version %s', (version) => {
   let cluster: ClickHouseCluster
 
   beforeAll(async () => {
-    cluster = await startCluster()
+    cluster = await startCluster(version)
   }, LONG.timeout)
 
   afterAll(() => cluster.remove())
@@ -103,7 +103,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
   const requestsOf = async (dataDir: string) =>
     (await queryCurrent(dataDir, 'SELECT sum(requests) AS requests FROM app_daily'))[0]?.['requests']
 
-  it.each([1, 2, 3, 4, 5, 6])(
+  it.each(version === '24.8' ? [1, 2, 3] : [4, 5, 6])(
     'random rows give the tables that they give in files, seed %i',
     async (seed) => {
       const [asFiles, pulled] = [newFolder(), newFolder()]
@@ -139,23 +139,40 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     await cluster.run('OPTIMIZE TABLE changing FINAL')
     expect((await night(dataDir, source, 'plan')).stdout).not.toContain('pull')
     const changes = [
-      ['UPDATE changing SET requests = 3 WHERE app_id = 1', '1000'],
+      // A lightweight update, which 24.8 does not have.
+      version === '24.8'
+        ? ['ALTER TABLE changing UPDATE requests = 3 WHERE app_id = 1 SETTINGS mutations_sync = 2', '1000']
+        : ['UPDATE changing SET requests = 3 WHERE app_id = 1', '1000'],
       ["DELETE FROM changing WHERE request_id = 'r1'", '999'],
       ['ALTER TABLE changing UPDATE requests = 2 WHERE 1 SETTINGS mutations_sync = 2', '1198'],
       [plainRows('changing', 100, 600), '1298'],
       ['ALTER TABLE changing DROP PARTITION 20261001', '1298'],
       ['SELECT 1', '1298'],
     ] as const
-    const notes: string[] = []
     for (const [index, [statement, requests]] of changes.entries()) {
       await cluster.run(statement)
-      notes.push((await run(dataDir, source, `2026-10-02T0${3 + index}:00:00Z`, '--accept', 'rows')).stderr)
+      await run(dataDir, source, `2026-10-02T0${3 + index}:00:00Z`, '--accept', 'rows')
       expect(await requestsOf(dataDir), statement).toBe(requests)
     }
-    // Said once.
-    expect(notes.map((note) => note.includes('no longer has the partitions 20261001'))).toEqual(
-      changes.map(([statement]) => statement.includes('DROP PARTITION')),
-    )
+  })
+
+  it('the rest of a mutation is pulled by the next run', LONG, async () => {
+    await cluster.run('CREATE TABLE gate (is_open Int8) ENGINE = MergeTree ORDER BY is_open')
+    await cluster.run(newTable('mutating', 'SETTINGS max_bytes_to_merge_at_max_space_in_pool = 1'))
+    for (const offset of [0, 300]) await cluster.run(plainRows('mutating', 300, offset))
+    // The second part is mutated once the gate has a row.
+    await cluster.run(`ALTER TABLE mutating UPDATE requests = 3
+      WHERE throwIf(request_id = 'r599' AND (SELECT count() FROM gate) = 0) = 0 SETTINGS allow_nondeterministic_mutations = 1, mutations_sync = 0`)
+    const untilMutated = (rows: string) =>
+      until(async () => (await cluster.run('SELECT countIf(requests = 3) FROM mutating')).trim() === rows)
+    await untilMutated('300')
+    const dataDir = newFolder()
+    await run(dataDir, cluster.source('mutating'))
+    expect(await requestsOf(dataDir)).toBe('1200')
+    await cluster.run('INSERT INTO gate VALUES (1)')
+    await untilMutated('600')
+    await run(dataDir, cluster.source('mutating'), '2026-10-02T03:00:00Z', '--accept', 'rows')
+    expect(await requestsOf(dataDir)).toBe('1800')
   })
 
   /** A table with 300 rows behind an address that does `work` after each query, before it answers. */
@@ -233,7 +250,7 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     const source = `${secure.source}&tls=1`
     // An authority that nobody knows is none.
     const stranger = await run(dataDir, source)
-    expect(stranger).toMatchObject({ code: 1, stderr: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
+    expect(stranger).toMatchObject({ code: 1, stderr: expect.stringContaining('certificate') })
     const environment = { DATA_DIR: dataDir, USAGE_SOURCE: source, NODE_EXTRA_CA_CERTS: certificate }
     const command = [join(REPOSITORY, 'pipeline/nightly.ts'), 'run', '--as-of', NIGHT]
     const program = startProcess(process.execPath, command, { environment })
@@ -265,8 +282,9 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     await cluster.runOnShards(
       "CREATE TABLE lagging AS usage_rows ENGINE = Distributed('replicated', default, lagging_rows, rand())",
     )
-    await cluster.run(plainRows('lagging_rows', 300))
-    await cluster.runOnSecond(plainRows('lagging_rows', 100))
+    await cluster.runOnShards(plainRows('lagging_rows', 100))
+    const later = plainRows('lagging_rows', 200, 100)
+    await cluster.run(later)
     // Each server reads its own replica.
     const [ahead, behind] = cluster.hosts
     const dataDir = newFolder()
@@ -276,6 +294,17 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     expect(existsSync(join(dataDir, 'current'))).toBe(false)
     expect(await run(dataDir, source)).toMatchObject({ code: 0 })
     expect(await requestsOf(dataDir)).toBe('300')
+
+    const runBehind = (hour: number) =>
+      run(dataDir, source.replace(ahead, behind), `2026-10-02T0${hour}:00:00Z`, '--accept', 'rows')
+    await cluster.runOnSecond(later)
+    const mutation = 'ALTER TABLE lagging_rows UPDATE requests = 2 WHERE 1 SETTINGS mutations_sync = 2'
+    await cluster.run(mutation)
+    await runBehind(3)
+    expect(await requestsOf(dataDir)).toBe('300')
+    await cluster.runOnSecond(mutation)
+    await runBehind(4)
+    expect(await requestsOf(dataDir), 'a mutation that a replica did later').toBe('600')
   })
 
   it.each([
@@ -295,59 +324,37 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
     ])
   })
 
-  describe('nothing is published, and the message names the remedy without the password', () => {
+  describe('nothing is published, and the message has the reason without the password', () => {
     const faults: readonly (readonly [
       fault: string,
       user: string,
-      remedy: string,
+      reason: string,
       table: string,
       ...statements: string[],
     ])[] = [
       [
         'a shard does not answer',
         'pipeline',
-        'run again when every shard answers',
+        '(ALL_REPLICAS_ARE_STALE)',
         'halved',
         "CREATE TABLE halved AS usage_rows ENGINE = Distributed('broken', default, usage_rows, rand())",
       ],
       [
         'a limit of the profile would cut the result',
         'cut',
-        "raise the limit in the user's profile",
+        '(TOO_MANY_ROWS)',
         'many',
         newTable('many'),
         plainRows('many', 5_000),
       ],
-      [
-        'the user is unknown, or the password wrong',
-        'stranger',
-        'correct the user and the password',
-        'usage',
-      ],
-      ['there is no such table', 'pipeline', 'data/clickhouse.sql has the table', 'nowhere'],
+      ['the user is unknown, or the password wrong', 'stranger', '(AUTHENTICATION_FAILED)', 'usage'],
+      ['there is no such table', 'pipeline', '(UNKNOWN_TABLE)', 'nowhere'],
       [
         'a column is missing',
         'pipeline',
         'has no column completion_tokens',
         'wrong',
         "CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens Int64) ENGINE = MergeTree ORDER BY ts",
-      ],
-      [
-        'too many rows may be invalid',
-        'pipeline',
-        'SELECT * FROM',
-        'odd',
-        newTable('odd'),
-        `INSERT INTO odd (ts, prompt_tokens, completion_tokens)
-         SELECT toDateTime('${DAY} 00:00:00', 'UTC'), 1, 1 FROM numbers(100001)`,
-      ],
-      [
-        'a partition has more days than a month',
-        'pipeline',
-        'days in the partition all',
-        'whole',
-        newTable('whole').replace('toYYYYMMDD(ts)', 'tuple()'),
-        plainRows('whole', 400_000),
       ],
       [
         'the table is a view',
@@ -360,12 +367,12 @@ describe.runIf(hasClickHouse)('a cluster of two shards', () => {
       ],
     ]
 
-    it.each(faults)('%s', async (_fault, user, remedy, ...[table = '', ...statements]) => {
+    it.each(faults)('%s', async (_fault, user, reason, ...[table = '', ...statements]) => {
       for (const statement of statements) await cluster.run(statement)
       const dataDir = newFolder()
       const { code, stderr } = await run(dataDir, cluster.source(table, user))
       expect(code).toBe(1)
-      expect(stderr).toContain(remedy)
+      expect(stderr).toContain(reason)
       expect(stderr).not.toContain(PASSWORD)
       expect(existsSync(join(dataDir, 'current'))).toBe(false)
     })
