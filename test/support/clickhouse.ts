@@ -137,7 +137,7 @@ function startServer(version: ClickHouseVersion, server: Server, servers: readon
   })
 }
 
-function configuration({ folder, http, tcp }: Server, servers: readonly Server[]): string {
+function configuration({ folder, ...ports }: Server, servers: readonly Server[]): string {
   const replica = (port: number) =>
     `<replica><host>127.0.0.1</host><port>${port}</port><user>pipeline</user><password>${PASSWORD}</password></replica>`
   const shard = (inner: string) => `<shard>${inner}</shard>`
@@ -145,8 +145,8 @@ function configuration({ folder, http, tcp }: Server, servers: readonly Server[]
   return `<clickhouse>
     <logger><level>none</level></logger>
     <listen_host>127.0.0.1</listen_host>
-    <http_port>${http}</http_port>
-    <tcp_port>${tcp}</tcp_port>
+    <http_port>${ports.http}</http_port>
+    <tcp_port>${ports.tcp}</tcp_port>
     <path>${folder}/data/</path>
     <tmp_path>${folder}/data/tmp/</tmp_path>
     <users_config>${folder}/users.xml</users_config>
