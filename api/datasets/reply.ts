@@ -1,5 +1,5 @@
 /** Answers requests for rows of the dataset (CONTRACT 4): limits, 304, HEAD, formats, `as_of`, links, cache. */
-import { createHash } from 'node:crypto'
+import type { Request } from 'express'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/rate-limiter.ts'
@@ -72,30 +72,28 @@ export function replyRows(
   { snapshots, bodies, applyLimits }: ReplyDependencies,
   operation: RowsOperation,
 ): Handler {
+  /** Finds what is requested, of a snapshot that `held` keeps open. */
+  async function find(request: Request, held: DisposableStack) {
+    const given = readParameters(operation.parameters, queryString(request))
+    const { as_of, format: named }: { as_of?: string; format?: Format } = given
+    const snapshot = held.use(await snapshots.take(as_of, 'clients'))
+    const rows = operation.resolve(given, snapshot)
+    const format = chooseFormat(request, named)
+    return represent({ snapshot, operation, rows, format, encoding: preferredEncoding(request) })
+  }
+
   return async (request, reply) => {
     using held = new DisposableStack()
-    let found: ReturnType<typeof represent> | undefined
-    let refusal: unknown
-    try {
-      const given = readParameters(operation.parameters, queryString(request))
-      const { as_of, format: named }: { as_of?: string; format?: Format } = given
-      const snapshot = held.use(await snapshots.take(as_of, 'clients'))
-      const rows = operation.resolve(given, snapshot)
-      const format = chooseFormat(request, named)
-      const encoding = FORMATS[format].isCompressed ? 'identity' : preferredEncoding(request)
-      found = represent({ snapshot, operation, rows, format, encoding })
-    } catch (error) {
-      refusal = error
-    }
+    const [found] = await Promise.allSettled([find(request, held)])
+    const isRefused = found.status === 'rejected'
     const isHead = request.method === 'HEAD'
-    const isUnchanged = found !== undefined && isNotModified(request.headers, found)
+    const isUnchanged = !isRefused && isNotModified(request.headers, found.value)
+    const isUnavailable = isRefused && found.reason instanceof ApiError && found.reason.status === 503
     // A 304, a HEAD and a request before the first snapshot do not count (CONTRACT 4.5). A 503 from overload does: it
-    // is counted before the query.
-    const isFree = isHead || isUnchanged || (refusal instanceof ApiError && refusal.status === 503)
-    // Counted before the reply: a used-up limit takes precedence over invalid parameters (CONTRACT 4.1).
-    await applyLimits(reply, isFree ? 'free' : 'counted')
-    if (found === undefined) throw refusal
-    const { name, encoding, headers, contentType, linksTo, make } = found
+    // is counted before the query, and before the reply: a used-up limit takes precedence over invalid parameters (4.1).
+    await applyLimits(reply, isHead || isUnchanged || isUnavailable ? 'free' : 'counted')
+    if (isRefused) throw found.reason
+    const { name, encoding, headers, contentType, linksTo, make } = found.value
     reply.set(headers)
     if (isUnchanged) return void reply.status(304).end()
     // A HEAD is free, so it must not cost a query: it has no Content-Length, and no links to pages.
@@ -104,10 +102,6 @@ export function replyRows(
     sendBody(reply.set(made.headers), 200, contentType, made.body)
   }
 }
-
-/** Characters of the longest values that a name has as they are: a list of many apps is longer, and has a hash of 128 bits. */
-const LONGEST_VALUES = 80
-const HASH_CHARACTERS = 22
 
 type Chosen = {
   readonly snapshot: Snapshot
@@ -123,10 +117,8 @@ function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
   const { contentType, encode } = FORMATS[format]
   const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
   const values = Object.values(parameters).join('.').replaceAll(',', '-')
-  const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
-  const short = values.length > LONGEST_VALUES ? hash() : values
   // A descriptive file name, unique over operations, parameters, snapshots and formats.
-  const name = [dataset, short, snapshot.id, format].join('.')
+  const name = [dataset, values, snapshot.id, format].join('.')
   const etag = encodedTag(name, encoding)
   const lastModified = new Date(snapshot.asOf)
 

@@ -14,7 +14,7 @@ import type { Route } from '../http/route.ts'
 import { BINARY, fault, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { FORMATS } from './formats.ts'
+import { FORMAT_NAMES, FORMATS } from './formats.ts'
 import { RANKINGS } from './rankings.ts'
 import { createBodies, replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
 import { MODELS, SERIES } from './series.ts'
@@ -136,7 +136,7 @@ const LIST = z
 
 /** What these operations answer beside their content. */
 const OTHERS = {
-  '302': { description: 'From `latest` to the newest.', headers: ['Location', 'Cache-Control'] },
+  '302': { description: 'From `latest` to the newest.', headers: ['Location'] },
   '400': fault('Invalid parameters; `error.metadata.parameters` lists each with its allowed values.'),
   '404': fault('There is no such snapshot, or no such file in it.'),
   '406': fault('None of the types in `Accept` exists; `error.metadata.available` lists the types.'),
@@ -151,15 +151,12 @@ type Other = keyof typeof OTHERS
 
 const OF_SNAPSHOT = ['302', '404', '410', '503'] as const satisfies readonly Other[]
 
-/** The content, a 304 with the headers `kept` of it, and others. */
-function repliesWith(
-  content: ReplyDescription,
-  kept: NonNullable<ReplyDescription['headers']>,
-  others: readonly Other[],
-): Operation['replies'] {
+/** The content, a 304 with the same headers, and others. */
+function repliesWith(content: ReplyDescription, others: readonly Other[]): Operation['replies'] {
+  const { headers = [] } = content
   return {
-    '200': { ...content, headers: [...kept, ...(content.headers ?? [])] },
-    '304': { description: 'Unchanged since the sent tag or time.', headers: kept },
+    '200': content,
+    '304': { description: 'Unchanged since the sent tag or time.', headers },
     ...Object.fromEntries(others.map((status) => [status, OTHERS[status]])),
   }
 }
@@ -167,39 +164,29 @@ function repliesWith(
 /** The replies of an operation that returns rows; `name` is that of a row. */
 function rowsReplies(name: string, row: z.ZodObject): Operation['replies'] {
   const body = z.strictObject({ data: z.array(row.meta({ id: name })), meta: META })
+  const files = FORMAT_NAMES.map((format) => [FORMATS[format].mediaType, BINARY])
   const content: ReplyDescription = {
     description: 'The rows, the same ones with the same columns in the same order in every format.',
-    headers: ['Link', 'X-Total-Count'],
-    content: {
-      [FORMATS.json.mediaType]: body.meta({ id: `${name}List` }),
-      [FORMATS.csv.mediaType]: z.string(),
-      [FORMATS.parquet.mediaType]: BINARY,
-      [FORMATS.arrow.mediaType]: BINARY,
-    },
+    headers: ['ETag', 'Link', 'X-Total-Count'],
+    content: { ...Object.fromEntries(files), ...json(body.meta({ id: `${name}List` })) },
   }
-  const kept = ['ETag', 'Last-Modified', 'Cache-Control', 'Vary', 'Content-Disposition'] as const
-  return repliesWith(content, kept, ['400', '406', '410', '503'])
+  return repliesWith(content, ['400', '406', '410', '503'])
 }
 
 /** The replies of an operation that describes snapshots, which the next run may change. */
 function openReplies(description: string, schema: z.ZodType, others: readonly Other[]): Operation['replies'] {
-  return repliesWith(
-    { description, content: json(schema) },
-    ['ETag', 'Cache-Control', 'Link', 'Vary'],
-    others,
-  )
+  return repliesWith({ description, headers: ['ETag', 'Link'], content: json(schema) }, others)
 }
 
 /** Replies for a file of these types, whole or in byte ranges: for clients every type is bytes. */
 function fileReplies(...types: readonly string[]): Operation['replies'] {
-  const kept = ['ETag', 'Last-Modified', 'Cache-Control', 'Repr-Digest', 'Link'] as const
   const content = Object.fromEntries(types.map((type) => [type, BINARY]))
-  const whole = {
-    description: 'The file, which never changes.',
-    headers: ['Accept-Ranges'],
+  const headers = ['ETag', 'Link', 'Repr-Digest'] as const
+  const whole = { description: 'The file, which never changes.', headers, content }
+  const part = {
+    description: 'The requested range.',
+    headers: [...headers, 'Content-Range'],
     content,
   } as const
-  const headers = [...kept, 'Accept-Ranges', 'Content-Range'] as const
-  const part = { description: 'The requested range.', headers, content }
-  return { ...repliesWith(whole, kept, [...OF_SNAPSHOT, '412', '416']), '206': part }
+  return { ...repliesWith(whole, [...OF_SNAPSHOT, '412', '416']), '206': part }
 }

@@ -77,20 +77,16 @@ function describe(route: Route, operation: Operation): ZodOpenApiOperationObject
 
 /** The schema of a query string; each parameter has its description from its own schema. */
 function querySchema(table: ParameterTable) {
-  const fields = Object.entries(table).map(([name, { schema, required, default: fallback }]) => [
-    name,
-    (required === true ? schema : schema.optional()).meta({
-      description: schema.description,
-      ...(fallback !== undefined && { default: fallback }),
-    }),
-  ])
-  return z.object(z.record(z.string(), z.instanceof(z.ZodType)).parse(Object.fromEntries(fields)))
+  const fields = Object.entries(table).map(([name, { schema, required, default: fallback }]) => {
+    const meta = { description: schema.description, ...(fallback !== undefined && { default: fallback }) }
+    return [name, (required === true ? schema : schema.optional()).meta(meta)] as const
+  })
+  return z.object(Object.fromEntries(fields))
 }
 
 /** The errors of every route of its kind (CONTRACT 3). */
-function generalReplies({ access, limited, path }: Route): Operation['replies'] {
+function generalReplies({ access, limited }: Route): Operation['replies'] {
   return {
-    ...(path.includes(':') && { '400': fault('The path is not encoded correctly.') }),
     ...(access !== 'open' && {
       '401': fault('Credentials are missing, malformed, unknown, revoked or of the wrong kind.', [
         'WWW-Authenticate',

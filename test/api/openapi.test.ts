@@ -88,14 +88,13 @@ describe('the document', () => {
     [302, 'latest', {}],
     [304, '20260901T020000Z', { 'if-none-match': '*' }],
   ])('names the headers of a %d for a file', async (status, id, headers) => {
-    const described = responses(`${SNAPSHOTS_PATH}/{id}/{file}`)[status]?.headers ?? {}
+    const described = Object.keys(responses(`${SNAPSHOTS_PATH}/{id}/{file}`)[status]?.headers ?? {})
     const file = `/datasets/app-rankings/snapshots/${id}/apps.csv`
     const reply = await api.get(file, undefined, { headers: { ...headers }, redirect: 'manual' })
     await reply.arrayBuffer()
     expect(reply.status).toBe(status)
-    const ofFiles = 'Accept-Ranges Cache-Control Content-Range ETag Last-Modified Link Location Repr-Digest'
-    const names = ofFiles.split(' ')
-    expect(names.filter((name) => name in described)).toEqual(names.filter((name) => reply.headers.has(name)))
+    expect(described.length).toBeGreaterThan(1)
+    expect(described.filter((name) => !reply.headers.has(name))).toEqual([])
   })
 
   it('has what client generators need: defaults, tags, files as binary strings, null as a type', () => {

@@ -122,21 +122,20 @@ export class Snapshots {
 
   /**
    * While the snapshot of the pointer cannot be opened, the one before goes on being served; at a start, or after a
-   * retraction, the newest that opens.
+   * retraction, the newest that opens. Without a pointer, as in a copy without links, the newest is the right one.
    */
   async #followPointer(): Promise<void> {
-    const wanted = unlessAbsent(() => basename(realpathSync(join(this.dataDir, CURRENT_POINTER))))
+    const pointer = join(this.dataDir, CURRENT_POINTER)
     const retained = retainedIn(this.catalogue.read().entries)
+    const wanted = unlessAbsent(() => basename(realpathSync(pointer))) ?? retained[0]
     const before = retained.filter((id) => id === this.#current?.id)
-    const served = await this.#serveFirst([...(wanted === undefined ? [] : [wanted]), ...before, ...retained])
+    const served = await this.#serveFirst([wanted ?? [], before, retained].flat())
     if (served === undefined) {
       this.#serving.dispose()
       this.#current = undefined
     }
-    const isRight = served === wanted && (wanted !== undefined || retained.length === 0)
-    const thing = wanted === undefined ? CURRENT_POINTER : `${SNAPSHOTS_FOLDER}/${wanted}`
-    const instead = served === undefined ? 'and no other can be served' : `and ${served} is served instead`
-    this.#fault = isRight ? undefined : { thing, message: `cannot be opened, ${instead}` }
+    const message = `cannot be opened, and ${served ?? 'no other'} is served instead`
+    this.#fault = served === wanted ? undefined : { thing: `${SNAPSHOTS_FOLDER}/${wanted}`, message }
   }
 
   /** Serves the first of these that opens; undefined if none does. */

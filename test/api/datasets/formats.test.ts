@@ -75,12 +75,10 @@ describe('the choice of a format', () => {
     })
   })
 
-  it('gives every format its own tag, the one that is itself compressed without a coding', async () => {
+  it('gives every format its own tag', async () => {
     const formats = ['json', 'csv', 'parquet', 'arrow']
     const replies = await Promise.all(formats.map((format) => get(`?format=${format}`)))
     expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(formats.length)
-    const codings = replies.map(({ headers }) => headers.get('Content-Encoding'))
-    expect(codings).toEqual(['gzip', 'gzip', null, 'gzip'])
   })
 
   const PAGE = '2026-10-21.2026-11-19.50.0.20261120T020007Z'

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { addDays } from '../../../../../pipeline/contract/calendar.ts'
-import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
+import { SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../../../pipeline/contract/files.ts'
 import {
   makeKey,
   rankingsSchema,
@@ -60,7 +60,7 @@ it('a snapshot that an analyst wrote to is not opened until the changes are remo
   expect(rankingsSchema.parse(await reply.json()).data[0]?.app_name).toBe('App')
 })
 
-it('without a pointer the snapshot is served on, unless it is retracted', async () => {
+it('a snapshot is served on while the next cannot be opened, unless it is retracted', async () => {
   const dataDir = makeFolder()
   const folder = await publishSnapshot(dataDir, oneApp(2, 10))
   await using api = await startApi(dataDir)
@@ -68,8 +68,6 @@ it('without a pointer the snapshot is served on, unless it is retracted', async 
   mkdirSync(join(dataDir, missing))
   pointAt(dataDir, '20261120T040000Z')
   await until(() => isAtFault(api, missing))
-  rmSync(join(dataDir, CURRENT_POINTER))
-  await until(() => isAtFault(api, CURRENT_POINTER))
   expect((await statusOf(api)).as_of).toBe('2026-11-20T02:00:00Z')
 
   const retracted = { at: '2026-11-20T03:00:00Z', reason: 'wrong' }
