@@ -57,7 +57,7 @@ const HAS_TOKENS = 'CASE WHEN i.violation_but_text IS NULL THEN i.prompt_tokens 
 
 const MODEL_KEY = 'hash(model_from_text(model))'
 
-const ID_HASHES = 'list(hash(i.request_id)) FILTER (i.request_id IS NOT NULL)'
+const ID_HASHES = 'list(hash(i.day, i.request_id)) FILTER (i.request_id IS NOT NULL)'
 
 /** What the files of a batch have in common. */
 export type Batch = {
@@ -76,7 +76,7 @@ export function isByApp({ columns }: Batch): boolean {
 /**
  * The statements for the table `grouped` and the view `groups` over it, which has the same columns for every batch. A column
  * that is the same for all rows takes no time and no place: it is in the view alone. The table `model_texts` has the texts
- * that name models, the view `ids` the hashes of request ids.
+ * that name models, the view `ids` the hashes of days with request ids.
  * @param keys `few` suffice where every row is plain and files have no other key than app and model.
  */
 export function groupQueries({ columns, days, areText }: Batch, keys: 'few' | 'all'): string {
@@ -101,8 +101,8 @@ export function groupQueries({ columns, days, areText }: Batch, keys: 'few' | 'a
   const isHashed = isFew && hasModels
   const storedKey = isHashed ? 'model' : 'model_key'
   const ids = areText
-    ? 'SELECT g.day, unnest(g.id_hashes) AS key FROM groups AS g'
-    : 'SELECT i.day, hash(i.request_id) AS key FROM incoming AS i WHERE i.request_id IS NOT NULL'
+    ? 'SELECT unnest(g.id_hashes) AS key FROM groups AS g'
+    : 'SELECT hash(i.day, i.request_id) AS key FROM incoming AS i WHERE i.request_id IS NOT NULL'
   return `
     CREATE OR REPLACE TEMP TABLE grouped AS
     SELECT ${askedOnce(columns, isHashed)}

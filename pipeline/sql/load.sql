@@ -94,14 +94,14 @@ WHERE getvariable('has_rejected') AND i.violation IS NOT NULL;
 -- their app and model. Most days have none, and then only the first query costs time: it reads no other column.
 -- A sort finds equal hashes in half the time and memory of a GROUP BY.
 CREATE OR REPLACE TEMP TABLE hash_collisions AS
-SELECT DISTINCT s.day, s.key
-FROM (SELECT i.day, i.key, lead(i.key) OVER (ORDER BY i.day, i.key) AS next_key FROM ids AS i) AS s
+SELECT DISTINCT s.key
+FROM (SELECT i.key, lead(i.key) OVER (ORDER BY i.key) AS next_key FROM ids AS i) AS s
 WHERE s.key = s.next_key;
 
 CREATE OR REPLACE TEMP TABLE repeated_ids AS
 SELECT i.day, i.request_id, sum(i.row_count) AS rows
 FROM incoming AS i
-SEMI JOIN hash_collisions AS c ON c.day = i.day AND c.key = hash(i.request_id)
+SEMI JOIN hash_collisions AS c ON c.key = hash(i.day, i.request_id)
 GROUP BY i.day, i.request_id
 HAVING count(*) > 1;
 
@@ -110,12 +110,7 @@ HAVING count(*) > 1;
 -- delivered a few times makes no such day.
 SELECT CAST(r.day AS VARCHAR) AS day, r.request_id, CAST(r.rows AS VARCHAR) AS rows
 FROM repeated_ids AS r
-JOIN (
-  SELECT g.day, sum(g.rows) AS rows
-  FROM groups AS g
-  GROUP BY g.day
-) AS d ON d.day = r.day
-WHERE r.rows > d.rows / 2 AND r.rows >= 5;
+WHERE r.rows >= 5 AND r.rows > (SELECT sum(g.rows) FROM groups AS g WHERE g.day = r.day) / 2;
 
 -- name: repeats
 -- The repeating rows beside those that count: the latest, then the one with the largest values.
@@ -363,7 +358,6 @@ WHERE c.app_id IS NOT NULL AND NOT list_contains(getvariable('refused'), c.day);
 -- Without models each app has one count per day, and adding it up would take longer than everything else here.
 SET VARIABLE is_by_model = EXISTS (FROM model_texts AS t WHERE t.model IS NOT NULL);
 
--- Sorted by app: this makes the file smaller and the sort of the snapshot's history faster.
 INSERT INTO usage_daily
 SELECT n.day, n.app_id, n.requests, n.prompt_tokens, n.completion_tokens
 FROM net AS n
@@ -374,8 +368,7 @@ SELECT
   CAST(sum(n.completion_tokens) AS BIGINT)
 FROM net AS n
 WHERE getvariable('is_by_model')
-GROUP BY n.day, n.app_id
-ORDER BY 1, 2;
+GROUP BY n.day, n.app_id;
 
 INSERT INTO models
 SELECT hash(t.model) AS key, min(t.model)
