@@ -8,6 +8,7 @@ import {
   readSettings as readTable,
   webAddressSchema,
 } from '../pipeline/program/settings.ts'
+import { KEY_BODIES_MIB } from './http/request-body.ts'
 import { DATABASE_URL_FORM, isDatabaseUrl } from './store/open-store.ts'
 
 /** From most to least. */
@@ -57,7 +58,9 @@ export const SETTINGS = {
     .string()
     .optional()
     .describe('Routing configuration of chat, a JSON file; without it there are no models.'),
-  CHAT_BODY_MIB: wholeNumber(1, 64).default(32).describe('Maximum size of a chat request, in MiB.'),
+  CHAT_BODY_MIB: wholeNumber(1, KEY_BODIES_MIB)
+    .default(32)
+    .describe('Maximum size of a chat request, in MiB.'),
 } as const
 
 export type Settings = ReturnType<typeof readSettings>

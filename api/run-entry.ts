@@ -1,6 +1,6 @@
 /** The course of an entry point of the service: check, start, serve until a signal. */
 import { join } from 'node:path'
-import { RAW_FOLDER } from '../pipeline/contract/files.ts'
+import { RAW_FOLDER, SNAPSHOTS_FOLDER } from '../pipeline/contract/files.ts'
 import { VERSION } from '../pipeline/contract/version.ts'
 import { exitCodeOf, failureText, runAsProcess, UsageError, wantsHelp } from '../pipeline/program/program.ts'
 import { settingFaults } from '../pipeline/program/settings.ts'
@@ -73,6 +73,7 @@ async function apiFaults(environment: Environment): Promise<string[]> {
   const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
   const faults = await Promise.all([
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
+    isRight('DATA_DIR') ? missingRights([join(settings.DATA_DIR, SNAPSHOTS_FOLDER)], 'read') : [],
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
     chatFaults(settings, environment),
   ])
@@ -82,7 +83,7 @@ async function apiFaults(environment: Environment): Promise<string[]> {
 /** What is wrong with the routing configuration, and where chat may not leave its records. */
 async function chatFaults({ DATA_DIR, MODELS_FILE }: Settings, environment: Environment): Promise<string[]> {
   if (MODELS_FILE === undefined) return []
-  const unwritable = missingRights([join(DATA_DIR, RAW_FOLDER, 'usage')])
+  const unwritable = missingRights([join(DATA_DIR, RAW_FOLDER, 'usage')], 'write')
   const faults = unwritable.map((reason) => `Records of chat requests cannot be written: ${reason}`)
   await readConfiguration(MODELS_FILE, environment).catch((error: unknown) => faults.push(failureText(error)))
   return faults

@@ -56,6 +56,9 @@ export function createApp(dependencies: AppDependencies): Express {
   return app
 }
 
+/** A name or an address, and a port (RFC 9112, 3.2). */
+const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d*)?$/i
+
 /** Gives each request an id for `X-Request-Id`, and records the end of its reply. */
 function beginCall(recordReply: (reply: Reply, ms: number) => void) {
   return (request: Request, reply: Reply, next: NextFunction) => {
@@ -64,9 +67,13 @@ function beginCall(recordReply: (reply: Reply, ms: number) => void) {
     reply.locals.requestId = requestId
     reply.set({ ...DEFAULT_HEADERS, 'X-Request-Id': requestId })
     reply.on('close', () => recordReply(reply, performance.now() - began))
+    const {
+      httpVersion,
+      headersDistinct: { host = [] },
+    } = request
     // RFC 9112, 3.2; the parser's own reply would have no body.
-    if (request.headers.host === undefined && request.httpVersion !== '1.0')
-      throw new ApiError(400, 'The Host header is missing: send a name or an address, and a port')
+    if (httpVersion === '1.0' ? host.length > 1 : host.length !== 1 || !HOST.test(host[0] ?? ''))
+      throw new ApiError(400, 'Send one Host header, with a name or an address, and a port')
     next()
   }
 }
@@ -80,7 +87,7 @@ type Authenticate = ReturnType<typeof createAuthenticate>
 function createAuthenticate({ store, clock }: AppDependencies) {
   const findKey = createKeyFinder(store)
   return async (access: Exclude<Access, 'open'>, request: Request, reply: Reply): Promise<void> => {
-    const key = await findKey(tokenOf(request.headers.authorization))
+    const key = await findKey(tokenOf(request.headersDistinct['authorization']))
     if (key === undefined) throw unauthorized('Unknown key: send a key of this service')
     if (key.revoked_at !== null) throw unauthorized('This key was revoked: send another one')
     if (key.expires_at !== null && key.expires_at <= clock().toISOString())
@@ -94,7 +101,10 @@ function createAuthenticate({ store, clock }: AppDependencies) {
 
 const BEARER = /^bearer +(\S+) *$/i
 
-function tokenOf(header: string | undefined): string {
+function tokenOf(headers: readonly string[] = []): string {
+  const [header, ...others] = new Set(headers)
+  if (others.length > 0)
+    throw unauthorized('There are several Authorization headers with different values: send one')
   if (header === undefined)
     throw unauthorized('No credentials: send the header "Authorization: Bearer <API_KEY>"')
   const token = BEARER.exec(header)?.[1]

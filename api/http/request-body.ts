@@ -107,31 +107,37 @@ async function collect(body: Readable, limit: number, hold: (bytes: number) => v
 const MIB = 1024 * 1024
 
 /**
- * Bytes of the bodies of requests that are not yet answered, and their bound. While it is read, a body takes up to seven
- * times its bytes, so that a small container has room for fewer.
+ * Bytes of the bodies of requests that are not yet answered, by key, and their bounds: for all and for each key. While it is
+ * read, a body takes up to seven times its bytes, so that a small container has room for fewer.
  */
-let inFlight = 0
+const inFlight = new Map<string, number>()
 const IN_FLIGHT_AT_MOST = Math.min(128 * MIB, Math.trunc(process.constrainedMemory() / 9) || Infinity)
+/** Also the most that one body may have, in MiB. */
+export const KEY_BODIES_MIB = 64
 
 const RETRY_AFTER_SECONDS = 5
 
 /**
  * Returns a function that holds at least so many bytes for a request until its reply is closed.
- * @throws ApiError 503 if the bodies in flight would exceed their bound.
+ * @throws ApiError 503 if the bodies in flight would exceed a bound.
  */
 function holdBytes(reply: Reply): (bytes: number) => void {
+  const key = reply.locals.caller?.keyId ?? ''
   let held = 0
-  reply.once('close', () => (inFlight -= held))
+  const add = (more: number) => {
+    held += more
+    inFlight.set(key, (inFlight.get(key) ?? 0) + more)
+    if (inFlight.get(key) === 0) inFlight.delete(key)
+  }
+  reply.once('close', () => add(-held))
   return (bytes) => {
     const more = Math.max(0, bytes - held)
-    if (inFlight + more > IN_FLIGHT_AT_MOST) {
-      const wait = `try again in ${RETRY_AFTER_SECONDS} seconds`
-      throw new ApiError(503, `The bodies of requests in progress are too large together; ${wait}`, {
-        headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-      })
-    }
-    held += more
-    inFlight += more
+    const [ofKey, ofAll] = [inFlight.get(key) ?? 0, inFlight.values().reduce((sum, each) => sum + each, 0)]
+    if (ofAll + more <= IN_FLIGHT_AT_MOST && ofKey + more <= KEY_BODIES_MIB * MIB) return add(more)
+    const wait = `try again in ${RETRY_AFTER_SECONDS} seconds`
+    throw new ApiError(503, `The bodies of requests in progress are too large together; ${wait}`, {
+      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+    })
   }
 }
 

@@ -5,6 +5,7 @@ import type * as http from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Express } from 'express'
+import { z } from 'zod'
 import type { Log } from '../process/log.ts'
 import { messageOf } from '../process/system-errors.ts'
 import { CORS_HEADERS, DEFAULT_HEADERS } from './call.ts'
@@ -31,6 +32,12 @@ export const HTTP_LIMITS = {
 }
 export type HttpLimits = Readonly<typeof HTTP_LIMITS>
 
+/** Requests of one connection; the last reply says that it closes. */
+const REQUESTS_PER_SOCKET = 1000
+
+/** File descriptors that no client can take: the store, snapshots, records and providers need some. */
+const RESERVED_DESCRIPTORS = 64
+
 /** Milliseconds for a client to receive a final error and close. */
 const LINGER_MS = 1000
 
@@ -54,6 +61,8 @@ export async function listen(
   })
   answerRequests(server, app, log, limits.requestMs)
   server.setTimeout(limits.stallMs)
+  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET
+  limitConnections(server, log)
   await once(server.listen(port, host), 'listening')
   return {
     origin: originOf(host, server.address()),
@@ -79,28 +88,57 @@ function answerRequests(server: http.Server, app: Express, log: Log, requestMs: 
   const replies = new WeakMap<Duplex, http.ServerResponse>()
 
   function answer(request: http.IncomingMessage, response: http.ServerResponse): void {
+    const earlier = replies.get(request.socket)
     replies.set(request.socket, response)
     // A target with an origin (RFC 9112, 3.2.2): Express would answer an invalid one itself.
     request.url = request.url?.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*\/?/i, '/')
-    app(request, response)
+    // Node drops what follows such a request in its packet: the next packet may begin in the middle of a request.
+    if (request.headers.upgrade !== undefined) response.setHeader('Connection', 'close')
+    if (earlier === undefined || earlier.writableFinished) app(request, response)
+    // Thousands of pipelined requests fit into one packet: they take turns with those of other connections.
+    else earlier.once('close', () => setImmediate(() => request.socket.destroyed || app(request, response)))
   }
 
   // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body.
   server.on('request', answer).on('checkExpectation', answer)
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // The final error has been sent: the parser reports each further packet too.
-    if (socket.writableEnded) return
-    const reply = replies.get(socket)
-    const isBeingAnswered =
-      reply?.req.complete === true ? !reply.writableFinished : reply?.headersSent === true
-    if (!socket.writable || isBeingAnswered) return void socket.destroy()
-    const fault = parserFault(error.code, requestMs)
-    const requestId = randomUUID()
-    log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
-    socket.end(rawReply(fault, requestId))
-    // A client may never close its side, which would hold the connection for ever.
-    setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  // Node would answer each request beyond the limit with a 503, and keep the connection.
+  server.on('dropRequest', (_request, socket) => {
+    const last = replies.get(socket)
+    replies.delete(socket)
+    if (last?.closed === true) socket.destroy()
+    else last?.once('close', () => socket.destroy())
   })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const reply = replies.get(socket)
+    const send = () => {
+      // The parser reports each further packet too.
+      if (socket.writableEnded) return
+      const fault = parserFault(error.code, requestMs)
+      const requestId = randomUUID()
+      log.info({ request_id: requestId, status: fault.status, code: error.code }, 'request refused')
+      socket.end(rawReply(fault, requestId))
+      // A client may never close its side, which would hold the connection for ever.
+      setTimeout(() => socket.destroy(), LINGER_MS).unref()
+    }
+    if (socket.writableEnded) return
+    // A client that has left needs no reply, nor does one whose request is already being answered.
+    if (!socket.writable || (reply?.headersSent === true && !reply.req.complete)) socket.destroy()
+    // Malformed bytes may follow a whole request: its reply is sent first.
+    else if (reply !== undefined && reply.req.complete && !reply.writableFinished) reply.once('finish', send)
+    else send()
+  })
+}
+
+const reportSchema = z.object({ userLimits: z.object({ open_files: z.object({ soft: z.int() }) }) })
+
+/** Closes connections beyond the limit of open files at once: without descriptors no snapshot can be opened. */
+function limitConnections(server: http.Server, log: Log): void {
+  // `unlimited` is no number.
+  const report = reportSchema.safeParse(process.report.getReport()).data
+  if (report === undefined) return
+  server.maxConnections = Math.max(1, report.userLimits.open_files.soft - RESERVED_DESCRIPTORS)
+  const message = 'too many connections: new ones are closed; raise the limit of open files (ulimit -n)'
+  server.once('drop', () => log.warn({ connections: server.maxConnections }, message))
 }
 
 /** Why the server cannot listen on host and port, such as a port in use; empty if it can. */
@@ -110,7 +148,9 @@ export async function addressFaults(host: string, port: number): Promise<string[
     await once(server.listen(port, host), 'listening')
     return []
   } catch (error) {
-    return [`HOST and PORT cannot be used: ${messageOf(error)}`]
+    return [
+      `HOST and PORT cannot be used: ${messageOf(error)}. Set PORT to a free one above 1023, or 0 for any, and HOST to an address of this machine`,
+    ]
   } finally {
     server.close()
   }

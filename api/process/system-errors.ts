@@ -23,11 +23,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Why these paths cannot be read and written, in the words of the system; a missing one may be made. */
-export function missingRights(paths: readonly string[]): string[] {
+/** Why these paths cannot be read, or written too, in the words of the system; a missing one may be made. */
+export function missingRights(paths: readonly string[], use: 'read' | 'write'): string[] {
+  const mode = use === 'read' ? constants.R_OK : constants.R_OK | constants.W_OK
   return paths.flatMap((path) => {
     try {
-      unlessAbsent(() => accessSync(path, constants.R_OK | constants.W_OK))
+      unlessAbsent(() => accessSync(path, mode))
       return []
     } catch (error) {
       return messageOf(error)

@@ -84,7 +84,7 @@ async function connect({ DATA_DIR, DATABASE_URL }: StoreSettings): Promise<Store
 function fileFaults(settings: StoreSettings): string[] {
   const { DATA_DIR, DATABASE_URL } = settings
   const paths = DATABASE_URL === undefined ? [DATA_DIR, join(DATA_DIR, STORE_FILE)] : []
-  return missingRights(paths).map((reason) => unusable(settings, reason))
+  return missingRights(paths, 'write').map((reason) => unusable(settings, reason))
 }
 
 function unusable({ DATA_DIR, DATABASE_URL }: StoreSettings, reason: string): string {

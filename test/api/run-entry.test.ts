@@ -36,7 +36,7 @@ it('npm start names every fault of settings, files, port and database at once, a
     PORT: String(port),
     NIGHTLY_SCHEDULE: 'at night',
     GATE_VOLUME_LOW: '3',
-    // Two of them fill the room of all bodies.
+    // More than all bodies of a key may have together.
     CHAT_BODY_MIB: '65',
     MODELS_FILE: join(dataDir, 'models.json'),
   })
@@ -48,7 +48,9 @@ it('npm start names every fault of settings, files, port and database at once, a
     expect.stringMatching(/^ENOENT: .*models\.json'$/),
     'GATE_VOLUME_LOW: Expected less than 1',
     expect.stringMatching(
-      new RegExp(`^HOST and PORT cannot be used: .*address already in use 127.0.0.1:${port}$`),
+      new RegExp(
+        `^HOST and PORT cannot be used: .*address already in use 127.0.0.1:${port}. Set PORT to a free one`,
+      ),
     ),
     expect.stringContaining(`MODELS_FILE "${join(dataDir, 'models.json')}" cannot be used`),
     expect.stringMatching(/^NIGHTLY_SCHEDULE: Expected a cron expression/),
@@ -67,12 +69,12 @@ it('npm run schedule reports every fault of its settings before it starts anythi
   })
 })
 
-it('a DATA_DIR that is a file is named once', async () => {
+it('a DATA_DIR that is a file is named', async () => {
   const file = join(makeFolder(), 'file')
   writeFileSync(file, '')
   const { code, stdout, stderr } = await start('api/start.ts', { DATA_DIR: file, PORT: '0' })
   expect([code, stdout]).toEqual([2, ''])
-  expect(stderr).toMatch(/^DATA_DIR ".*\/file" cannot be used: service\.sqlite: ENOTDIR: .*\n$/)
+  expect(stderr).toMatch(/^DATA_DIR ".*\/file" cannot be used: service\.sqlite: ENOTDIR: /)
 })
 
 it('a store that is no database is named', async () => {
@@ -100,12 +102,16 @@ it('a store that the user may not use is named by the service, and by a backup',
   )
 })
 
-it('a snapshot folder that the user may not read is named by a run', async () => {
+it('a snapshot folder that the user may not read is named by the service, and by a run', async () => {
   const dataDir = makeFolder()
-  mkdirSync(join(dataDir, 'snapshots'), { mode: 0o000 })
-  const run = await startProgram('pipeline/nightly.ts', ['run'], { DATA_DIR: dataDir }, UNPRIVILEGED).ended
+  const snapshots = join(dataDir, 'snapshots')
+  mkdirSync(snapshots, { mode: 0o000 })
+  const environment = { DATA_DIR: dataDir, PORT: '0' }
+  const service = await startProgram('api/server.ts', [], environment, UNPRIVILEGED).ended
+  expect([service.code, service.stderr]).toEqual([2, expect.stringMatching(/^EACCES.*snapshots'\n$/)])
+  const run = await startProgram('pipeline/nightly.ts', ['run'], environment, UNPRIVILEGED).ended
   expect([run.code, run.stderr]).toEqual([2, expect.stringMatching(/^EACCES.*snapshots'\n$/)])
-  chmodSync(join(dataDir, 'snapshots'), 0o700)
+  chmodSync(snapshots, 0o700)
 })
 
 it('the help explains every setting', async () => {

@@ -118,20 +118,21 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
     await other.close()
   })
 
-  it('the log never holds a key, wherever a client puts it', async () => {
+  it('the log never holds a key, wherever a client puts it and however it encodes it', async () => {
     const key = await api.makeKey()
     await api.get(`/datasets/app-rankings?limit=${key}&${key}=1`, key)
     await api.get(`/a/${key}/${await api.makeKey('management')} sk-other`, key)
+    await api.get(`/${key.replaceAll('-', '%2D').replace('s', '%73')}`, key)
     await api.get('/status', undefined, { headers: { Authorization: key, 'X-Key': key } })
     const lines = await until(() => {
       const requests = api.messages().filter((line) => line['msg'] === 'request')
-      return requests.length === 3 && requests
+      return requests.length === 4 && requests
     })
     const text = api.lines.join('')
     expect(text).not.toContain(key.slice(-20))
     expect(text.toLowerCase()).not.toContain('bearer')
     expect(lines.map((line) => line['path'])).toContain(
-      '/api/v1/a/sk-inference-[hidden]/sk-management-[hidden]%20sk-other',
+      '/api/v1/a/sk-inference-[hidden]/sk-management-[hidden] sk-other',
     )
   })
 })

@@ -16,30 +16,30 @@ function beginBody(origin: string, key: string, bytes: number): Socket {
   return sendOver(origin, [...head, `Content-Length: ${bytes}`, '', '{'].join('\r\n')).setEncoding('utf8')
 }
 
-/** The reply to a small body of unknown length, which counts as it arrives: 400 if there is room for it. */
-const probe = async (api: Api) =>
-  api.get('/chat/completions', await api.makeKey(), {
-    method: 'POST',
-    body: new Blob(['{}']).stream(),
-    duplex: 'half',
-  })
+/** The status of a small body of unknown length, which counts as it arrives: 400 if there is room for it. */
+async function probe(api: Api, key: string) {
+  const init = { method: 'POST', body: new Blob(['{}']).stream(), duplex: 'half' } as const
+  return await api.get('/chat/completions', key, init)
+}
 
 stores.describeOnce('in one process', () => {
-  it('bodies in flight have a bound together; over it 503 with Retry-After, until one has ended', async () => {
+  it('bodies in flight have a bound per key and one together; over it 503 with Retry-After, until one has ended', async () => {
     await using api = await startApi(makeFolder())
-    const key = await api.makeKey()
-    const begin = () => beginBody(api.origin, key, 32 * MEBIBYTE)
-    const sockets = [begin(), begin(), begin(), begin()]
-    const refused = await until(async () => {
-      const reply = await probe(api)
-      return reply.status === 503 && reply
-    })
-    expect(refused.headers.get('Retry-After')).toBe('5')
-    const late = begin()
+    const [one, two, three] = [await api.makeKey(), await api.makeKey(), await api.makeKey()]
+    const begin = (key: string) => beginBody(api.origin, key, 32 * MEBIBYTE)
+    const untilStatus = (key: string, status: number) =>
+      until(async () => (await probe(api, key)).status === status)
+    const sockets = [begin(one), begin(one)]
+    await untilStatus(one, 503)
+    expect((await probe(api, two)).status).toBe(400)
+    sockets.push(begin(two), begin(two))
+    await untilStatus(three, 503)
+    expect((await probe(api, three)).headers.get('Retry-After')).toBe('5')
+    const late = begin(three)
     expect(String((await once(late, 'data'))[0])).toMatch(/^HTTP\/1\.1 503 /)
 
     sockets[0]?.destroy()
-    await until(async () => (await probe(api)).status === 400)
+    await untilStatus(three, 400)
     for (const socket of [...sockets, late]) socket.destroy()
   })
 
@@ -69,6 +69,6 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await once(socket, 'connect')
       socket.destroy()
     }
-    await until(async () => (await probe(api)).status === 400)
+    await until(async () => (await probe(api, key)).status === 400)
   })
 })

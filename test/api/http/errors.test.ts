@@ -213,6 +213,12 @@ describe('raw bytes', () => {
     [400, 'GET / HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n'],
     [400, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
     [400, healthz('')],
+    [400, healthz('Host: x\r\nHost: x\r\n')],
+    [400, healthz('Host: x/y\r\n')],
+    [400, healthz('Host: a@x\r\n')],
+    [400, healthz('Host: x, y z\r\n')],
+    [400, healthz('Host:\r\n')],
+    [400, healthz('Host: x:y\r\n')],
     // An upgrade or an unknown expectation is ignored.
     [200, healthz('Host: x\r\nExpect: miracles\r\n')],
     [200, healthz('Host: x\r\nUpgrade: h2c\r\n')],
@@ -228,6 +234,16 @@ describe('raw bytes', () => {
     await until(() =>
       impatient.messages().some(({ msg, status }) => msg === 'request refused' && status === 408),
     )
+  })
+
+  it('with different Authorization headers are 401, a repeated one is taken', async () => {
+    const manager = await api.makeKey('management')
+    const ask = (...keys: string[]) => {
+      const lines = keys.map((each) => `Authorization: Bearer ${each}\r\n`).join('')
+      return raw(`GET /api/v1/scim/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines}\r\n`)
+    }
+    expect((await ask(manager, key)).body).toContain('several Authorization headers')
+    expect((await ask(manager, manager)).statuses).toEqual([200])
   })
 })
 
