@@ -71,13 +71,13 @@ async function apiFaults(environment: Environment): Promise<string[]> {
   for (const name of wrong.keys()) delete right[name]
   const settings = readSettings(right)
   const isRight = (...names: readonly (keyof Settings)[]) => names.every((name) => !wrong.has(name))
+  const snapshots = isRight('DATA_DIR') ? [join(settings.DATA_DIR, SNAPSHOTS_FOLDER)] : []
   const faults = await Promise.all([
     isRight('DATA_DIR', 'DATABASE_URL') ? storeFaults(settings) : [],
-    isRight('DATA_DIR') ? missingRights([join(settings.DATA_DIR, SNAPSHOTS_FOLDER)], 'read') : [],
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
     chatFaults(settings, environment),
   ])
-  return [...wrong.values(), ...faults.flat()]
+  return [...wrong.values(), ...missingRights(snapshots, 'read'), ...faults.flat()]
 }
 
 /** What is wrong with the routing configuration, and where chat may not leave its records. */

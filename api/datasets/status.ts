@@ -1,7 +1,7 @@
 /** The freshness of the dataset (CONTRACT 4.6): GET /status, which needs no key, and metrics. */
 import { Gauge, type Registry } from 'prom-client'
 import { z } from 'zod'
-import { addDays, daySchema, utcDay, wholeSeconds } from '../../pipeline/contract/calendar.ts'
+import { addDays, daySchema, wholeSeconds } from '../../pipeline/contract/calendar.ts'
 import { outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
 import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
@@ -74,11 +74,11 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
 // Time for a nightly run before the dataset counts as late.
 const GRACE_MS = 3_600_000
 
-/** Whether `dataThrough` is before the day that the last due run should have published. */
+/** Whether a run has been due since the day after `dataThrough` ended, and should have published that day. */
 export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
-  const due = schedule.last(new Date(now.getTime() - GRACE_MS))
-  if (due === undefined) return false
-  return dataThrough === undefined || dataThrough < addDays(utcDay(due), -1)
+  if (dataThrough === undefined) return true
+  const due = schedule.next(new Date(Date.parse(addDays(dataThrough, 2)) - 1))
+  return due !== undefined && due.getTime() <= now.getTime() - GRACE_MS
 }
 
 const secondsOf = (time: string | undefined) => (time === undefined ? 0 : Date.parse(time) / 1000)

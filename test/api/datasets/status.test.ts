@@ -164,8 +164,8 @@ describe('GET /metrics', () => {
         `http_replies_total{method="GET",${rankings},status="401",format="json"} 1`,
         'http_replies_total{method="HEAD",route="/api/v1/status",status="200",format="json"} 1',
         'http_replies_total{method="GET",route="unknown",status="404",format="json"} 20',
-        'http_replies_total{method="other",route="/healthz",status="405",format="json"} 1',
-        'http_replies_total{method="other",route="unknown",status="404",format="json"} 1',
+        'http_replies_total{method="PUT",route="/healthz",status="405",format="json"} 1',
+        'http_replies_total{method="PROPFIND",route="unknown",status="404",format="json"} 1',
       ].toSorted(),
     )
   })
