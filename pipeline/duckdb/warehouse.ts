@@ -3,12 +3,13 @@
  * LockedOutError.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, globSync, lstatSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { WAREHOUSE_FILE } from '../contract/files.ts'
 import { DataError, LockedOutError, firstLineOf, heldLock, isShortage, messageOf } from '../errors.ts'
 import { removeLeftovers } from '../snapshot/own-files.ts'
 import { SPILL_PREFIX, openDatabase, type Database, type DatabaseSettings } from './database.ts'
+import { literal, pathPattern } from './sql-values.ts'
 import { execute, setVariables, transaction } from './statements.ts'
 
 /**
@@ -23,6 +24,7 @@ export async function openWarehouse({ dataDir, memory, spill }: DatabaseSettings
     // Leftovers of a killed process; DuckDB clears them only when it spills again.
     rmSync(`${path}.tmp`, { recursive: true, force: true })
     removeLeftovers(dataDir, SPILL_PREFIX)
+    await allowOnly(connection, dataDir)
     await setVariables(connection, { memory_limit: memory })
     await transaction(connection, () => execute(connection, 'warehouse.sql'))
     await execute(connection, 'values.sql')
@@ -58,6 +60,26 @@ export async function underLock<T>(config: DatabaseSettings, work: () => T): Pro
   using lock = new DisposableStack()
   lock.use(await openWarehouse(config))
   return work()
+}
+
+/** Where operators may put links to other disks and to producers' files. */
+const LINKED = ['*', 'snapshots/*', 'raw/*', 'raw/apps/*', 'raw/usage/*', 'raw/usage/*/*']
+
+/** Forbids all other files, extensions and the network to the database of a connection, until it is closed. */
+async function allowOnly(connection: DuckDBConnection, dataDir: string): Promise<void> {
+  // DuckDB resolves links before it compares; a broken link leads nowhere.
+  const targets = globSync(LINKED, { cwd: dataDir })
+    .map((name) => join(dataDir, name))
+    .filter((path) => lstatSync(path).isSymbolicLink() && existsSync(path))
+    .map((path) => realpathSync(path))
+  const paths = [dataDir, realpathSync(dataDir), ...targets]
+  // It compares a path as its reader received it: as a pattern.
+  const literals = (ending: string) =>
+    paths.flatMap((path) => [path, pathPattern(path)].map((each) => literal(`${each}${ending}`))).join(', ')
+  await connection.run(`
+    SET allowed_directories = [${literals('/')}];
+    SET allowed_paths = [${literals('')}];
+    SET enable_external_access = false`)
 }
 
 async function openFile(...[path, ...others]: Parameters<typeof openDatabase>): Promise<Database> {

@@ -1,6 +1,6 @@
 /** CONTRACT 9: the databases of a run reach only DATA_DIR, open no foreign files, lose no row to a later table, and leave no files. */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -11,6 +11,31 @@ import { scratchPath, withMemoryDatabase } from '../../../pipeline/duckdb/databa
 import { withAppender } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse, readWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { makeFolder } from '../../support/folders.ts'
+
+it('SQL of a run reaches only DATA_DIR and the targets of links in it', async () => {
+  const [dataDir, disk, elsewhere] = [makeFolder("it's"), makeFolder(), makeFolder()]
+  for (const folder of [dataDir, disk, elsewhere]) writeFileSync(join(folder, 'a.csv'), 'a\n1\n')
+  const usage = join(dataDir, 'raw', 'usage')
+  mkdirSync(join(usage, 'date=2026-01-06'), { recursive: true })
+  symlinkSync(disk, join(usage, 'date=2026-01-05'))
+  symlinkSync(join(elsewhere, 'a.csv'), join(usage, 'date=2026-01-06', 'link.csv'))
+  symlinkSync(join(elsewhere, 'gone'), join(usage, 'date=2026-01-06', 'broken.csv'))
+  writeFileSync(join(elsewhere, 'b.csv'), 'a\n1\n')
+  const warehouse = await openWarehouse({ dataDir, memory: '200MB' })
+  const read = async (path: string) => {
+    const sql = `FROM read_csv('${path.replaceAll("'", "''")}')`
+    return (await warehouse.connection.runAndReadAll(sql)).currentRowCount
+  }
+  try {
+    expect(await read(join(dataDir, 'a.csv'))).toBe(1)
+    expect(await read(join(usage, 'date=2026-01-05', 'a.csv'))).toBe(1)
+    expect(await read(join(usage, 'date=2026-01-06', 'link.csv'))).toBe(1)
+    await expect(read(join(elsewhere, 'b.csv'))).rejects.toThrow('Permission Error')
+    await expect(warehouse.connection.run('INSTALL httpfs')).rejects.toThrow('Permission Error')
+  } finally {
+    warehouse.close()
+  }
+})
 
 it('a warehouse that is an SQLite database is rejected with the remedy, for reading and writing', async () => {
   const dataDir = makeFolder()
