@@ -7,7 +7,7 @@ import { messageOf } from './errors.ts'
 import { ProgramError, UsageError, programOf, runAsProcess } from './program/program.ts'
 import { printRows } from './program/terminal.ts'
 import { withPublished } from './snapshot/attach.ts'
-import { findCurrent } from './snapshot/list.ts'
+import { NONE_CURRENT, currentSnapshot } from './snapshot/list.ts'
 
 const query = programOf('npm run sql', {
   summary:
@@ -18,12 +18,12 @@ const query = programOf('npm run sql', {
   options: {},
   async work({ environment, print }, _options, [sql = '']) {
     const config = readConfig(environment)
-    const found = findCurrent(config.dataDir)
-    if ('reason' in found) throw new UsageError(`${found.reason}: npm run nightly makes a snapshot`)
+    const current = currentSnapshot(config.dataDir)
+    if (current === undefined) throw new UsageError(NONE_CURRENT)
     // UTC, as everywhere in the dataset, whatever the machine's time zone.
     DuckDBTimestampTZValue.timezoneOffsetInMinutes = 0
     await withMemoryDatabase(config, (connection) =>
-      withPublished({ connection, config }, found.id, 'snapshot', async () => {
+      withPublished({ connection, config }, current, 'snapshot', async () => {
         await connection.run('USE snapshot')
         const rows = await connection.runAndReadAll(sql)
         await connection.run('USE memory')

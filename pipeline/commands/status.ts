@@ -8,8 +8,8 @@ import { countSchema, readRow } from '../duckdb/statements.ts'
 import { JSON_OPTION } from '../program/options.ts'
 import { firstFew, grouped, pluralize } from '../program/terminal.ts'
 import { withPublished } from '../snapshot/attach.ts'
-import { findCurrent, listSnapshots } from '../snapshot/list.ts'
-import { listRetractions, unreadableRecords } from '../snapshot/records.ts'
+import { NONE_CURRENT, currentSnapshot, listSnapshots } from '../snapshot/list.ts'
+import { listRetractions } from '../snapshot/records.ts'
 import { command, printResult, type Dependencies } from './command.ts'
 
 /** Most days that a line names. */
@@ -36,21 +36,16 @@ export const status = command({
 async function printStatus(dependencies: Dependencies, { json }: { readonly json: boolean }): Promise<void> {
   const { config, now } = dependencies
   const { dataDir } = config
-  const found = findCurrent(dataDir)
+  const current = currentSnapshot(dataDir)
   const rest = {
     snapshots: listSnapshots(dataDir).length,
     retracted: listRetractions(dataDir),
-    unreadable: unreadableRecords(dataDir),
     last_run: lastRunOf(dependencies),
   }
-  const ending = [
-    ...rest.unreadable.map((path) => `unreadable    ${path}; restore it from a backup`),
-    ...describeLastRun(rest.last_run),
-  ]
-  if ('reason' in found) {
-    return printResult(dependencies, json, { current: null, ...rest }, [found.reason, ...ending])
+  const ending = describeLastRun(rest.last_run)
+  if (current === undefined) {
+    return printResult(dependencies, json, { current: null, ...rest }, [NONE_CURRENT, ...ending])
   }
-  const current = found.id
   const facts = await withMemoryDatabase(config, (connection) =>
     withPublished({ connection, config }, current, 'current', () =>
       readRow(connection, 'commands.sql#status', factsRow),

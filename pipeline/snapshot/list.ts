@@ -28,14 +28,8 @@ export function listSnapshots(dataDir: string): string[] {
 
 /** The error for an identifier that names no retained snapshot. */
 export function noSuchSnapshot(dataDir: string, id: string): UsageError {
-  const { retracted, pruned_at } = recordOf(dataDir, id) ?? {}
   const newest = listSnapshots(dataDir).slice(-5).join(', ') || 'none'
-  const reason = retracted
-    ? `Snapshot ${id} was retracted at ${retracted.at}: ${retracted.reason.replace(/\.$/, '')}`
-    : pruned_at === undefined
-      ? `There is no snapshot "${id}"`
-      : `Snapshot ${id} was pruned at ${pruned_at}`
-  return new UsageError(`${reason}. The newest are: ${newest}`)
+  return new UsageError(`There is no snapshot "${id}", or its files were removed. The newest are: ${newest}`)
 }
 
 /** Removes a snapshot; the first step renames it, so a half-removed folder never looks like a snapshot. */
@@ -47,37 +41,26 @@ export function removeSnapshot(dataDir: string, id: string): void {
 }
 
 /**
- * The identifier that the pointer leads to; undefined if there is no pointer yet.
+ * The snapshot that the pointer leads to; undefined if there is no pointer yet, or its snapshot is gone.
  * @throws UsageError if it is not a link, and so can neither be read nor switched.
  */
 export function currentSnapshot(dataDir: string): string | undefined {
   const pointer = join(dataDir, CURRENT_POINTER)
   try {
-    return basename(readlinkSync(pointer))
+    const id = basename(readlinkSync(pointer))
+    return listSnapshots(dataDir).find((other) => other === id)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EINVAL')) return undefined
     throw new UsageError(
-      `${pointer} is not a link to the newest snapshot; it becomes a folder where DATA_DIR is copied with its links ` +
-        'followed. Remove it (its files lie in snapshots/ too) and run again; cp -a and rsync -a keep links',
+      `${pointer} is not a link to the newest snapshot. Remove it (its files lie in snapshots/ too) and run again; ` +
+        'cp -a and rsync -a keep links',
       { cause: error },
     )
   }
 }
 
-/**
- * The snapshot that the pointer leads to, or the reason why it leads to none.
- * @throws UsageError if it is not a link.
- */
-export function findCurrent(dataDir: string): { readonly id: string } | { readonly reason: string } {
-  const snapshots = listSnapshots(dataDir)
-  const current = currentSnapshot(dataDir)
-  if (current !== undefined && snapshots.includes(current)) return { id: current }
-  const newest = snapshots.at(-1)
-  if (newest === undefined) return { reason: 'Nothing is published yet' }
-  const pointer = join(dataDir, CURRENT_POINTER)
-  const reason = `${pointer} leads to no snapshot, though ${newest} is there. The next run repairs the pointer`
-  return { reason }
-}
+/** What commands say when no snapshot is current. */
+export const NONE_CURRENT = 'No snapshot is current; npm run nightly publishes one, or repairs the pointer'
 
 /** Switches the pointer atomically: readers see the old snapshot or the new one. */
 export function pointAt(dataDir: string, id: string): void {
@@ -116,7 +99,7 @@ export function currentWithout(dataDir: string, id: string): string | undefined 
  * Returns that identifier, or undefined if nothing was to be done.
  */
 export function repairPointer(dataDir: string): string | undefined {
-  if ('id' in findCurrent(dataDir)) return undefined
+  if (currentSnapshot(dataDir) !== undefined) return undefined
   const newest = listSnapshots(dataDir).findLast((id) => isWhole(dataDir, id))
   if (newest !== undefined) pointAt(dataDir, newest)
   return newest

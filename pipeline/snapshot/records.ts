@@ -42,13 +42,6 @@ export function listRetractions(dataDir: string): Retraction[] {
   })
 }
 
-/** Paths in DATA_DIR of the unreadable records; other functions skip these. */
-export function unreadableRecords(dataDir: string): string[] {
-  return recordedIds(dataDir)
-    .filter((id) => recordOf(dataDir, id) === undefined)
-    .map((id) => recordPath(SNAPSHOTS_FOLDER, id))
-}
-
 /** Records a published snapshot, from the record in its folder, unless it has a readable record. */
 export function recordPublished(dataDir: string, id: string): void {
   if (recordedIds(dataDir).includes(id) && recordOf(dataDir, id) !== undefined) return
@@ -82,12 +75,11 @@ const formerRetraction = z.object({ reason: z.string(), retracted_at: z.string()
 export function migrateRetractions(dataDir: string): void {
   const folder = join(dataDir, SNAPSHOTS_FOLDER, 'retracted')
   for (const id of jsonNames(folder)) {
-    const path = join(folder, `${id}.json`)
-    const former = readable(() => formerRetraction.parse(JSON.parse(readFileSync(path, 'utf8'))))
+    const former = formerRetraction.parse(JSON.parse(readFileSync(join(folder, `${id}.json`), 'utf8')))
     const record = recordOf(dataDir, id)
-    if (former === undefined || record === undefined) continue
-    writeRecord(dataDir, { ...record, retracted: { at: former.retracted_at, reason: former.reason } })
-    rmSync(path)
+    if (record !== undefined) {
+      writeRecord(dataDir, { ...record, retracted: { at: former.retracted_at, reason: former.reason } })
+    }
   }
-  if (jsonNames(folder).length === 0) rmSync(folder, { recursive: true, force: true })
+  rmSync(folder, { recursive: true, force: true })
 }

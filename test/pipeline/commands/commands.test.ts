@@ -6,6 +6,7 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PIPELINE_SETTINGS } from '../../../pipeline/config.ts'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
+import { NONE_CURRENT } from '../../../pipeline/snapshot/list.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import {
   deliver,
@@ -81,7 +82,7 @@ describe('status', () => {
     writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id\n')
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(1)
     expect((await runCommand(copy, 'status')).stdout).toMatch(
-      /^Nothing is published yet\nlast run      \S+Z failed: usage\/date=2026-01-05\/rows.csv has no column/,
+      /^No snapshot is current.*\nlast run      \S+Z failed: usage\/date=2026-01-05\/rows.csv has no column/,
     )
     deliver(copy, '2026-01-05', [])
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(0)
@@ -96,10 +97,10 @@ describe('status', () => {
     writeFileSync(file, JSON.stringify({ ...lastRun, message: 'A:\n  b\n  c' }))
     const under = ' '.repeat('last run      '.length)
     expect((await runCommand(copy, 'status')).stdout).toBe(
-      `Nothing is published yet\nlast run      2026-01-08T02:00:09Z blocked: A:\n${under}  b\n${under}  c\n`,
+      `${NONE_CURRENT}\nlast run      2026-01-08T02:00:09Z blocked: A:\n${under}  b\n${under}  c\n`,
     )
     writeFileSync(file, '{"half')
-    expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: 'Nothing is published yet\n' })
+    expect(await runCommand(copy, 'status')).toMatchObject({ code: 0, stdout: `${NONE_CURRENT}\n` })
     const held = await openWarehouse({ dataDir: copy, memory: '1GB' })
     expect((await startNightly(copy, 'run').ended).code).toBe(75)
     held.close()
@@ -136,7 +137,7 @@ describe('quarantine', () => {
   it.each([
     ['quarantine', 'No row is rejected\n'],
     ['plan', expect.stringMatching(/^current snapshot: none\n0 days to read/)],
-    ['status', 'Nothing is published yet\n'],
+    ['status', `${NONE_CURRENT}\n`],
   ])(
     '%s works before the first run, and with the empty warehouse of a killed one',
     async (command, stdout) => {
@@ -265,7 +266,7 @@ describe('wrong usage', () => {
     [`retract ${SECOND}`, '--reason: Expected TEXT; the API answers with it\n'],
     [
       'retract yesterday --reason x',
-      `There is no snapshot "yesterday". The newest are: ${FIRST}, ${SECOND}\n`,
+      `There is no snapshot "yesterday", or its files were removed. The newest are: ${FIRST}, ${SECOND}\n`,
     ],
     ['verify 20260101T000000Z', 'There is no snapshot "20260101T000000Z"'],
     [`verify ${FIRST} --all`, 'verify takes one snapshot, or --all'],
@@ -336,7 +337,7 @@ describe('npm run sql', () => {
   })
 
   it('names the remedy if nothing is published yet', async () => {
-    const stderr = 'Nothing is published yet: npm run nightly makes a snapshot\n'
+    const stderr = `${NONE_CURRENT}\n`
     expect(await ask(makeFolder(), 'SELECT 1')).toMatchObject({ code: 2, stderr })
   })
 })
