@@ -67,12 +67,10 @@ function beginCall(recordReply: (reply: Reply, ms: number) => void) {
     reply.locals.requestId = requestId
     reply.set({ ...DEFAULT_HEADERS, 'X-Request-Id': requestId })
     reply.on('close', () => recordReply(reply, performance.now() - began))
-    const {
-      httpVersion,
-      headersDistinct: { host = [] },
-    } = request
+    const host = request.headersDistinct['host'] ?? []
     // RFC 9112, 3.2; the parser's own reply would have no body.
-    if (httpVersion === '1.0' ? host.length > 1 : host.length !== 1 || !HOST.test(host[0] ?? ''))
+    const isOld = request.httpVersion === '1.0' && host.length === 0
+    if (!isOld && (host.length !== 1 || !HOST.test(host[0] ?? '')))
       throw new ApiError(400, 'Send one Host header, with a name or an address, and a port')
     next()
   }

@@ -17,8 +17,6 @@ export type StoreSettings = {
 
 const NO_STORE = 'nothing is stored there: set DATA_DIR or DATABASE_URL as for the service'
 
-const PROTOCOLS = ['postgres:', 'postgresql:']
-
 /** The required form, for messages. */
 export const DATABASE_URL_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 
@@ -26,7 +24,7 @@ export const DATABASE_URL_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 export function isDatabaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, pathname } = new URL(text)
-  return PROTOCOLS.includes(protocol) && /^\/[^/%]+$/.test(pathname)
+  return /^postgres(?:ql)?:$/.test(protocol) && /^\/[^/%]+$/.test(pathname)
 }
 
 /** An address for messages, without user and password. */
