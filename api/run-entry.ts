@@ -77,7 +77,7 @@ async function apiFaults(environment: Environment): Promise<string[]> {
     isRight('HOST', 'PORT') ? addressFaults(settings.HOST, settings.PORT) : [],
     chatFaults(settings, environment),
   ])
-  return [...wrong.values(), ...missingRights(snapshots, 'read'), ...faults.flat()]
+  return [...wrong.values(), ...faults.flat(), ...missingRights(snapshots, 'read')]
 }
 
 /** What is wrong with the routing configuration, and where chat may not leave its records. */
