@@ -276,6 +276,5 @@ async function parse(text: string, secret: string, limits: SyncLimits): Promise<
   await endOfTurn()
   const json = parseJson(text)
   if (json !== undefined) return json
-  const found = `${text.length} characters of ${/^\s*</.test(text) ? 'HTML' : 'text'}`
-  throw new SyncFailure('directory_invalid_response', `${found} instead of JSON`)
+  throw new SyncFailure('directory_invalid_response', 'the reply is not JSON')
 }

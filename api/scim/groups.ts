@@ -65,14 +65,24 @@ export async function listMembers(queries: Queries, accountId: string, id: strin
 }
 
 const COLUMNS = storedGroupSchema.keyof().options
-const STORED = `SELECT ${COLUMNS.join(', ')} FROM scim_groups WHERE account_id = $1 ORDER BY scim_id`
+/** Groups that one statement reads: as many as block nobody. */
+const GROUPS_AT_ONCE = 1000
+const STORED = `
+  SELECT ${COLUMNS.join(', ')} FROM scim_groups
+  WHERE account_id = $1 AND scim_id > $2 ORDER BY scim_id LIMIT ${GROUPS_AT_ONCE}`
 const MEMBER_NAMES = `
   SELECT member_id AS id, coalesce(display_name, member_id) AS name FROM scim_members
   WHERE list_id = $1 ORDER BY member_id`
 
 /** All groups of an account, including deleted ones. */
 export async function readStoredGroups(queries: Queries, accountId: string): Promise<readonly StoredGroup[]> {
-  return z.array(storedGroupSchema).parse(await queries.query(STORED, [accountId]))
+  const groups: StoredGroup[] = []
+  for (let rows = GROUPS_AT_ONCE; rows === GROUPS_AT_ONCE; await endOfTurn()) {
+    const page = await queries.query(STORED, [accountId, groups.at(-1)?.scim_id ?? ''])
+    groups.push(...z.array(storedGroupSchema).parse(page))
+    rows = page.length
+  }
+  return groups
 }
 
 const LISTS = { table: 'scim_member_lists', columns: ['id', 'account_id', 'job_id'] }

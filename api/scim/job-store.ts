@@ -148,18 +148,17 @@ export async function lockJob(queries: Queries, id: string): Promise<boolean> {
   return (await queries.query(LOCK, [id])).length > 0
 }
 
-/** What a job has come to. */
-type Outcome =
-  | { readonly failure: Failure }
-  | { readonly synced_groups: number; readonly deleted_groups: number; readonly report: Report }
+type Outcome = Partial<Pick<Job, 'failure' | 'synced_groups' | 'deleted_groups'>> & {
+  readonly report?: Report
+}
 
-/** Records the end of a running job; undefined if the job was over. */
+/** Records the end of a running job, with its failure or its changes; undefined if the job was over. */
 export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, now: Date) {
-  const values =
-    'failure' in outcome
-      ? ['failed', null, null, null, outcome.failure]
-      : ['succeeded', outcome.synced_groups, outcome.deleted_groups, JSON.stringify(outcome.report), null]
-  return (await jobs(queries, END, [id, now.toISOString(), ...values]))[0]
+  const { failure = null, synced_groups = null, deleted_groups = null, report } = outcome
+  const status = failure === null ? 'succeeded' : 'failed'
+  const changes = report === undefined ? null : JSON.stringify(report)
+  const values = [id, now.toISOString(), status, synced_groups, deleted_groups, changes, failure]
+  return (await jobs(queries, END, values))[0]
 }
 
 /** The last scheduled job of the account that ended before this one. */

@@ -1,5 +1,6 @@
 /** Computes the changes of a sync from the stored and the received groups, and whether they may be made. */
 import { randomUUIDv7 } from 'node:crypto'
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
@@ -7,6 +8,8 @@ import type { ReceivedGroup } from './messages.ts'
 
 /** Names that a report lists of each kind. */
 const NAMED = 100
+/** Groups between two turns of the event loop. */
+const PER_TURN = 2000
 
 /** Some groups or members: their number, and the names of the first. */
 const partSchema = z
@@ -76,12 +79,13 @@ type Sides = {
  * The rows to write, so that the stored groups become the received ones, the number of groups then, and the fault that
  * blocks this without `--allow-deletions`, if any. Adds the groups to the report, which has the members already.
  */
-export function planSync(sides: Sides, report: Report, now: Date) {
+export async function planSync(sides: Sides, report: Report, now: Date) {
   const { stored, findFormer, remote, staying, gate } = sides
   const time = now.toISOString()
   const isAbsent = ({ scim_id }: StoredGroup) => !remote.has(scim_id) && !staying.has(scim_id)
   const living = stored.filter(isLiving)
   const absent = new Set(living.filter(isAbsent))
+  await endOfTurn()
   const received = byExternalId([...remote.values()])
   const formerOf = (group: Identity) => {
     const found = findFormer(group)
@@ -90,6 +94,7 @@ export function planSync(sides: Sides, report: Report, now: Date) {
     return isAbsent(found) && received.get(group.external_id ?? '') !== undefined ? found : undefined
   }
   const rows: StoredGroup[] = []
+  let done = 0
   for (const { members, ...group } of remote.values()) {
     const former = formerOf(group)
     if (former !== undefined) absent.delete(former)
@@ -99,6 +104,7 @@ export function planSync(sides: Sides, report: Report, now: Date) {
     const before = former ?? { id: randomUUIDv7(), created_at: time, ...NO_MEMBERS }
     const row = { ...before, ...members, ...group, updated_at: time, deleted_at: null }
     if (COMPARED.some((column) => former?.[column] !== row[column])) rows.push(row)
+    if ((done += 1) % PER_TURN === 0) await endOfTurn()
   }
   // Deleted groups keep their row, so that they get their id back, but no members.
   for (const group of absent) {

@@ -8,20 +8,15 @@ import { readGroup, type Page, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, isLiving, type RemoteGroup, type StoredGroup } from './plan.ts'
 import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
+const ONLY_GONE = 'a group that is not listed is only deleted if its id is answered with 404 or 410'
 /** What a sync interprets, leaves out or keeps: the first three of the whole directory, the others of some groups. */
 const WARNINGS = {
-  capped:
-    'The directory ignores count or startIndex, so its list may be capped: a group that is not listed is only deleted ' +
-    'if a request for it is answered with 404 or 410',
+  capped: `The directory ignores count or startIndex, so its list may be capped: ${ONLY_GONE}`,
   not_in_list:
-    'The list of groups has no members, but a group by its id does: the sync requested each group, as with ' +
-    '--members per_group',
+    'The list has no members, but a group by its id does: each was requested, as with --members per_group',
   no_members:
-    'The directory returned no members for any group: a group that had members counts as empty, for the others they ' +
-    'stay unknown',
-  group_without_id:
-    'without a usable id: left out, so a group that is not listed is only deleted if a request for it is answered with ' +
-    '404 or 410',
+    'The directory returned no members: a group that had some counts as empty, for others they stay unknown',
+  group_without_id: `without a usable id: left out, so ${ONLY_GONE}`,
   member_without_id: 'with members that have no usable id: these are left out',
   members_unreadable: 'with members that could not be read: these stay as they are stored',
   kept: 'not in the list, but not provably deleted: these stay',

@@ -45,7 +45,7 @@ export async function prepareSync(
   const directory = new Directory({ client, connection, stage })
   const staying = await directory.read(stored)
   const sides = { stored, findFormer, remote: directory.groups, staying, gate: connection }
-  const { fault, ...plan } = planSync(sides, report, clock())
+  const { fault, ...plan } = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
   return { connection, groups: directory.groups, report, ...plan, fault: allowDeletions ? undefined : fault }
 }

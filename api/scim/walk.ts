@@ -38,8 +38,8 @@ export async function readList(options: ListOptions): Promise<Walk> {
   const first = await walkBy(ways, options)
   let last = first.isDoubtful ? await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options) : first
   last.isCapped = await mayBeCapped(last, options.client)
-  if (last.isCapped || last.isDoubtful) {
-    // AWS has cursors and no index, without announcing it.
+  if (last.isLimited || last.isDoubtful) {
+    // Some have cursors alone, without announcing it, as AWS.
     const walk = await orFailure(walkBy(byCursor, options))
     if (!(walk instanceof SyncFailure) && walk.pages > 1 && walk.groups.size > last.groups.size) last = walk
   }
@@ -195,8 +195,12 @@ export class Walk {
   get isProof(): boolean {
     const { size } = this.groups
     const isComplete = this.total === undefined ? this.isByCursor && size === this.rows : size === this.total
-    const isLimited = this.isCapped || this.isCut || USUAL_LIMITS.includes(size)
-    return isComplete && this.unusable === 0 && !isLimited
+    return isComplete && this.unusable === 0 && !this.isLimited && !this.isCut
+  }
+
+  /** Whether the directory may have more groups than it lists. */
+  get isLimited(): boolean {
+    return this.isCapped || USUAL_LIMITS.includes(this.groups.size)
   }
 
   /** Whether its only page lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */

@@ -140,7 +140,11 @@ describeDirectories(useAccounts(), {
   'an id with a percent sign': { quirk: oddGroup({ id: 'a%2Fb', displayName: 'Odd' }), ends: 3 },
   'the id of another group': { quirk: oddGroup({ id: '1', displayName: 'Odd' }), ends: 2 },
   'an id that differs from another in its case': { quirk: rowsOf(...groupsNamed('g', 'G')), ends: 2 },
-  'a group without an id': { quirk: oddGroup({ displayName: 'Odd' }), ends: 2, warning: 'the first: "Odd"' },
+  'a group without an id': {
+    quirk: oddGroup({ displayName: 'Odd' }),
+    ends: 2,
+    warning: 'with 404 or 410 (the first: "Odd")',
+  },
   'a group with an id of dots': {
     quirk: oddGroup({ id: '..', displayName: 'Odd' }),
     ends: 2,
