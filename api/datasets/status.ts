@@ -75,7 +75,7 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
 const GRACE_MS = 3_600_000
 
 /** Whether a run has been due since the day after `dataThrough` ended, and should have published that day. */
-export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
+function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
   if (dataThrough === undefined) return true
   const due = schedule.next(new Date(Date.parse(addDays(dataThrough, 2)) - 1))
   return due !== undefined && due.getTime() <= now.getTime() - GRACE_MS

@@ -10,7 +10,7 @@ import { ApiError } from '../http/errors.ts'
 import { APPS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
-import { address, HTML, markup, table, type Html } from './html.ts'
+import { address, HTML, markup, type Html } from './html.ts'
 
 const rank = z.bigint().nullable()
 const appSchema = z.object({
@@ -34,15 +34,13 @@ const APP = (weeks: readonly DateWindow[]) => `
  * @throws ApiError 404 if no such app is listed.
  */
 async function readHistory({ snapshot, id }: ViewContext): Promise<readonly SeriesRow[]> {
-  if (!/^\d{1,19}$/.test(id)) {
-    throw new ApiError(404, `No app has the id ${shorten(id)}: ids are numbers, such as /apps/1`)
-  }
   const { asOf, firstDay: start, dataThrough: end } = snapshot
-  const { rows, unknown } = await readSeries(snapshot, [BigInt(id)], { start, end })
-  if (unknown.length > 0) {
+  const ids = /^\d+$/.test(id) ? [BigInt(id)] : []
+  const { rows } = await readSeries(snapshot, ids, { start, end })
+  if (rows.length === 0) {
     throw new ApiError(
       404,
-      `No app with the id ${id} is listed in the snapshot of ${asOf}. An app is not listed if it is not ` +
+      `No app with the id ${shorten(id)} is listed in the snapshot of ${asOf}. An app is not listed if it is not ` +
         'registered or not public, or if it is an alias: then its usage counts for another app',
     )
   }
@@ -59,8 +57,8 @@ export const historyFile: View = {
   },
 }
 
+/** Weeks in the table of ranks. */
 const WEEKS = 12
-const WEEK_DAYS = 7
 
 export const appView: View = {
   contentType: HTML,
@@ -69,7 +67,7 @@ export const appView: View = {
     const { snapshot, id } = context
     const { as_of }: { as_of?: string } = given
     const weeks = Array.from({ length: WEEKS }, (_, index) =>
-      windowUpTo(addDays(snapshot.dataThrough, -WEEK_DAYS * index), WEEK_DAYS),
+      windowUpTo(addDays(snapshot.dataThrough, -7 * index), 7),
     ).filter(({ start }) => start >= snapshot.firstDay)
     const rows = await readHistory(context)
     const [found] = await snapshot.query(APP(weeks), { id })
@@ -79,7 +77,6 @@ export const appView: View = {
     )
     return renderDocument({
       title: app.name,
-      description: `Tokens and requests of ${app.name} by day, and its ranks by week. ${snapshot.attribution}`,
       series: seriesOf(rows),
       context,
       main: markup`${rows.length > 0 && chartFigure(`Tokens per day, ${app.name}`)}
@@ -116,12 +113,13 @@ function seriesOf(rows: readonly SeriesRow[]) {
 }
 
 function weeksTable({ weeks }: z.infer<typeof appSchema>): Html {
-  return table(
-    [
-      { head: 'Week to', isName: true, show: ({ end }) => end },
-      { head: 'Popular rank', kind: 'n', show: ({ popular }) => popular ?? '–' },
-      { head: 'Trending rank', kind: 'n', show: ({ trending }) => trending ?? '–' },
-    ],
-    weeks,
-  )
+  const row = ({ end, popular, trending }: (typeof weeks)[number]) => markup`<tr>
+      <th scope="row">${end}</th><td class="n">${popular ?? '–'}</td><td class="n">${trending ?? '–'}</td>
+    </tr>`
+  return markup`<table>
+    <thead>
+      <tr><th>Week to</th><th class="n">Popular rank</th><th class="n">Trending rank</th></tr>
+    </thead>
+    <tbody>${weeks.map(row)}</tbody>
+  </table>`
 }

@@ -19,8 +19,6 @@ export type ViewContext = {
   /** The path of its files. */
   readonly folder: string
   readonly isCurrent: boolean
-  /** Whether due days are missing at the end of the data. */
-  readonly isStale: boolean
   /** All retained snapshots, newest first. */
   readonly entries: readonly SnapshotEntry[]
   /** Public origin of the service, as far as it is known. */
@@ -39,15 +37,12 @@ export type View = {
 }
 
 const THREE = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 }
-const QUADRILLION = 10n ** 15n
 const SHORT = new Intl.NumberFormat('en', { notation: 'compact', ...THREE })
 
 /** Three digits and a unit, `48.3T`, with every digit on hover; below 1000 every digit. */
 export function figure(value: bigint, unit: string): Html {
   const short = value < 1000n ? grouped(value) : SHORT.format(value)
-  // It has no unit above T, trillion: Q is quadrillion.
-  const shown = value < QUADRILLION ? short : SHORT.format(value / 1000n).replace('T', 'Q')
-  return markup`<span title="${grouped(value)} ${unit}">${shown}</span>`
+  return markup`<span title="${grouped(value)} ${unit}">${short}</span>`
 }
 
 type PageDocument = {
@@ -55,10 +50,9 @@ type PageDocument = {
   readonly title: string
   /** The heading; the title by default. */
   readonly heading?: string
-  readonly description: string
   /** The snapshot that is shown; errors have none. */
   readonly context?: ViewContext
-  /** The list that the search leads to, by default that of the apps, and the parameters that it keeps. */
+  /** The list that the search leads to, by default the one of the apps, and the parameters that it keeps. */
   readonly path?: string
   readonly parameters?: Given
   readonly controls?: Html
@@ -74,7 +68,18 @@ export function renderDocument(page: PageDocument): string {
   const { title, heading = title, context, controls, main, foot, series } = page
   const document = markup`<!doctype html>
 <html lang="en">
-  ${head(page)}
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>${title} · App rankings</title>
+    <meta name="description" content="${SUMMARY}" />
+    <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
+    <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
+    <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
+    ${series && markup`<script defer src="${assetAddress('/assets/chart.js')}"></script>`}
+    <script defer src="${assetAddress('/assets/page.js')}"></script>
+    ${context && structuredData(context)}
+  </head>
   <body>
     ${controls && markup`<a href="#rows">Skip to the table</a>`}
     <header>
@@ -100,70 +105,42 @@ export function renderDocument(page: PageDocument): string {
   return document.html
 }
 
-function head({ title, description, series, context }: PageDocument): Html {
-  return markup`<head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>${title} · App rankings</title>
-    <meta name="description" content="${description}" />
-    <meta property="og:title" content="${title}" />
-    <meta property="og:description" content="${description}" />
-    <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
-    <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
-    <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
-    ${series && markup`<script defer src="${assetAddress('/assets/chart.js')}"></script>`}
-    <script defer src="${assetAddress('/assets/page.js')}"></script>
-    ${context && structuredData(context)}
-  </head>`
-}
-
 /** The credit line of the bundled sample. */
 const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta.url), 'utf8').trim()
 
 /** The age of the data, and the search. */
 function firstLine(
-  { snapshot, isCurrent, isStale }: ViewContext,
+  { snapshot, isCurrent }: ViewContext,
   { controls, path = '/', parameters }: PageDocument,
 ): Html {
   const { asOf, dataThrough, sources } = snapshot
-  const minute = asOf.slice(0, 'YYYY-MM-DDTHH:MM'.length).replace('T', ' ')
   const ofThisSnapshot = { as_of: isCurrent ? null : asOf }
   const kept: Given = parameters ?? ofThisSnapshot
-  const age = isCurrent ? isStale && 'outdated' : 'an earlier snapshot'
-  const badges = [sources?.includes(SAMPLE) === true && 'sample data', age].filter((badge) => badge !== false)
   const field = markup`<input type="search" name="q" value="${kept['q']}" placeholder="Find by name (/)"
     maxlength="100" aria-label="Find by name" />`
   return markup`<p>
       ${controls === undefined && markup`<a href="${address('/', ofThisSnapshot)}">Rankings</a> · `} Data through
-      <time>${dataThrough}</time>
-      <span class="wide">· snapshot <time datetime="${asOf}">${minute} UTC</time></span>
-      ${badges.map((badge) => markup` · <strong>${badge}</strong>`)}
+      <time>${dataThrough}</time> <span class="wide">· snapshot <time>${asOf}</time></span>
+      ${sources?.includes(SAMPLE) && markup` · <strong>sample data</strong>`}
+      ${!isCurrent && markup` · <strong>an earlier snapshot</strong>`}
     </p>
-    ${form(markup`action="${path}" role="search"`, kept, ['q'], field)}`
+    ${form(markup`action="${path}" role="search"`, { ...kept, offset: null, q: null }, field)}`
 }
 
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
-function structuredData({ snapshot, folder, entries, origin }: ViewContext): Html {
-  const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
-  const url = `${origin}${folder}`
-  const dataset = {
+function structuredData({ snapshot, folder, origin }: ViewContext): Html {
+  return jsonBlock('application/ld+json', {
     '@context': 'https://schema.org',
     '@type': 'Dataset',
     name: 'App Rankings',
     description: `${SUMMARY} ${COMPARABILITY_NOTE}`,
     url: `${origin}/`,
-    identifier: url,
+    identifier: `${origin}${folder}`,
     license: LICENCE.url,
-    creator: { '@type': 'Organization', name: publisher, url: origin },
     creditText: snapshot.attribution,
-    isAccessibleForFree: true,
-    datePublished: snapshot.asOf,
     temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
-    distribution: [SNAPSHOT_FILE, 'rankings.csv'].map((name) => {
-      return { '@type': 'DataDownload', name, contentUrl: `${url}/${name}` }
-    }),
-  }
-  return jsonBlock('application/ld+json', dataset)
+    distribution: { '@type': 'DataDownload', contentUrl: `${origin}${folder}/${SNAPSHOT_FILE}` },
+  })
 }
 
 function jsonBlock(type: string, value: unknown): Html {
@@ -179,8 +156,7 @@ export const methodView: View = {
   contentType: HTML,
   parameters: {},
   make(context) {
-    const description = 'How the app rankings are counted, ordered, corrected and cited.'
-    return renderDocument({ title: 'Method', description, context, main: METHOD })
+    return renderDocument({ title: 'Method', context, main: METHOD })
   },
 }
 
@@ -189,16 +165,7 @@ export function chartFigure(label: string, subject?: string): Html {
   return markup`<figure ${subject && markup`data-subject="${subject}"`}>
     <div><canvas tabindex="0" role="img" aria-label="${label}; arrow keys read a day"></canvas></div>
     <figcaption aria-live="polite"></figcaption>
-    <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
   </figure>`
-}
-
-/** Titles of errors. */
-const TITLES: Readonly<Record<number, string>> = {
-  400: 'This address cannot be shown',
-  404: 'Not found',
-  410: 'This snapshot is gone',
-  503: 'Not available at the moment',
 }
 
 /** Whether the request prefers HTML, as browsers do; programs get the envelope of CONTRACT 3. */
@@ -208,12 +175,12 @@ export function wantsPage(request: Pick<Request, 'accepts'>): boolean {
 
 /** Ends the reply with a page that shows the error and links onward. */
 export function sendErrorPage(reply: Reply, fault: ApiError): void {
-  const title = TITLES[fault.status] ?? 'Something is wrong'
+  const title = `Error ${fault.status}`
   const main = markup`<p>${fault.message.replace(/\.?$/, '.')}</p>
     <p>
       Go on with <a href="/">the rankings</a> or <a href="${SNAPSHOTS_PATH}">the retained snapshots</a>.
     </p>`
   beginError(reply, fault)
   reply.set(DOCUMENT_HEADERS)
-  sendBody(reply, fault.status, HTML, renderDocument({ title, description: fault.message, main }))
+  sendBody(reply, fault.status, HTML, renderDocument({ title, main }))
 }

@@ -1,5 +1,4 @@
 /** GET /feed.xml (CONTRACT 4.6): an Atom feed with an entry per snapshot and per retraction, with its reason. */
-import type { Request } from 'express'
 import { COMPARABILITY_NOTE, LICENCE } from '../../pipeline/contract/dataset.ts'
 import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
@@ -11,10 +10,9 @@ import { markup } from './html.ts'
 /** Maximum entries; the list of snapshots has the older ones. */
 const ENTRIES = 100
 
-/** Serves the feed; `ids` is a constant origin, so that an entry keeps its id, `origin` the address of the request. */
-export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Request) => string): Handler {
+/** Serves the feed; entries keep their ids, which begin with `origin`, at whatever address it is read. */
+export function feed({ catalogue }: Snapshots, origin: string): Handler {
   return async (request, reply) => {
-    const at = origin(request)
     const entries = catalogue
       .read()
       .entries.flatMap(elementsOf)
@@ -23,19 +21,19 @@ export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Re
     const elements = entries.map(
       ({ path, page, title, updated, author, summary }) => markup`
 <entry>
-  <id>${ids}${path}</id><title>${title}</title><updated>${updated}</updated>
+  <id>${origin}${path}</id><title>${title}</title><updated>${updated}</updated>
   <author><name>${author}</name></author>
-  <link rel="alternate" type="text/html" href="${at}${page}"/>
+  <link rel="alternate" type="text/html" href="${page}"/>
   <summary>${summary}</summary>
 </entry>`,
     )
     const { html: text } = markup`<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
-<id>${ids}${FEED_PATH}</id><title>App rankings</title>
+<id>${origin}${FEED_PATH}</id><title>App rankings</title>
 <updated>${entries[0]?.updated ?? '1970-01-01T00:00:00Z'}</updated>
 <rights>${LICENCE.name} (${LICENCE.url}). ${COMPARABILITY_NOTE}</rights>
-<link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}"/>
-<link rel="alternate" type="text/html" href="${at}/"/>${elements}
+<link rel="self" type="application/atom+xml" href="${FEED_PATH}"/>
+<link rel="alternate" type="text/html" href="/"/>${elements}
 </feed>
 `
     await sendOpen(request, reply, 'application/atom+xml; charset=utf-8', text)
@@ -43,16 +41,17 @@ export function feed({ catalogue }: Snapshots, ids: string, origin: (request: Re
 }
 
 /** The entry of a snapshot and, if it was retracted, the one of its retraction. */
-function elementsOf({ as_of, url, publisher, data_through, days_restated, ...rest }: SnapshotEntry) {
-  const { state, retracted_at = as_of, reason = '' } = rest
-  const restated = days_restated > 0 ? ` Days with new figures: ${days_restated}; see restatements.csv.` : ''
+function elementsOf(entry: SnapshotEntry) {
+  const { as_of, url, state, retracted_at = as_of, reason = '' } = entry
+  const restated =
+    entry.days_restated > 0 ? ` Days with new figures: ${entry.days_restated}; see restatements.csv.` : ''
   const snapshot = {
     page: `/?as_of=${as_of}`,
-    author: publisher,
+    author: entry.publisher,
     title: `Snapshot of ${as_of}`,
     path: url,
     updated: as_of,
-    summary: `Data through ${data_through}.${restated}`,
+    summary: `Data through ${entry.data_through}.${restated}`,
   }
   if (state !== 'retracted') return [snapshot]
   const title = `${snapshot.title} withdrawn`

@@ -2,23 +2,24 @@
 import { describeRange, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../pipeline/contract/files.ts'
-import { CATEGORIES, subcategoriesOf } from '../../pipeline/contract/taxonomy.ts'
+import { CATEGORIES, subcategoriesOf, type Category } from '../../pipeline/contract/taxonomy.ts'
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
-import { daysOf, DEFAULT_WINDOW_DAYS, windowsBefore } from '../datasets/window.ts'
+import { MAX_OFFSET } from '../datasets/rankings.ts'
+import { daysOf, windowsBefore } from '../datasets/window.ts'
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
-import { address, form, HTML, markup, raw, table, type Column, type Given, type Html } from './html.ts'
-import { daysWithout, FILES, readList, RECENT_DAYS, seriesOf, type Item, type ListData } from './list-data.ts'
+import { address, form, HTML, markup, raw, type Given, type Html, type Piece } from './html.ts'
+import { FILES, seriesOf } from './list-files.ts'
 import {
-  DRAWN,
   LISTS,
-  OF_THE_PAGE,
-  resolveList,
+  readList,
+  RECENT_DAYS,
   WINDOWS,
+  type Item,
   type List,
   type ListParameters,
   type Subject,
-} from './parameters.ts'
+} from './list.ts'
 
 export const PAGES: Readonly<Record<Subject, string>> = { apps: '/', models: MODELS_PAGE_PATH }
 
@@ -26,7 +27,6 @@ export const PAGES: Readonly<Record<Subject, string>> = { apps: '/', models: MOD
 type Page = {
   readonly context: ViewContext
   readonly list: List
-  readonly data: ListData
   readonly parameters: ListParameters
 }
 
@@ -34,128 +34,119 @@ type Page = {
 export function listView(subject: Subject): View {
   return {
     contentType: HTML,
-    parameters: { ...LISTS[subject], ...OF_THE_PAGE },
+    parameters: LISTS[subject],
     async make(context, given) {
       const parameters: ListParameters = given
-      const list = resolveList(subject, parameters, context.snapshot)
-      const data = await readList(context.snapshot, list)
-      return renderPage({ context, list, parameters, data })
+      return renderPage({ context, parameters, list: await readList(context.snapshot, subject, parameters) })
     },
   }
 }
 
 function renderPage(page: Page): string {
-  const { context, list, data, parameters } = page
-  const { subject, order, measure, subcategory, category, offset, limit } = list
-  const range = rangeOf(list)
-  const group = subcategory ?? category
-  const title = `${order === 'trending' ? 'Trending' : 'Popular'} ${group === null ? '' : `${group} `}${subject}`
-  const none =
-    offset > 0 ? `The list ends before rank ${offset + 1}` : 'Nothing is in this list in this window'
+  const { context, list, parameters } = page
+  const { subject, order, measure, start, end, offset, limit } = list
+  const range = describeRange({ from: start, to: end })
+  const kind = order === 'trending' ? 'Trending' : 'Popular'
+  const title = [kind, list.subcategory ?? list.category, subject].filter((word) => word !== null).join(' ')
   const turn = (rel: string, label: string, to: number) =>
     markup`<a rel="${rel}" href="${address(PAGES[subject], { ...parameters, offset: to })}">${label}</a>`
+  const next = offset + limit
   return renderDocument({
     title: `${title}, ${range}`,
     heading: subject === 'apps' ? 'App rankings' : 'Model rankings',
-    description: `${title} by their use of large language models, ${range}. ${context.snapshot.attribution}`,
     context,
     path: PAGES[subject],
     parameters,
-    series: seriesOf(data),
+    series: seriesOf(list),
     controls: controls(page),
     main: markup`${chartFigure(`${measure} per day, ${range}`, subject)}
       <section id="list">
-        <p>${caption(page)} · ${dataLinks(page)}</p>
-        <div id="rows">${data.items.some((item) => item.in_page) ? ranking(page) : markup`<p>${none}.</p>`}</div>
+        <p>${range}: ${caption(page)} · ${dataLinks(page)}</p>
+        <div id="rows">${list.items.some((item) => item.in_page) ? ranking(page) : 'Nothing is in this list.'}</div>
         <p>
           ${offset > 0 && turn('prev', 'Previous', Math.max(0, offset - limit))}
-          ${data.hasNext && turn('next', 'Next', offset + limit)}
+          ${next <= MAX_OFFSET && next < list.ranks && turn('next', 'Next', next)}
         </p>
-        <p>${note(page)} <a href="${METHOD_PATH}">Method</a></p>
+        <p>${order === 'trending' && GROWTH} <a href="${METHOD_PATH}">Method</a></p>
       </section>`,
     foot: foot(page),
   })
 }
 
+const GROWTH =
+  'Growth: the tokens of the window minus the average of the three windows of equal length before it; days without ' +
+  'data count as zero.'
+
 /** Every choice: links and forms, which work without a script. */
 function controls({ context, list, parameters }: Page): Html {
-  const { subject, order, start, end } = list
+  const { subject, start, end } = list
   const { days, start_date, end_date, as_of, chart } = parameters
   const shared = { days, start_date, end_date, as_of, chart }
-  const to = (changes: Given) => address(PAGES[subject], { ...parameters, offset: null, ...changes })
-  const length = days ?? (start_date === undefined && end_date === undefined ? DEFAULT_WINDOW_DAYS : 0)
-  const ofDays = (each: number) => to({ days: each, start_date: null, end_date: null })
+  const kept = { ...parameters, offset: null }
+  const window = { days: null, start_date: null, end_date: null }
   const max = context.snapshot.dataThrough
+  const choice = (text: string, isChosen: boolean, changes: Given) =>
+    link(text, isChosen, PAGES[subject], { ...kept, ...changes })
+  const orders = LISTS[subject].sort.schema.options.map((each) => {
+    return choice(ORDERS[each], each === list.order, { sort: each === 'popular' ? null : each })
+  })
+  const windows = WINDOWS.map((each) => {
+    return choice(`${each} d`, each === daysOf(list) && end === max, { ...window, days: each })
+  })
   const date = (name: string, label: string, value: string) =>
     markup`<input type="date" name="${name}" aria-label="${label}" value="${value}" min="${FLOOR_DATE}" max="${max}" />`
   const dates = markup`${date('start_date', 'First day', start)} ${date('end_date', 'Last day', end)}
     <button>Show</button>`
-  const choices: Readonly<Record<string, readonly Choice[]>> = {
-    'Ranking of': [
-      ['Apps', address(PAGES.apps, shared), subject === 'apps'],
-      ['Models', address(PAGES.models, shared), subject === 'models'],
-    ],
-    Order: LISTS[subject].sort.schema.options.map((each) => [
-      ORDERS[each],
-      to({ sort: each === 'popular' ? null : each }),
-      each === order,
-    ]),
-    Window: WINDOWS.map((each) => [`${each} d`, ofDays(each), each === length]),
-    Chart: [
-      ['Stacked', to({ chart: null }), chart !== 'lines'],
-      ['Lines', to({ chart: 'lines' }), chart === 'lines'],
-    ],
-  }
   return markup`<section id="controls" aria-label="What is shown">
-    ${Object.entries(choices).map(([label, links]) => choice(label, links))}
-    ${subject === 'apps' && form(null, parameters, ['category', 'subcategory'], categories(list))}
-    ${form(null, parameters, ['days', 'start_date', 'end_date'], dates)}
+    <nav aria-label="Ranking of">
+      ${link('Apps', subject === 'apps', PAGES.apps, shared)}${link('Models', subject === 'models', PAGES.models, shared)}
+    </nav>
+    <nav aria-label="Order">${orders}</nav>
+    <nav aria-label="Window">${windows}</nav>
+    <nav aria-label="Chart">
+      ${choice('Stacked', chart !== 'lines', { chart: null })}${choice('Lines', chart === 'lines', { chart: 'lines' })}
+    </nav>
+    ${subject === 'apps' && form(null, { ...kept, category: null, subcategory: null }, categories(list))}
+    ${form(null, { ...kept, ...window }, dates)}
   </section>`
 }
 
-const ORDERS = { popular: 'Popular', trending: 'Trending', requests: 'By requests' } as const
-
-type Choice = readonly [text: string, href: string, isChosen: boolean]
-
-/** Links of which one is what is shown. */
-function choice(label: string, choices: readonly Choice[]): Html {
-  const link = ([text, href, isChosen]: Choice) =>
-    markup`<a href="${href}" ${isChosen && raw('aria-current="true"')}>${text}</a>`
-  return markup`<nav aria-label="${label}">${choices.map(link)}</nav>`
+function link(text: string, isChosen: boolean, path: string, parameters: Given): Html {
+  return markup`<a href="${address(path, parameters)}" ${isChosen && raw('aria-current="true"')}>${text}</a>`
 }
+
+const ORDERS = { popular: 'Popular', trending: 'Trending', requests: 'By requests' } as const
 
 function categories({ category, subcategory }: List): Html {
   const chosen = subcategory ?? category ?? ''
   const option = (value: string, label = value) =>
     markup`<option value="${value}" ${value === chosen && raw('selected')}>${label}</option>`
-  const group = (each: (typeof CATEGORIES)[number]) =>
-    markup`<optgroup label="${each}">
-      ${option(each, `all ${each}`)} ${subcategoriesOf(each).map((tag) => option(tag))}
-    </optgroup>`
+  const group = (each: Category) => [
+    option(each),
+    subcategoriesOf(each).map((tag) => option(tag, `\u00a0\u00a0${tag}`)),
+  ]
   return markup`<select name="category" aria-label="Category; a choice applies at once">
-      ${option('', 'All categories')} ${CATEGORIES.map(group)}
+      ${option('', 'All apps')} ${CATEGORIES.map(group)}
     </select>
     <noscript><button>Apply</button></noscript>`
 }
 
-const rangeOf = ({ start, end }: List) => describeRange({ from: start, to: end })
-
-/** The window, its totals, and the days that are not whole. */
-function caption({ list, data, context }: Page): Html {
+/** The totals of the window, and the days that are not whole. */
+function caption({ list, context }: Page): Html {
   const { firstDay } = context.snapshot
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
-    const number = data.window.filter(({ day, coverage }) => day >= firstDay && coverage === status).length
-    return number === 0 ? [] : [`${pluralize(grouped(number), 'day')} ${status}`]
+    const number = list.window.filter(({ day, coverage }) => day >= firstDay && coverage === status).length
+    return number === 0 ? [] : [`${pluralize(number, 'day')} ${status}`]
   })
-  const { q, order, measure, subject } = list
+  const { q, order, measure, subject, unknown } = list
   const isTrending = order === 'trending'
+  const first = isTrending ? windowsBefore(list, 3).start : list.start
   // The total is that of all apps, growing or not.
-  const total = q === '' && !isTrending && markup`${figure(data.total, measure)} LLM ${measure}, `
-  return markup`${rangeOf(list)}: ${total}
-    ${pluralize(grouped(data.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
+  return markup`${q === '' && !isTrending && markup`${figure(list.total, measure)} LLM ${measure}, `}
+    ${pluralize(grouped(list.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
     ${q !== '' && markup`with <q>${q}</q> in the name`}
-    ${data.unknown.length > 0 && `· not in this snapshot: ${data.unknown.join(', ')}`}
-    ${list.start < firstDay && `· data begins ${firstDay}`}
+    ${unknown.length > 0 && `· not in this snapshot: ${unknown.join(', ')}`}
+    ${first < firstDay && `· data begins ${firstDay}`}
     ${others.length > 0 && markup`· <a href="${context.folder}/coverage.csv">${others.join(', ')}</a>`}`
 }
 
@@ -168,89 +159,71 @@ function dataLinks({ context, list, parameters }: Page): Html {
     <a rel="license" href="${LICENCE.url}">CC&nbsp;BY&nbsp;4.0</a>`
 }
 
-/** What the comparisons are made with, and what they lack. */
-function note({ list, data, context: { snapshot } }: Page): string {
-  const isTrending = list.order === 'trending'
-  const before = windowsBefore(list, isTrending ? 3 : 1)
-  const lacking = daysWithout(snapshot, before)
-  const lacks = `the data lacks ${lacking} of the ${pluralize(grouped(daysOf(before)), 'day')} before`
-  const growth =
-    'Growth: the tokens of the window minus the average of the three windows of equal length before it'
-  if (lacking === 0) return isTrending ? `${growth}.` : ''
-  if (isTrending) return `${growth}; ${lacks}, which count as zero.`
-  return `The change of rank is ${data.isCompared ? 'uncertain' : 'not shown'}: ${lacks}.`
-}
-
-function ranking({ list, data, parameters: { as_of } }: Page): Html {
-  const { subject, measure, order, q } = list
+/** The rows; some columns are left out on narrow windows (`wide`), or without a script (`draw`). */
+function ranking({ list, context: { snapshot }, parameters: { as_of } }: Page): Html {
+  const { subject, measure, order, q, total } = list
   const isApps = subject === 'apps'
   const isTrending = order === 'trending'
   const second = measure === 'tokens' ? 'requests' : 'tokens'
-  const items = data.items.filter((item) => item.in_page || q === '')
-  const drawn = list.drawn ?? items.slice(0, DRAWN).map(({ id }) => id)
+  const items = list.items.filter((item) => item.in_page || q === '')
+  const isWhole = windowsBefore(list, 1).start >= snapshot.firstDay
+  const isCompared = isWhole && items.some(({ earlier }) => earlier !== null)
   const most = items.reduce((top, item) => Math.max(top, Number(item[measure])), 1)
-  const box = ({ id, name }: Item) => {
-    const checked = drawn.includes(id) && raw('checked')
-    // Browsers would restore ticks by the place of their row, which another snapshot changes.
-    return markup`<label>
-      <input type="checkbox" autocomplete="off" value="${id}" aria-label="Draw ${name}" ${checked} />
-    </label>`
+  // The growth has its room on a phone.
+  const first = isTrending ? 'n wide' : 'n'
+  const row = (item: Item) => {
+    const tags = item.tags.join(', ')
+    const name = markup`<bdi title="${item.name}">${item.name}</bdi>`
+    const linked = markup`<a href="${address(`${APPS_PATH}/${item.id}`, { as_of })}">${name}</a>`
+    return markup`<tr>
+      <td class="draw"><label><input type="checkbox" autocomplete="off" value="${item.id}" aria-label="Draw ${item.name}" /></label></td>
+      <td class="n soft">${item.rank ?? '–'}</td>
+      ${isCompared && markup`<td class="wide">${changeOf(item)}</td>`}
+      <th scope="row">${isApps ? linked : name}</th>
+      ${isApps && markup`<td class="tags wide soft"><span title="${tags}">${tags}</span></td>`}
+      <td class="${first}">${figure(item[measure], measure)}</td>
+      <td class="n">${isTrending ? growthOf(item) : shareOf(item[measure], total, most)}</td>
+      <td class="n wide">${figure(item[second], second)}</td>
+      <td class="wide soft">${sparkline(item.values.slice(-RECENT_DAYS))}</td>
+    </tr>`
   }
-  const nameOf = ({ id, name }: Item) => {
-    const text = markup`<bdi title="${name}">${name}</bdi>`
-    return isApps ? markup`<a href="${address(`${APPS_PATH}/${id}`, { as_of })}">${text}</a>` : text
-  }
-  const columns: readonly (Column<Item> | false)[] = [
-    { head: 'Draw', kind: 'draw', show: box },
-    { head: '#', kind: 'n soft', show: ({ rank }) => rank ?? '–' },
-    data.isCompared && { head: markup`<abbr title="Change of rank">±</abbr>`, kind: 'wide', show: changeOf },
-    { head: isApps ? 'App' : 'Model', show: nameOf, isName: true },
-    isApps && {
-      head: 'Subcategory',
-      kind: 'tags wide soft',
-      show: ({ tags }) => markup`<span title="${tags.join(', ')}">${tags.join(', ')}</span>`,
-    },
-    // The growth has its room on a phone.
-    { ...FIGURES[measure], kind: isTrending ? 'n wide' : 'n' },
-    isTrending
-      ? { head: 'Growth', kind: 'n', show: growthOf }
-      : { head: 'Share', kind: 'n', show: (item) => shareOf(item[measure], data.total, most) },
-    { ...FIGURES[second], kind: 'n wide' },
-    {
-      head: `${RECENT_DAYS} days`,
-      kind: 'wide soft',
-      show: ({ values }) => sparkline(values.slice(-RECENT_DAYS)),
-    },
-  ]
-  return table(
-    columns.filter((column) => column !== false),
-    items,
-  )
+  return markup`<table>
+    <thead>
+      <tr>
+        <th class="draw">Draw</th>
+        <th class="n">#</th>
+        ${isCompared && markup`<th class="wide"><abbr title="Change of rank">±</abbr></th>`}
+        <th>${isApps ? 'App' : 'Model'}</th>
+        ${isApps && markup`<th class="wide">Subcategory</th>`}
+        <th class="${first}">${HEADS[measure]}</th>
+        <th class="n">${isTrending ? 'Growth' : 'Share'}</th>
+        <th class="n wide">${HEADS[second]}</th>
+        <th class="wide">${RECENT_DAYS} days</th>
+      </tr>
+    </thead>
+    <tbody>${items.map(row)}</tbody>
+  </table>`
 }
 
-const FIGURES = {
-  tokens: { head: 'Tokens', show: ({ tokens }: Item) => figure(tokens, 'tokens') },
-  requests: { head: 'Requests', show: ({ requests }: Item) => figure(requests, 'requests') },
-} as const
+const HEADS = { tokens: 'Tokens', requests: 'Requests' } as const
 
-function changeOf({ rank, earlier }: Item): Html | null {
-  if (rank === null) return null
-  if (earlier === null)
-    return markup`<span class="up" title="not in this list in the window before">new</span>`
-  if (earlier === rank) return markup`<span title="rank unchanged">=</span>`
+function changeOf({ rank, earlier }: Item): Piece {
+  if (rank === null || earlier === rank) return rank && '='
+  if (earlier === null) return markup`<span class="up">new</span>`
   const [kind, sign, places] = earlier > rank ? ['up', '▲', earlier - rank] : ['down', '▼', rank - earlier]
   return markup`<span class="${kind}" title="from rank ${earlier} in the window before">${sign}${places}</span>`
 }
 
-function percent(part: bigint, whole: bigint): string {
-  const ratio = whole === 0n ? 0 : (100 * Number(part)) / Number(whole)
-  return ratio > 0 && ratio < 0.1 ? '<0.1%' : `${ratio.toFixed(1)}%`
-}
+const PERCENT = new Intl.NumberFormat('en', {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+})
 
 /** A share with a bar, which is full for `most`. */
 function shareOf(part: bigint, whole: bigint, most: number): Html {
   const width = Math.round((44 * Number(part)) / most)
-  return markup`${percent(part, whole)}
+  return markup`${PERCENT.format(Number(part) / Math.max(Number(whole), 1))}
     <svg class="wide soft" width="44" height="8" fill="currentColor" aria-hidden="true">
       <rect width="${width}" height="8" />
     </svg>`
@@ -258,11 +231,11 @@ function shareOf(part: bigint, whole: bigint, most: number): Html {
 
 function growthOf({ tokens, excess }: Item): Html {
   const more = excess ?? 0n
-  const before = tokens - more
+  const before = Number(tokens - more)
   // A percentage of next to nothing has many digits and no meaning.
-  const growth = 100n * more > 999n * before ? '>999%' : `+${percent(more, before)}`
+  const growth = Number(more) > 9.99 * before ? '>999%' : `+${PERCENT.format(Number(more) / before)}`
   return markup`+${figure(more, 'tokens more than the average of the three windows before')}
-    <span class="up">${before > 0n ? growth : 'new'}</span>`
+    <span class="up">${before > 0 ? growth : 'new'}</span>`
 }
 
 /** The usage of the days as a line, which breaks where days are missing. */
@@ -276,18 +249,12 @@ function sparkline(values: Item['values']): Html {
   return markup`<svg width="84" height="20" ${line} aria-hidden="true"><path d="${path.join('')}" /></svg>`
 }
 
-function foot({ context, parameters }: Page): Html {
+function foot({ context, list, parameters }: Page): Html {
   const { snapshot, folder, isCurrent, entries } = context
-  const option = ({ id, as_of }: { readonly id: string; readonly as_of: string }, index: number) => {
-    const value = index === 0 ? '' : as_of
-    return markup`<option value="${value}" ${id === snapshot.id && raw('selected')}>${as_of}</option>`
-  }
-  const older = markup`<label for="as_of">Snapshot</label>
-    <select id="as_of" name="as_of">${entries.map(option)}</select>
-    <button>Show</button>`
+  const path = PAGES[list.subject]
   return markup`<details ${!isCurrent && raw('open')}>
     <summary>Cite / older snapshots</summary>
     <p>Print this line, and link to <a href="${folder}">the snapshot</a>: ${snapshot.attribution}</p>
-    ${form(null, parameters, ['as_of'], older)}
+    <p>${entries.map(({ as_of }) => markup`<a href="${address(path, { ...parameters, as_of })}">${as_of}</a> · `)}</p>
   </details>`
 }

@@ -12,8 +12,8 @@ const subject = figure?.dataset.subject
 const boxes = [...document.querySelectorAll('td input')]
 const dark = matchMedia('(prefers-color-scheme: dark)')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
-// It has no unit above T, trillion: Q is quadrillion.
-const compact = (value) => (value < 1e15 ? short.format(value) : short.format(value / 1000).replace('T', 'Q'))
+const compact = (value) => short.format(value)
+const numbers = (values) => values?.map((value) => value && Number(value))
 const sum = (values) => values.reduce((total, value) => total + value, 0)
 const parameter = (name) => new URLSearchParams(location.search).get(name)
 const isStacked = parameter('chart') !== 'lines'
@@ -21,15 +21,8 @@ const colourAt = (place) => (dark.matches ? DARK : LIGHT)[place]
 const say = (text) => find('figcaption').replaceChildren(text)
 
 // The drawn series by their colour: an id, or null where none is drawn. An eighth one takes the place of `replaced`.
-let drawn, data, chart, readDay
+let drawn, data, items, chart, readDay
 let replaced = LIGHT.length - 1
-
-function drawnByAddress() {
-  const ids = parameter(subject)?.split(',') ?? boxes.map((box) => box.value)
-  // A snapshot may lack what the address names.
-  const named = [...new Set(ids)].filter((id) => data.items.has(id))
-  return LIGHT.map((_colour, place) => named[place] ?? null)
-}
 
 const drawnIds = () => drawn.filter((id) => id !== null).join(',') || 'none'
 
@@ -45,22 +38,20 @@ function withDrawn(address, ids) {
 const shorten = (name) => name.replace(/^(.{30}).{3,}$/su, '$1…')
 
 function datasets() {
-  const style = (colour) => {
-    const ofBars = { backgroundColor: colour, hoverBackgroundColor: colour }
-    return { ...ofBars, borderColor: colour, borderWidth: isStacked ? 0 : 2 }
+  const style = (color) => {
+    return { backgroundColor: color, borderColor: color, borderWidth: isStacked ? 0 : 2 }
   }
   const sets = drawn.flatMap((id, place) => {
     if (id === null) return []
-    const { name, in_list, values } = data.items.get(id)
-    const figures = values.map((value) => value && Number(value))
-    return [{ id, label: shorten(name), in_list, values, data: figures, ...style(colourAt(place)) }]
+    const { name, in_list, values } = items.get(id)
+    return [{ id, label: shorten(name), in_list, data: values, ...style(colourAt(place)) }]
   })
   sets.sort((one, other) => sum(other.data) - sum(one.data))
   if (isStacked && data.total) {
     const listed = sets.filter(({ in_list }) => in_list)
-    // Figures beyond 2^53 would leave a remainder where there is none.
-    const used = (day) => listed.reduce((all, { values }) => all + BigInt(values[day]), 0n)
-    const rest = data.total.map((total, day) => total && Number(BigInt(total) - used(day)))
+    const rest = data.total.map(
+      (total, day) => total && total - sum(listed.map(({ data: used }) => used[day])),
+    )
     if (sum(rest) > 0) sets.push({ label: 'all others', data: rest, ...style(REST) })
   }
   // A band over the days without data: a gap, never a zero.
@@ -84,14 +75,14 @@ const tooltip = {
     title: ([{ dataIndex }]) => {
       const status = data.coverage[dataIndex]
       const day = dayName(dataIndex, { weekday: 'short', year: 'numeric' })
-      return status === 'partial' || status === 'restated' ? `${day} (${status})` : day
+      return status === 'complete' ? day : `${day} (${status})`
     },
     // The marks around a name, which may turn the direction of writing, keep the figure after it as it is.
     label: ({ dataset: { label, yAxisID }, raw }) =>
       yAxisID ? ` ${label}` : ` \u2068${label}\u2069: ${compact(raw)}`,
-    footer: (items) => {
-      const total = compact(sum(items.map(({ raw }) => raw)))
-      return isStacked && !items[0].dataset.yAxisID ? `Total: ${total}` : ''
+    footer: (points) => {
+      const total = compact(sum(points.map(({ raw }) => raw)))
+      return isStacked && !points[0].dataset.yAxisID ? `Total: ${total}` : ''
     },
   },
 }
@@ -107,10 +98,9 @@ const legend = {
 function options() {
   const parts = data.days.length > 180 ? { year: '2-digit' } : {}
   const dayTicks = { maxRotation: 0, autoSkipPadding: 16, callback: (index) => dayName(index, parts) }
-  const ticks = { maxTicksLimit: 6, callback: compact }
   const title = { display: true, text: canvas.ariaLabel.split(',')[0] }
   return {
-    animation: matchMedia('(prefers-reduced-motion: reduce)').matches ? false : { duration: 150 },
+    animation: false,
     maintainAspectRatio: false,
     interaction: { mode: 'index', intersect: false },
     datasets: { bar: { categoryPercentage: 0.92, barPercentage: 1, maxBarThickness: 72 } },
@@ -118,13 +108,22 @@ function options() {
     plugins: { legend, tooltip },
     scales: {
       x: { stacked: isStacked, offset: true, grid: { display: false }, ticks: dayTicks },
-      y: { stacked: isStacked, beginAtZero: true, border: { display: false }, ticks, title },
+      y: { stacked: isStacked, beginAtZero: true, ticks: { maxTicksLimit: 6, callback: compact }, title },
       gap: { display: false, min: 0, max: 1 },
     },
   }
 }
 
-/** Shows what the address names in the chart and the boxes; links and forms keep it. */
+/** Draws what the address names, by default the first of the list; of an app, both of its series. */
+function showAddress() {
+  const ids = parameter(subject)?.split(',') ?? boxes.map((box) => box.value)
+  // A snapshot may lack what the address names.
+  const named = subject ? [...new Set(ids)].filter((id) => items.has(id)) : [...items.keys()]
+  drawn = LIGHT.map((_colour, place) => named[place] ?? null)
+  show()
+}
+
+/** Shows what is drawn in the chart and the boxes; links keep it. */
 function show() {
   Object.assign(Chart.defaults, { color: getComputedStyle(canvas).color, borderColor: GRID })
   for (const box of boxes) {
@@ -141,14 +140,14 @@ function show() {
 }
 
 function toggle(id) {
-  if (!subject || !data.items.has(id)) return
+  if (!subject || !items.has(id)) return
   const isDrawn = drawn.includes(id)
   let place = drawn.indexOf(isDrawn ? id : null)
   let says = ''
   if (place === -1) {
     place = replaced
     replaced = (replaced || LIGHT.length) - 1
-    says = `${data.items.get(id).name} is drawn instead of ${data.items.get(drawn[place]).name}`
+    says = `${items.get(id).name} is drawn instead of ${items.get(drawn[place]).name}`
   }
   drawn[place] = isDrawn ? null : id
   history.pushState(null, '', withDrawn(location, drawnIds()))
@@ -174,23 +173,18 @@ function readOut(index) {
   )
   chart.setActiveElements(active)
   chart.tooltip.setActiveElements(active, { x: 0, y: 0 })
-  chart.update('none')
+  chart.update()
   const { title = [], body = [], footer = [] } = active.length === 0 ? {} : chart.tooltip
   say([...title, ...body.flatMap(({ lines }) => lines), ...footer].join(', '))
 }
 
-/** Draws what the address names; of an app, both of its series. */
-function showAddress() {
-  drawn = subject ? drawnByAddress() : [...data.items.keys()]
-  show()
-}
-
-function start() {
-  const series = JSON.parse(find('[type="application/json"]').textContent)
-  data = { ...series, items: new Map(series.items.map((item) => [item.id, item])) }
-  const ticked = boxes.filter((box) => box.checked !== box.defaultChecked)
+if (figure) {
+  data = JSON.parse(find('[type="application/json"]').textContent)
+  data.total = numbers(data.total)
+  items = new Map(data.items.map((item) => [item.id, { ...item, values: numbers(item.values) }]))
+  const ticked = boxes.filter((box) => box.checked).map((box) => box.value)
   showAddress()
-  for (const box of ticked) toggle(box.value)
+  for (const id of ticked) if (!drawn.includes(id)) toggle(id)
   canvas.addEventListener('keydown', readByKeyboard)
   canvas.addEventListener('blur', () => readOut(undefined))
   dark.addEventListener('change', show)
@@ -198,15 +192,9 @@ function start() {
   addEventListener('popstate', showAddress)
 }
 
-try {
-  if (figure) start()
-} catch (error) {
-  say(`The chart cannot be drawn (${error.message}): reload the page`)
-}
-
 document.addEventListener('keydown', (event) => {
-  const isTyping = event.target.closest('[type=search], [type=date], select')
-  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+  const isTyping = event.target.matches('[type=search], [type=date], select')
+  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return
   event.preventDefault()
   search?.focus()
 })
@@ -222,7 +210,7 @@ sessionStorage.removeItem('choice')
 // Forms keep what is drawn, so that a search adds to it, and send no empty fields.
 document.addEventListener('formdata', ({ target, formData }) => {
   const isSearch = target.matches('[role=search]')
-  if (drawn && subject) formData.set(subject, isSearch ? drawnIds() : (parameter(subject) ?? ''))
+  if (subject) formData.set(subject, isSearch ? drawnIds() : (parameter(subject) ?? ''))
   for (const [name, value] of Array.from(formData)) if (value === '') formData.delete(name)
 })
 
