@@ -82,7 +82,10 @@ export function matchColumns(
   const missing = missingColumns(columns, names)
   if (missing.length > 0) {
     const present = found.join(', ').slice(0, 1000) || 'none'
-    throw new DataError(`${file} has no column ${missing.join(', ')}. Its columns are: ${present}`)
+    throw new DataError(
+      `${file} has no column ${missing.join(', ')}. Its columns are: ${present}. ` +
+        'Name them in the first line, in CSV separated by commas',
+    )
   }
   const matched = new Map<string, number>()
   for (const column of allColumns(columns)) {

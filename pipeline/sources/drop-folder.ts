@@ -6,8 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { daySchema } from '../contract/calendar.ts'
 import { DataError, messageOf } from '../errors.ts'
 
-/** `json` is one document, such as a list, which only an import takes. */
-export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow' | 'json'
+export type Format = 'parquet' | 'ndjson' | 'csv' | 'arrow'
 
 export type RawFile = {
   /** Absolute path. */

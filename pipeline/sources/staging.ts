@@ -20,7 +20,7 @@ import {
 } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
-import { isRecord, readJsonLines, readWholeJson, type Document } from './formats/json.ts'
+import { isRecord, readJson, type Document } from './formats/json.ts'
 import { readParquetRows, readingParquet, scanParquet } from './formats/parquet.ts'
 import { readColumns } from './incoming.ts'
 
@@ -79,8 +79,7 @@ async function* readDocuments(
   columns: Columns,
 ): AsyncGenerator<Document> {
   if (file.format === 'csv') return yield* readCsvRows(file, columns)
-  if (file.format === 'ndjson') return yield* readJsonLines(file)
-  if (file.format === 'json') return yield* readWholeJson(file)
+  if (file.format === 'ndjson') return yield* readJson(file)
   if (file.format === 'parquet') return yield* readParquetRows(connection, file)
   // Loads the Arrow library only for Arrow files, which most runs and commands do not read.
   const { readArrowRows } = await import('./formats/arrow.ts')

@@ -164,7 +164,7 @@ function describeUnknownTokens(providers: readonly z.infer<typeof providerRow>[]
 const BATCH_ROWS = 10_000_000
 
 /** Usual bytes of a row. Compressed text takes about a sixth of its size. */
-const ROW_BYTES = { parquet: 12, arrow: 60, csv: 60, ndjson: 200, json: 200 } as const
+const ROW_BYTES = { parquet: 12, arrow: 60, csv: 60, ndjson: 200 } as const
 const COMPRESSION_RATIO = 6
 
 function estimateRows({ files }: UsageDay): number {

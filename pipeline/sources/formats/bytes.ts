@@ -34,7 +34,11 @@ export function contentOf(head: Buffer): (typeof CONTENTS)[number][1] | undefine
 
 /** The error for a file that a library could not read. */
 export function unreadable({ name }: Pick<RawFile, 'name'>, cause: unknown, format = ''): DataError {
-  return new DataError(`${name} cannot be read${format && ` as ${format}`}: ${firstLineOf(cause)}`, { cause })
+  const reason = firstLineOf(cause)
+  return new DataError(
+    `${name} cannot be read${format && ` as ${format}`}: ${reason}. data/README.md says what can be read`,
+    { cause },
+  )
 }
 
 /**

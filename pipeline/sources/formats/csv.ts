@@ -134,9 +134,7 @@ function isEmpty({ values }: CsvRecord): boolean {
 function rowsOf(header: readonly string[], record: CsvRecord, line: number): readonly Document[] {
   const { raw, values, hasStrayQuotes } = record
   if (isEmpty(record)) return []
-  // Some programs end every row in a comma.
-  const isLonger = values.length === header.length + 1 && values.at(-1) === ''
-  const isComplete = values.length === header.length || isLonger
+  const isComplete = values.length === header.length
   if (isComplete && !hasStrayQuotes) {
     const entries = header.map((name, index) => [name.trim(), values[index]?.replace(/^[ \t]+/, '') || null])
     return [{ row: line, value: Object.fromEntries(entries) }]

@@ -6,7 +6,7 @@ import { DataError, messageOf } from '../../errors.ts'
 import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { NO_TEXT, named, pathList, textColumn, type Scan } from '../incoming.ts'
-import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
+import { LONGEST_LINE, prepareText, readHead, readLines } from './bytes.ts'
 
 /** A JSON object, or a row of a table as an object of its texts. */
 export type Document = {
@@ -23,6 +23,9 @@ type Entries = Readonly<Record<string, unknown>>
 /** A string, or what DuckDB takes beside JSON: a comma behind the last value, NaN and infinity. */
 const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:inity)?)\b)/gi
 
+/** One document: a list, or an object that does not end in its first line. */
+const WHOLE = /^\uFEFF?\s*(?:\[|\{[^\n]*(?<!\}\s*)\n\s*[^\s{])/
+
 const KEYS = allColumns(USAGE_COLUMNS)
 
 /** Whether a line has a key, in DuckDB. */
@@ -37,7 +40,7 @@ const FORMAT = `format = 'newline_delimited', maximum_object_size = ${LONGEST_LI
  */
 export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan | undefined> {
   const { path, head } = await prepareText(file, copy)
-  if (/^\s*(?:\[|\{\s*\n)/.test(head)) {
+  if (WHOLE.test(head)) {
     throw new DataError(
       `${file.name} is a JSON list, or JSON over several lines; a file here has one JSON object per line. ` +
         'Move it away, and take it in with npm run nightly -- import FILE',
@@ -69,8 +72,12 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   }
 }
 
-/** The documents of a file of JSON lines. */
-export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
+/**
+ * The documents of a file of JSON lines, or of one document: the elements of a list, or itself.
+ * @throws DataError if it is neither.
+ */
+export async function* readJson(file: RawFile): AsyncGenerator<Document> {
+  if (WHOLE.test((await readHead(file)).toString('utf8'))) return yield* readWhole(file)
   let row = 0
   for await (const chunk of readLines(file)) {
     for (const line of chunk.toString('utf8').replace(/\n$/, '').split('\n')) {
@@ -82,7 +89,20 @@ export async function* readJsonLines(file: RawFile): AsyncGenerator<Document> {
   }
 }
 
-function parseLine(line: string): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
+async function* readWhole(file: RawFile): AsyncGenerator<Document> {
+  const content = (await textOfStream(Readable.from(readLines(file)))).trim()
+  try {
+    for (const [index, value] of [parseExactly(content)].flat().entries()) yield { row: index + 1, value }
+  } catch (error) {
+    throw new DataError(
+      `${file.name} is not one JSON document: ${messageOf(error)}. Write one object a line (jq -c .)`,
+      { cause: error },
+    )
+  }
+}
+
+/** The object of a line, or why it is none. */
+export function parseLine(line: string): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
   for (const text of [line, line.replaceAll(/\p{Cc}/gu, NO_TEXT).replaceAll(BESIDE_JSON, strictJson)]) {
     try {
       const value = parseExactly(text)
@@ -97,22 +117,6 @@ function parseLine(line: string): Omit<Document, 'row'> & { readonly value: Entr
 /** NaN and infinity become texts, which are no numbers either. */
 function strictJson(_: string, text?: string, word?: string): string {
   return text ?? (word === undefined ? '' : `"${word}"`)
-}
-
-/**
- * The elements of one JSON document: of a list, or itself.
- * @throws DataError if it is no JSON document, or several.
- */
-export async function* readWholeJson(file: RawFile): AsyncGenerator<Document> {
-  const content = (await textOfStream(Readable.from(readLines(file)))).trim()
-  try {
-    for (const [index, value] of [parseExactly(content)].flat().entries()) yield { row: index + 1, value }
-  } catch (error) {
-    throw new DataError(
-      `${file.name} is not one JSON document: ${messageOf(error)}. Write one object a line (jq -c .)`,
-      { cause: error },
-    )
-  }
 }
 
 /** The source text that JSON.parse passes to its reviver; TypeScript's types lack it. */

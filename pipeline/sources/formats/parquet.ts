@@ -8,7 +8,7 @@ import { matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { NO_TEXT, named, pathList, type Scan, type TypedColumn } from '../incoming.ts'
 import { unreadable } from './bytes.ts'
-import { parseExactly, type Document } from './json.ts'
+import { parseLine, type Document } from './json.ts'
 
 /** An element of a file's schema, a column or a part of one. */
 const elementRow = z.object({ name: z.string(), type: z.string(), children: z.int() })
@@ -118,7 +118,7 @@ export async function* readParquetRows(
   for await (const rows of result.yieldRows()) {
     for (const [line] of rows) {
       row += 1
-      yield { row, value: parseExactly(String(line)) }
+      yield { row, ...parseLine(String(line)) }
     }
   }
 }

@@ -5,9 +5,6 @@ import { UsageError } from '../../program/program.ts'
 import { isSkipped, statFile, type Format, type RawFile } from '../drop-folder.ts'
 import { contentOf, headText, readHead } from '../formats/bytes.ts'
 
-/** One JSON document: a list, or an object that does not end in its first line. */
-const WHOLE_JSON = /^\uFEFF?\s*(?:\[|\{[^\n]*(?<!\}\s*)\n\s*[^\s{])/
-
 /** Stands for standard input. */
 export const STDIN = '-'
 
@@ -47,7 +44,5 @@ export async function inspectInput(path: string, name = path): Promise<RawFile> 
 function formatOf(file: Pick<RawFile, 'name'>, head: Buffer): Format {
   const content = contentOf(head)
   if (content === 'parquet' || content === 'arrow') return content
-  const text = headText(file, head)
-  if (!/^\uFEFF?\s*[[{]/.test(text)) return 'csv'
-  return WHOLE_JSON.test(text) ? 'json' : 'ndjson'
+  return /^\uFEFF?\s*[[{]/.test(headText(file, head)) ? 'ndjson' : 'csv'
 }

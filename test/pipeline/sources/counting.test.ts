@@ -215,8 +215,8 @@ it.each([
 it('spaces before a request_id do not count in CSV, whether DuckDB or the lines are read', async () => {
   const rows = ['1, r1', '1," r2"', '1, NA'].map((row) => `${DAY},${row},5,1\n`).join('')
   const header = 'ts,app_id,request_id,prompt_tokens,completion_tokens\n'
-  // A comma too many is read by lines.
-  const dataDir = folderOf({ 'a.csv': header + rows, 'b.csv': header + rows.replace(',5,1\n', ',5,1,\n') })
+  // A space behind a quote is read by lines.
+  const dataDir = folderOf({ 'a.csv': header + rows, 'b.csv': header + rows.replace(',5,1\n', ',"5" ,1\n') })
   await runAt(dataDir, AS_OF)
   expect(await queryWarehouse(dataDir, 'SELECT requests FROM usage_daily')).toEqual([{ requests: '4' }])
 })

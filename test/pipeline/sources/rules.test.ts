@@ -4,7 +4,6 @@
  */
 import {
   CompressionType,
-  Decimal,
   Dictionary,
   Float32,
   Int32,
@@ -20,7 +19,7 @@ import type { Vector } from 'apache-arrow'
 import { parquetWriteBuffer } from 'hyparquet-writer'
 import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
 import { join } from 'node:path'
-import { crc32, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
@@ -144,22 +143,6 @@ function misleading(lines: number): string {
   return csvRows(',note', ',5" or so', `,"${`\n${CSV_ROW}`.repeat(lines)}"`)
 }
 
-/** A .gz with a rare header field. */
-function gzipWith(flag: number, field: Buffer, text: string): Buffer {
-  const plain = gzipSync(text)
-  plain.writeUInt8(flag, 3)
-  return Buffer.concat([plain.subarray(0, 10), field, plain.subarray(10)])
-}
-
-/** With a header checksum. */
-function gzipWithSum(text: string): Buffer {
-  const header = gzipSync(text).subarray(0, 10)
-  header.writeUInt8(2, 3)
-  const sum = Buffer.alloc(2)
-  sum.writeUInt16LE(crc32(header) & 0xff_ff)
-  return gzipWith(2, sum, text)
-}
-
 type ParquetForm = Partial<Parameters<typeof parquetWriteBuffer>[0]['columnData'][number]>
 
 /** A Parquet file, some columns of it in another form. */
@@ -202,12 +185,6 @@ function withCountsAs(form: ParquetColumn[1], counts: ParquetColumn[2]) {
     return parquetOf([['prompt_tokens', form, counts], ...plainColumns(others)])
   }
 }
-
-/** As polars writes integers of 128 bits in Parquet. */
-const fixedBytes = withCountsAs({ type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 }, [
-  Buffer.alloc(16),
-  Buffer.alloc(16),
-])
 
 const wideDecimals = withCountsAs(
   { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL', precision: 50, scale: 0 },
@@ -283,11 +260,6 @@ describe('two rows of 12 tokens are read', () => {
       },
     ],
     [
-      'values of Parquet in JSON, with quotes and without',
-      'parquet',
-      withCountsAs({ type: 'BYTE_ARRAY', converted_type: 'JSON' }, [5, '5']),
-    ],
-    [
       'text that Parquet holds as bytes without a type',
       'parquet',
       (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
@@ -308,16 +280,6 @@ describe('two rows of 12 tokens are read', () => {
         return { ts: vectorFromArray([Date.parse(day), Date.parse(day)], type) }
       }),
     ],
-    [
-      'dictionary-encoded decimals of Arrow',
-      'arrow',
-      arrow(() => {
-        const five = Uint32Array.of(5000, 0, 0, 0)
-        return {
-          prompt_tokens: vectorFromArray([five, five], new Dictionary(new Decimal(3, 10), new Int32())),
-        }
-      }),
-    ],
     ...CODECS.map((codec): Case => [
       `Arrow with buffers compressed by ${codec[0]}`,
       'arrow',
@@ -328,23 +290,8 @@ describe('two rows of 12 tokens are read', () => {
       'csv',
       `"a ""note""\nof two, lines",${HEADER}\nx,${CSV_ROW}"y\n",${CSV_ROW}`,
     ],
-    [
-      'a .gz file with a comment',
-      'csv.gz',
-      (day) => gzipWith(16, Buffer.from('made by hand\0'), csvRows('', '', '').replaceAll('DAY', day)),
-    ],
-    [
-      'a .gz file with a header checksum',
-      'ndjson.gz',
-      (day) => gzipWithSum(JSON_ROW.replace('DAY', day).repeat(2)),
-    ],
     ['a .gz of two members', 'csv.gz', gz(csvRows('', ''), CSV_ROW)],
     ['a .zst of two frames', 'ndjson.zst', zst(JSON_ROW, JSON_ROW)],
-    [
-      'a .zst that begins with a skippable frame, as pzstd writes it',
-      'ndjson.zst',
-      (day) => Buffer.concat([Buffer.from('502a4d180400000000000000', 'hex'), zst(JSON_ROW.repeat(2))(day)]),
-    ],
     [
       'a quoted header after a byte order mark',
       'csv',
@@ -353,7 +300,7 @@ describe('two rows of 12 tokens are read', () => {
     [
       'spaces around quotes in CSV, in a file that is read by lines',
       'csv',
-      '"ts" ,"app", "prompt_tokens" ,completion_tokens \nDAY, "a, b"\t,"5" ,1\n \t\n"DAY" ,"a, b",5,"1" ,\n',
+      '"ts" ,"app", "prompt_tokens" ,completion_tokens \nDAY, "a, b"\t,"5" ,1\n \t\n"DAY" ,"a, b",5,"1" \n',
     ],
     ['a row of empty cells, as spreadsheets leave it', 'csv', `${csvRows(',note', ',', ',')},,,,\n`],
     [
@@ -366,7 +313,6 @@ describe('two rows of 12 tokens are read', () => {
       const name = `quotes behind backslashes in ${ending}, as Spark and MySQL write them`
       return [name, ending, ending === 'csv' ? rows : gz(rows)]
     }),
-    ['misleading lines in quotes', 'csv', misleading(100)],
     ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
     ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
   ]
@@ -511,12 +457,6 @@ describe('the run fails for', () => {
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
-      '16-bit floating-point counts from 2^11 on in parquet',
-      'parquet',
-      (day) => parquet({ ...good(day), prompt_tokens: [5, 4096] }, { prompt_tokens: { type: 'FLOAT16' } }),
-      /1 of 2 rows.* prompt_tokens is not an integer/s,
-    ],
-    [
       'one row among others with NaN in NDJSON',
       'ndjson',
       jsonRows(',"cost":NaN', ',"requests":NaN'),
@@ -612,11 +552,6 @@ describe('the run fails for', () => {
         (day) => parquet(good(day), { prompt_tokens: { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' } }),
         /rows\.parquet cannot be read as Parquet: .*BYTE_STREAM_SPLIT/i,
       ],
-      [
-        'parquet',
-        fixedBytes,
-        /the column prompt_tokens is of type FIXED_LEN_BYTE_ARRAY, which cannot hold it: write it as BIGINT/,
-      ],
       ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
       ['arrow', cut(10, arrow()), /rows\.arrow is not a whole Arrow IPC file/],
       ...[8, 300].map((bytes) => {
@@ -676,7 +611,7 @@ describe('the run fails for', () => {
       'columns separated by semicolons',
       'csv',
       csvRows('', '').replaceAll(',', ';'),
-      /has no column ts, app_id.* Its columns are: ts;app_id/,
+      /has no column ts, app_id.* Its columns are: ts;app_id.* in CSV separated by commas/,
     ],
   ]
 

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { makeFolder } from '../../../support/folders.ts'
 import { runAt } from '../../../support/pipeline/in-process.ts'
 import { queryCurrent, runCommand } from '../../../support/pipeline/nightly.ts'
-import { parquetOf } from '../../../support/pipeline/raw-files.ts'
+import { parquetOf, rawFile } from '../../../support/pipeline/raw-files.ts'
 
 /** Writes a file of a producer; returns its path. */
 function put(name: string, content: string | Uint8Array): string {
@@ -466,6 +466,16 @@ describe('--map', () => {
   ])('names %s', async (_, map, message) => {
     const ended = await runCommand(makeFolder(), 'import', '--map', map, put('rows.ndjson', ROWS))
     expect(ended.stdout + ended.stderr).toContain(message)
+  })
+
+  it('reads Parquet with numbers that JSON has not', async () => {
+    const columns = { ts: ['2026-11-17'], app: ['One'], in: [5n], out: [1n], cost: [NaN] }
+    const path = put('nan.parquet', rawFile('parquet', Object.entries(columns)))
+    expect(
+      await importAs(makeFolder(), '--map', PAIRS.replace('at:ms', 'ts').replace('app.title', 'app'), path),
+    ).toMatchObject({
+      imported: [{ parts: [{ prompt_tokens: '5' }] }],
+    })
   })
 
   it('refuses a column of Parquet that would be misread', async () => {
