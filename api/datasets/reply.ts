@@ -1,4 +1,5 @@
 /** Answers requests for rows of the dataset (CONTRACT 4): limits, 304, HEAD, formats, `as_of`, links, cache. */
+import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
@@ -103,6 +104,10 @@ export function replyRows(
   }
 }
 
+/** Characters of the longest values that a name has as they are: a list of many apps is longer, and has a hash of 128 bits. */
+const LONGEST_VALUES = 80
+const HASH_CHARACTERS = 22
+
 type Chosen = {
   readonly snapshot: Snapshot
   readonly operation: RowsOperation
@@ -117,8 +122,10 @@ function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
   const { contentType, encode } = FORMATS[format]
   const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
   const values = Object.values(parameters).join('.').replaceAll(',', '-')
+  const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
+  const short = values.length > LONGEST_VALUES ? hash() : values
   // A descriptive file name, unique over operations, parameters, snapshots and formats.
-  const name = [dataset, values, snapshot.id, format].join('.')
+  const name = [dataset, short, snapshot.id, format].join('.')
   const etag = encodedTag(name, encoding)
   const lastModified = new Date(snapshot.asOf)
 

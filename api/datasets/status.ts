@@ -2,11 +2,12 @@
 import { Gauge, type Registry } from 'prom-client'
 import { z } from 'zod'
 import { addDays, daySchema, wholeSeconds } from '../../pipeline/contract/calendar.ts'
-import { outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
+import { LAST_RUN_FILE, outcomeSchema, readLastRun } from '../../pipeline/contract/last-run.ts'
 import { retractionSchema } from '../../pipeline/contract/snapshot-record.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
 import { sendJson, type Clock, type Handler } from '../http/call.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
+import { UNREADABLE } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import { coverageSchema, type SnapshotFacts } from './snapshots/facts.ts'
 
@@ -52,7 +53,7 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
     const facts: Partial<SnapshotFacts> = snapshots.current() ?? {}
     const { retractions, faults } = snapshots.catalogue.read()
     const nextRun = schedule.next(now)
-    const lastRun = readLastRun(snapshots.dataDir)
+    const { lastRun, unreadable } = lastRunOf(snapshots.dataDir)
     const data: Status['data'] = {
       version: VERSION,
       as_of: facts.asOf ?? null,
@@ -62,12 +63,21 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
       days_missing: facts.daysMissing ?? [],
       days_partial: facts.daysPartial ?? [],
       retracted: [...retractions],
-      last_run: lastRun === undefined ? null : publicRunSchema.parse(lastRun),
-      faults: [snapshots.fault() ?? [], ...faults].flat(),
+      last_run: lastRun,
+      faults: [snapshots.fault() ?? [], ...faults, ...unreadable].flat(),
       next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
       stale: isStale(facts.dataThrough, schedule, now),
     }
     sendJson(reply, 200, { data })
+  }
+}
+
+function lastRunOf(dataDir: string) {
+  try {
+    const found = readLastRun(dataDir)
+    return { lastRun: found === undefined ? null : publicRunSchema.parse(found), unreadable: [] }
+  } catch {
+    return { lastRun: null, unreadable: [{ thing: LAST_RUN_FILE, message: UNREADABLE }] }
   }
 }
 

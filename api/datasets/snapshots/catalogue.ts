@@ -18,6 +18,9 @@ import type { Log } from '../../process/log.ts'
 import { unlessAbsent } from '../../process/system-errors.ts'
 import { FORMATS } from '../formats.ts'
 
+/** The public words of a fault; the log has the error. */
+export const UNREADABLE = 'cannot be read and is left out'
+
 /** A fault of a published file or a record, for an operator to fix. */
 export type Fault = {
   /** The file or folder, as a path in DATA_DIR. */
@@ -133,9 +136,8 @@ export class Catalogue {
       try {
         records.push(this.#summaryOf(id))
       } catch (error) {
-        const message = 'cannot be read and is left out'
-        this.logFault(id, error, `record ${message}`)
-        faults.push({ thing: recordPath(SNAPSHOTS_FOLDER, id), message })
+        this.logFault(id, error, `record ${UNREADABLE}`)
+        faults.push({ thing: recordPath(SNAPSHOTS_FOLDER, id), message: UNREADABLE })
       }
     }
     const retractions = records.flatMap((record) => retractionIn(record) ?? [])

@@ -149,15 +149,17 @@ describe('a damaged published file', () => {
   })
 })
 
-it('an unreadable record is one entry less, and is listed as a fault', async () => {
+it.each([
+  [`snapshots/records/${FIRST}.json`, [SECOND]],
+  ['last-run.json', [SECOND, FIRST]],
+])('an unreadable %s is one entry less, and is listed as a fault', async (path, listed) => {
   const dataDir = copyFolder(published)
-  const path = `snapshots/records/${FIRST}.json`
   writeFileSync(join(dataDir, path), '{"half": ')
   await using api = await startApi(dataDir)
   const list = z.object({ data: z.array(z.object({ id: z.string() })) })
   for (const search of ['', '?state=all']) {
     const reply = await api.get(`${SNAPSHOTS}${search}`)
-    expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual([SECOND])
+    expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual(listed)
   }
   for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
   const message = 'cannot be read and is left out'
