@@ -46,7 +46,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
         'Move it away, and take it in with npm run nightly -- import FILE',
     )
   }
-  const lines = head.split('\n').map((line) => parseLine(line.trim()))
+  const lines = head.split('\n').map((line) => parseLine(line.trim(), JSON.parse))
   const found = new Set(lines.flatMap(({ value = {} }) => Object.keys(value)))
   const isNamedOtherwise = [...found].some((key) => !KEYS.includes(key) && KEYS.includes(plainName(key)))
   if (isNamedOtherwise || missingColumns(USAGE_COLUMNS, [...found]).length > 0) return undefined
@@ -101,11 +101,17 @@ async function* readWhole(file: RawFile): AsyncGenerator<Document> {
   }
 }
 
-/** The object of a line, or why it is none. */
-export function parseLine(line: string): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
+/**
+ * The object of a line, or why it is none.
+ * @param parse `JSON.parse` takes a fifteenth of the time where digits do not matter.
+ */
+export function parseLine(
+  line: string,
+  parse: (json: string) => unknown = parseExactly,
+): Omit<Document, 'row'> & { readonly value: Entries | undefined } {
   for (const text of [line, line.replaceAll(/\p{Cc}/gu, NO_TEXT).replaceAll(BESIDE_JSON, strictJson)]) {
     try {
-      const value = parseExactly(text)
+      const value = parse(text)
       if (isRecord(value)) return { value }
     } catch {
       // The fault below says it.
