@@ -33,7 +33,12 @@ const positiveDecimal = text(/^\d{1,9}(\.\d{1,9})?$/, 'Expected a number such as
 
 /** Every environment variable the pipeline reads, with its default and its meaning. */
 export const PIPELINE_SETTINGS = {
-  DATA_DIR: z.string().default('data').describe('Folder of the raw input, the warehouse and the snapshots.'),
+  DATA_DIR: z
+    .string()
+    // DuckDB reads what follows a `?` as options.
+    .refine((path) => !resolve(path).includes('?'), 'Expected a path without "?"')
+    .prefault('data')
+    .describe('Folder of the raw input, the warehouse and the snapshots.'),
   USAGE_SOURCE: z
     .string()
     .refine((address) => address === 'files' || parseClusterAddress(address) !== undefined, {
@@ -130,7 +135,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
 export function refuseMissing({ dataDir }: Pick<Config, 'dataDir'>): void {
   if (statSync(dataDir, { throwIfNoEntry: false })?.isDirectory() === true) return
   throw new UsageError(
-    `There is no folder ${dataDir}: create it, or set DATA_DIR to the folder that holds ${RAW_FOLDER}/`,
+    `There is no folder ${dataDir}: create it, mount its disk, or set DATA_DIR to the folder that holds ${RAW_FOLDER}/`,
   )
 }
 

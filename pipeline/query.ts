@@ -3,7 +3,7 @@ import './program/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
 import { readConfig } from './config.ts'
 import { withMemoryDatabase } from './duckdb/database.ts'
-import { messageOf } from './errors.ts'
+import { isShortage, messageOf } from './errors.ts'
 import { ProgramError, UsageError, programOf, runAsProcess } from './program/program.ts'
 import { printRows } from './program/terminal.ts'
 import { withPublished } from './snapshot/attach.ts'
@@ -32,7 +32,7 @@ const query = programOf('npm run sql', {
       }),
     ).catch((error: unknown) => {
       // DuckDB's own words show the place in the query.
-      throw error instanceof ProgramError ? error : new UsageError(messageOf(error))
+      throw error instanceof ProgramError || isShortage(error) ? error : new UsageError(messageOf(error))
     })
   },
 })

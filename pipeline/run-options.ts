@@ -54,6 +54,7 @@ export function readRange(
 ): DayRange | undefined {
   if (given.from === undefined && given.to === undefined) return undefined
   const { from = FLOOR_DATE, to = lastDay } = given
-  if (from > to) throw new UsageError(`--from ${from} is after --to ${to}`)
+  const last = to < lastDay ? to : lastDay
+  if (from > last) throw new UsageError(`--from ${from} is after ${last}: --to, or the last completed day`)
   return { from, to }
 }

@@ -9,7 +9,8 @@ import { command, type Dependencies } from './command.ts'
 import { pruneSnapshots } from './prune.ts'
 
 export const run = command({
-  summary: 'counts new and changed days, checks the result and publishes it; the default command',
+  summary:
+    'counts new and changed days, checks the result and publishes it; the default command (plan shows what it would read)',
   options: {
     ...RANGE_OPTIONS,
     ...ACCEPT_OPTION,

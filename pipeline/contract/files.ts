@@ -1,5 +1,6 @@
 /** Paths of snapshots, in DATA_DIR and in the API. */
-import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 
 /** The DuckDB file of a snapshot. */
 export const SNAPSHOT_FILE = 'app-rankings.duckdb'
@@ -32,9 +33,15 @@ export const RECORDS_FOLDER = 'records'
 
 /** Makes DATA_DIR, with the folders above it, open to readers: only published files in it are. */
 export function makeDataFolder(path: string): void {
+  // Recursive mkdir never returns in a file system without new folders, such as /proc.
+  if (!existsSync(dirname(path))) makeDataFolder(dirname(path))
   const umask = process.umask(0o022)
   try {
-    mkdirSync(path, { recursive: true })
+    mkdirSync(path)
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return
+    const target = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && readlinkSync(path)
+    throw target ? new Error(`${path} is a link to ${target}, which does not exist: mount its disk`) : error
   } finally {
     process.umask(umask)
   }

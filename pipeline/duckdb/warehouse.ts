@@ -83,7 +83,14 @@ async function allowOnly(connection: DuckDBConnection, dataDir: string): Promise
 }
 
 async function openFile(...[path, ...others]: Parameters<typeof openDatabase>): Promise<Database> {
-  return await openDatabase(path, ...others).catch((error: unknown) => explainFailure(path, error))
+  const isNew = !existsSync(path)
+  try {
+    return await openDatabase(path, ...others)
+  } catch (error) {
+    // On a full disk DuckDB leaves a file that no run can open.
+    if (isNew && isShortage(error) && existsSync(path)) rmSync(realpathSync(path))
+    explainFailure(path, error)
+  }
 }
 
 function explainFailure(path: string, error: unknown): never {

@@ -56,11 +56,12 @@ function parse(call: string, table: Table, args: readonly string[]) {
     return [name, { type, multiple: value?.endsWith('...') === true }] as const
   })
   try {
-    const options = Object.fromEntries(entries)
-    return parseArgs({ args: [...args], options, allowPositionals: true, allowNegative: true })
+    return parseArgs({ args: [...args], options: Object.fromEntries(entries), allowPositionals: true })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new UsageError(`${reason}\nSee ${call} --help`, { cause: error })
+    // No argument of a command begins with a dash.
+    const fault = reason.replace(/\. To specify a positional argument .*/s, '')
+    throw new UsageError(`${fault}\nSee ${call} --help`, { cause: error })
   }
 }
 

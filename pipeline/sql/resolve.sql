@@ -59,7 +59,9 @@ WITH decoded AS (
     -- A name is one line, as those of cleanName; a byte order mark is no part of it, and some readers drop it.
     CASE
       WHEN s.app_id IS NULL AND s.app_name IS NULL THEN s.own_name
-      ELSE nullif(trim(regexp_replace(s.app_name, '[\p{Cc}\p{Zl}\p{Zp}]+', ' ', 'g'), ' ' || chr(65279)), '')
+      -- Zero widths, direction overrides, marks and fillers alone would be a blank name.
+      WHEN regexp_matches(s.app_name, '[^\p{Cc}\p{Cf}\p{Z}\p{Mn}\x{115F}\x{1160}\x{2065}\x{3164}\x{FFA0}\x{FFF0}-\x{FFF8}\x{E0000}-\x{E0FFF}]')
+        THEN trim(regexp_replace(s.app_name, '[\p{Cc}\p{Zl}\p{Zp}]+', ' ', 'g'), ' ' || chr(65279))
     END AS app_name,
     trim(s.visibility) AS visibility,
     CASE
@@ -114,7 +116,7 @@ WITH validated AS (
         THEN 'alias_of "' || r.alias_text || '" is neither an integer nor the name or address of an app'
       WHEN r.is_alias_named AND r.alias_of NOT IN (SELECT a.app_id FROM registry AS a)
         THEN 'alias_of "' || r.alias_text || '" names no app of the registry'
-      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty'
+      WHEN r.app_name IS NULL AND r.alias_of IS NULL THEN 'app_name is empty, or holds nothing that can be seen'
       WHEN text_violation(r.app_name) IS NOT NULL THEN 'app_name is not readable text in UTF-8'
       WHEN r.subcategories IS NULL THEN 'subcategories is not a list'
       WHEN NOT list_has_all(CAST($subcategories AS VARCHAR[]), r.subcategories)

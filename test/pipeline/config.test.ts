@@ -1,5 +1,5 @@
 /** CONTRACT 9 and 10: settings are checked at start in one place, and all faults are reported together. */
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { readConfig } from '../../pipeline/config.ts'
 
 it('every setting has a default, and DATA_DIR becomes absolute', () => {
@@ -67,6 +67,7 @@ it.each([
   ['PUBLIC_URL', 'ftp://example.com', ORIGIN],
   ['RETENTION_DAYS', '0', 'Expected a whole number from 1 to 99999'],
   ['NIGHTLY_SCHEDULE', 'at night', 'Expected a cron expression such as "0 2 * * *"'],
+  ['DATA_DIR', '/tmp/what?', 'Expected a path without "?"'],
 ])('%s "%s" is the only fault, with what is allowed', (name, value, allowed) => {
   expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name}: ${RegExp.escape(allowed)}$`))
 })
@@ -80,6 +81,13 @@ it.each([
   'cluster',
 ])('USAGE_SOURCE "%s" is rejected with the expected form', (address) => {
   expect(() => readConfig({ USAGE_SOURCE: address })).toThrow('clickhouse://user:password@host:port/database')
+})
+
+it('a working directory with a ? in its name is rejected, since DuckDB would read options', () => {
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue('/tmp/what?')
+  expect(() => readConfig({})).toThrow('DATA_DIR: Expected a path without "?"')
+  expect(() => readConfig({ DATA_DIR: '/tmp/data' })).not.toThrow()
+  cwd.mockRestore()
 })
 
 it('all faults of the settings are reported together', () => {

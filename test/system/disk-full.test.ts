@@ -1,13 +1,13 @@
 /** CONTRACT 9: a disk that fills up during a night, and while the API serves. */
 import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { lstatSync, readFileSync, readdirSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startApi } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { LONG } from '../support/long.ts'
-import { currentSnapshot, startNightly } from '../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, register, startNightly } from '../support/pipeline/nightly.ts'
 import { startProgram } from '../support/processes.ts'
 import { SECOND_NIGHT, expectSecondNight, publishFirstNight } from '../support/pipeline/two-nights.ts'
 
@@ -63,6 +63,23 @@ runIf('with no free space a decision about an app reports the full disk', async 
   expect(ended.stdout).toBe('')
   expect(ended.stderr).toMatch(/^[^\n]*(?:no space left on device|disk is full)[^\n]*\n$/)
   expect(ended.code).toBeGreaterThan(0)
+})
+
+runIf('a first run without free space leaves no warehouse that stops the next one', async () => {
+  const fresh = join(dataDir, 'fresh')
+  register(fresh, ['1,One,public,,,2026-01-01T00:00:00Z'])
+  deliver(fresh, '2026-01-05', ['1,2,3'])
+  const warehouse = join(fresh, 'warehouse.duckdb')
+  symlinkSync(join(fresh, 'elsewhere.duckdb'), warehouse)
+  fillUp()
+  const stopped = await startNightly(fresh, 'run', '--as-of', SECOND_NIGHT).ended
+  rmSync(filler)
+  expect(stopped.stderr).toMatch(/no space left on device/i)
+  expect(readdirSync(fresh)).not.toContain('elsewhere.duckdb')
+  const ended = await startNightly(fresh, 'run', '--as-of', SECOND_NIGHT).ended
+  expect(lstatSync(warehouse).isSymbolicLink()).toBe(true)
+  rmSync(fresh, { recursive: true })
+  expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('is current')])
 })
 
 runIf('with free space again all data is published, and the run warns that few such nights fit', async () => {

@@ -243,7 +243,7 @@ describe('wrong usage', () => {
     async (option) => {
       const file = join(makeFolder(), 'file')
       writeFileSync(file, '')
-      for (const place of [file, join(file, 'data')]) {
+      for (const place of [file, join(file, 'data'), '/proc/data', '/proc/a/b']) {
         const ended = await runCommand(place, 'run', option)
         expect(ended).toMatchObject({ code: 2, stdout: '' })
         expect(ended.stderr).toMatch(/^DATA_DIR \S+ cannot be used: [^\n]*\n$|^There is no folder /)
@@ -257,9 +257,11 @@ describe('wrong usage', () => {
     // Every object has a property with this name.
     ['constructor', 'Unknown command "constructor": expected run'],
     ['status now', 'Expected no arguments, not "now": see npm run nightly -- status --help'],
-    ['plan --all', "Unknown option '--all'. "],
+    ['run --dry-run', "Unknown option '--dry-run'\nSee npm run nightly -- run --help\n"],
     ['run --from', "Option '--from <value>' argument missing\nSee npm run nightly -- run --help\n"],
     ['prune --keep-days -1', "use '--keep-days=-XYZ'"],
+    ['run --from 2999-01-01 --to 2999-01-02', '--from 2999-01-01 is after 20'],
+    ['run --from 2026-01-02 --to 2026-01-01', '--from 2026-01-02 is after 2026-01-01: --to, or the last'],
     ['quarantine today', '"today" is not a day: expected YYYY-MM-DD\n'],
     ['quarantine 2026-01-04 2026-01-05', 'Expected [DAY], not'],
     ['prune --keep-days=-1', '--keep-days: Expected a whole number from 0 to 999999\n'],
@@ -282,7 +284,7 @@ describe('wrong usage', () => {
       const file = join(makeFolder(), 'file')
       writeFileSync(file, '')
       for (const place of [missing, file]) {
-        const stderr = `There is no folder ${place}: create it, or set DATA_DIR to the folder that holds raw/\n`
+        const stderr = `There is no folder ${place}: create it, mount its disk, or set DATA_DIR to the folder that holds raw/\n`
         expect(await runCommand(place, ...name.split(' '))).toMatchObject({ code: 2, stderr })
       }
       expect(existsSync(missing)).toBe(false)

@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
-import { failureText } from '../../../pipeline/program/program.ts'
+import { flag } from '../../../pipeline/program/options.ts'
+import { failureText, programOf } from '../../../pipeline/program/program.ts'
 import { createProgress } from '../../../pipeline/terminal/progress.ts'
 import { makeFolder } from '../../support/folders.ts'
 
@@ -24,6 +25,24 @@ describe('progress', () => {
     expect(text.match(/\n/g)).toHaveLength(3)
     expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jb\uFFFDc\td\n  e\n')
   })
+})
+
+it('an option whose name begins with no- is given, and no other flag has such a form', async () => {
+  const said: unknown[] = []
+  const run = programOf('npm run schedule', {
+    summary: 'starts',
+    options: { 'no-catch-up': flag('waits') },
+    work: (_line, options) => Promise.resolve(void said.push(options)),
+  })
+  const line = {
+    environment: {},
+    print: (text: string) => said.push(text),
+    note: (text: string) => said.push(text),
+  }
+  expect(await run({ ...line, args: ['--no-catch-up'] })).toBe(0)
+  expect(await run({ ...line, args: ['--no-no-catch-up'] })).toBe(2)
+  const fault = "Unknown option '--no-no-catch-up'\nSee npm run schedule -- --help"
+  expect(said).toEqual([{ 'no-catch-up': true }, fault])
 })
 
 describe('a failure', () => {

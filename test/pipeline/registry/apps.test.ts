@@ -229,6 +229,10 @@ describe('wrong use', () => {
     { args: ['rename', '1', ...BECAUSE], remedy: 'Expected ID NAME, not "1"' },
     { args: ['rename', '1', '  ', ...BECAUSE], remedy: 'one line' },
     { args: ['rename', '1', 'a\u2028b', ...BECAUSE], remedy: 'one line' },
+    {
+      args: ['rename', '1', '\u200B', ...BECAUSE],
+      remedy: 'registry: decision about app 1, row 1: app_name is empty',
+    },
     { args: ['tag', '1', ...BECAUSE], remedy: '--add SUBCATEGORY' },
     { args: ['tag', '1', '--add', 'coding', ...BECAUSE], remedy: '--add: Expected cli-agent' },
     { args: ['alias', '1', ...BECAUSE], remedy: '--of ID' },

@@ -23,6 +23,13 @@ describe('broken registries', () => {
     ['1,A,secret,,,2025-01-01', 'visibility "secret" is none of'],
     ['2,A,public,game|chess,,2025-01-01', 'unknown subcategories: chess'],
     ['3,,public,,,2025-01-01', 'app_name is empty'],
+    ...['\u200B\u202E\uFEFF\u0007', '\u3164', '\uFE0F \u{E0061}\u{E0000}'].map(
+      (name, at) =>
+        [
+          `${10 + at},${name},public,,,2025-01-01`,
+          'app_name is empty, or holds nothing that can be seen',
+        ] as const,
+    ),
     ['one,A,public,,,2025-01-01', 'app_id is not an integer'],
     ['0,A,public,,,2025-01-01', 'app_id 0 stands for requests that name no app'],
     ['5,A,public,,two,2025-01-01', 'alias_of "two" names no app of the registry'],
@@ -65,7 +72,7 @@ describe('broken registries', () => {
       /:\n {2}alias_of of app 6 names the unknown app 98\n.*app 7 names the unknown app 99\n.*circle: 1 -> 2 -> 1\n.*circle: 3 -> 4 -> 5 -> 3$/,
     ],
     ['no registry row at all', [], /There is no app in the registry/],
-    ['twenty violations', nameless(20), /app_name is empty$/],
+    ['twenty violations', nameless(20), /can be seen$/],
     ['twenty-one violations, of which the last is counted', nameless(21), /and 1 more$/],
   ]
 

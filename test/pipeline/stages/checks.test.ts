@@ -143,18 +143,22 @@ it('every check has a planted violation, and states its rule in complete sentenc
   for (const sql of Object.values(CHECKS)) expect(sql).toMatch(/^-- [A-Z].*[.)]\n/)
 })
 
-it('a failed check stops the run and is named', async () => {
+it('a failed check names the day, and the next run counts that day again', async () => {
   const dataDir = withApps('One')
   deliver(dataDir, '2026-01-06', ['1,5,1'])
   await runAt(dataDir, '2026-01-07T02:00:00Z')
   const warehouse = await openWarehouse({ dataDir, memory: '1GB' })
+  // As if the count had been wrong, under the fingerprint of the files.
   await warehouse.connection.run(
     "UPDATE usage_daily SET prompt_tokens = -5; UPDATE days SET content_hash = '-5'",
   )
   warehouse.close()
+  register(dataDir, ['1,Other,public,,,2025-02-01'], 'later.csv')
   await expect(runAt(dataDir, '2026-01-07T03:00:00Z')).rejects.toThrow(
-    /no-negative-number: .*\n.*"day":"2026-01-06"/,
+    /no-negative-number: .*\n.*"day":"2026-01-06"[^]*\nThe next run counts the days in these rows again/,
   )
+  const { outcome } = await runAt(dataDir, '2026-01-07T04:00:00Z')
+  expect(outcome).toBe('published')
 })
 
 describe.each(Object.entries(VIOLATIONS))('%s', (check, violations) => {
