@@ -8,10 +8,10 @@ import { schedule } from 'node-cron'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
 import { readConfig, refuseWithoutInput, type Config } from './config.ts'
 import { utcDay, wholeSeconds } from './contract/calendar.ts'
 import { EXIT_LOCKED, messageOf } from './errors.ts'
-import { flag } from './program/options.ts'
 import { onStopSignal, programOf, runAsProcess } from './program/program.ts'
 import { EXIT_USAGE, note } from './program/terminal.ts'
 import { recordEnd } from './run-end.ts'
@@ -77,7 +77,12 @@ const scheduled = programOf('npm run schedule', {
   summary:
     'starts the nightly run on schedule and, unless --no-catch-up is given, once right away. The settings are those of ' +
     'npm run nightly, NIGHTLY_SCHEDULE among them',
-  options: { 'no-catch-up': flag('makes up for no missed night at the start') },
+  options: {
+    'catch-up': z
+      .boolean()
+      .default(true)
+      .describe('makes up for a missed night at the start; --no-catch-up skips that'),
+  },
   async work({ environment }, options) {
     const config = readConfig(environment)
     refuseWithoutInput(config)
@@ -97,7 +102,7 @@ const scheduled = programOf('npm run schedule', {
     // If another program kills the one that started this one, even by SIGKILL, this exit handler sees it.
     if (process.channel) process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
     report(`the next nightly run is at ${task.getNextRun()?.toISOString() ?? 'no time'}`)
-    if (!options['no-catch-up']) await run()
+    if (options['catch-up']) await run()
   },
 })
 

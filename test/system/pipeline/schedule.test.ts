@@ -33,6 +33,17 @@ it('makes up for a missed night at its start, and ends on SIGTERM', async () => 
   expect(await ended).toMatchObject({ signal: 'SIGTERM' })
 })
 
+it('starts no run at its start with --no-catch-up', LONG, async () => {
+  const dataDir = folder()
+  const { child, output, ended } = start(dataDir, NEVER, '--no-catch-up')
+  await until(() => output.stderr.includes('the next nightly run'))
+  // A run that the schedule had started would have written by the end of this one.
+  await startProgram('pipeline/nightly.ts', [], { DATA_DIR: dataDir }).ended
+  expect(output.stderr).not.toContain('load')
+  child.kill('SIGTERM')
+  await ended
+})
+
 it('reports how a failed run ended', async () => {
   const { child, output, ended } = start(makeFolder(), NEVER)
   await until(() => output.stderr.includes('schedule: nightly run ended with exit code 1\n'))
