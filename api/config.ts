@@ -33,7 +33,9 @@ export const SETTINGS = {
     .describe('Address the API listens on; 0.0.0.0 for all of them.'),
   PUBLIC_URL: publicUrlSchema
     .optional()
-    .describe('Public origin of the service; without it, the host of each request.'),
+    .describe(
+      'Public origin of the service; without it, the feed names the host of each request, descriptions of the data 127.0.0.1.',
+    ),
   API_MEMORY: z
     .string()
     .regex(/^[1-9]\d{0,5} ?[MG]i?B$/i, 'Expected a size such as 1GB or 512MB')

@@ -56,7 +56,7 @@ export async function serve(settings: Settings, given: ServeDependencies) {
   const limiter = createRateLimiter(requestStore, clock, log)
   const metrics = new Registry()
   collectDefaultMetrics({ register: metrics })
-  const dataset = await openDataset(settings, log, opened)
+  const dataset = await openDataset(settings, { log, clock }, opened)
   measureDataset(metrics, dataset.snapshots)
   const shared = { settings, store, keyLimits: limiter, clock, log, metrics, environment }
   const chat = await openChat({ ...shared, limits: { ...CHAT_LIMITS, ...given.chat } })
@@ -105,14 +105,14 @@ export async function serve(settings: Settings, given: ServeDependencies) {
 /** The snapshots, and what is made of them once: replies and pages. */
 async function openDataset(
   { DATA_DIR: dataDir, API_MEMORY: memory, PUBLIC_URL: publicUrl, PORT, NIGHTLY_SCHEDULE }: Settings,
-  log: Log,
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
   opened: AsyncDisposableStack,
 ) {
   const snapshots = new Snapshots(dataDir, memory, log)
   opened.defer(() => snapshots.close())
   const schedule = cronSchedule(NIGHTLY_SCHEDULE)
   const origin = publicUrl ?? localUrl(PORT)
-  const web = createWeb({ snapshots, origin })
+  const web = createWeb({ snapshots, schedule, clock, origin, publicUrl })
   await snapshots.follow(async (snapshot) => {
     for (const query of USUAL) await web.warm(snapshot, query)
   })

@@ -85,7 +85,7 @@ function lastRunOf(dataDir: string) {
 const GRACE_MS = 3_600_000
 
 /** Whether a run has been due since the day after `dataThrough` ended, and should have published that day. */
-function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
+export function isStale(dataThrough: string | undefined, schedule: CronSchedule, now: Date): boolean {
   if (dataThrough === undefined) return true
   const due = schedule.next(new Date(Date.parse(addDays(dataThrough, 2)) - 1))
   return due !== undefined && due.getTime() <= now.getTime() - GRACE_MS

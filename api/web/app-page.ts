@@ -40,8 +40,8 @@ async function readHistory({ snapshot, id }: ViewContext): Promise<readonly Seri
   if (rows.length === 0) {
     throw new ApiError(
       404,
-      `No app with the id ${shorten(id)} is listed in the snapshot of ${asOf}. An app is not listed if it is not ` +
-        'registered or not public, or if it is an alias: then its usage counts for another app',
+      `No app with the id ${shorten(id)} is listed in the snapshot of ${asOf}: ids are numbers, such as /apps/1. ` +
+        'An app is not listed if it is not registered or not public, or if it is an alias: then its usage counts for another app',
     )
   }
   const first = rows.findIndex(({ requests, total_tokens }) => requests > 0n || total_tokens !== '0')

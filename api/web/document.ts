@@ -19,6 +19,8 @@ export type ViewContext = {
   /** The path of its files. */
   readonly folder: string
   readonly isCurrent: boolean
+  /** Whether it is the current one, and due days are missing at its end. */
+  readonly isStale: boolean
   /** All retained snapshots, newest first. */
   readonly entries: readonly SnapshotEntry[]
   /** Public origin of the service, as far as it is known. */
@@ -73,6 +75,8 @@ export function renderDocument(page: PageDocument): string {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>${title} · App rankings</title>
     <meta name="description" content="${SUMMARY}" />
+    <meta property="og:title" content="${title}" />
+    <meta property="og:description" content="${SUMMARY}" />
     <link rel="stylesheet" href="${assetAddress('/assets/page.css')}" />
     <link rel="icon" href="/assets/icon.svg" type="image/svg+xml" />
     <link rel="alternate" type="application/atom+xml" title="Snapshots" href="${FEED_PATH}" />
@@ -110,7 +114,7 @@ const SAMPLE = readFileSync(new URL('../../data/sample/ATTRIBUTION', import.meta
 
 /** The age of the data, and the search. */
 function firstLine(
-  { snapshot, isCurrent }: ViewContext,
+  { snapshot, isCurrent, isStale }: ViewContext,
   { controls, path = '/', parameters }: PageDocument,
 ): Html {
   const { asOf, dataThrough, sources } = snapshot
@@ -123,12 +127,14 @@ function firstLine(
       <time>${dataThrough}</time> <span class="wide">· snapshot <time>${asOf}</time></span>
       ${sources?.includes(SAMPLE) && markup` · <strong>sample data</strong>`}
       ${!isCurrent && markup` · <strong>an earlier snapshot</strong>`}
+      ${isStale && markup` · <strong>outdated</strong>`}
     </p>
     ${form(markup`action="${path}" role="search"`, { ...kept, offset: null, q: null }, field)}`
 }
 
 /** Describes the shown snapshot to search engines: schema.org/Dataset as JSON-LD. */
-function structuredData({ snapshot, folder, origin }: ViewContext): Html {
+function structuredData({ snapshot, folder, entries, origin }: ViewContext): Html {
+  const publisher = entries.find(({ id }) => id === snapshot.id)?.publisher ?? 'App Rankings'
   return jsonBlock('application/ld+json', {
     '@context': 'https://schema.org',
     '@type': 'Dataset',
@@ -137,9 +143,14 @@ function structuredData({ snapshot, folder, origin }: ViewContext): Html {
     url: `${origin}/`,
     identifier: `${origin}${folder}`,
     license: LICENCE.url,
+    creator: { '@type': 'Organization', name: publisher, url: `${origin}/` },
     creditText: snapshot.attribution,
+    isAccessibleForFree: true,
+    dateModified: snapshot.asOf,
     temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
-    distribution: { '@type': 'DataDownload', contentUrl: `${origin}${folder}/${SNAPSHOT_FILE}` },
+    distribution: [SNAPSHOT_FILE, 'rankings.csv'].map((name) => {
+      return { '@type': 'DataDownload', name, contentUrl: `${origin}${folder}/${name}` }
+    }),
   })
 }
 
@@ -165,6 +176,7 @@ export function chartFigure(label: string, subject?: string): Html {
   return markup`<figure ${subject && markup`data-subject="${subject}"`}>
     <div><canvas tabindex="0" role="img" aria-label="${label}; arrow keys read a day"></canvas></div>
     <figcaption aria-live="polite"></figcaption>
+    <noscript><p>The chart needs a script; the table has the figures.</p></noscript>
   </figure>`
 }
 

@@ -10,9 +10,13 @@ import { markup } from './html.ts'
 /** Maximum entries; the list of snapshots has the older ones. */
 const ENTRIES = 100
 
-/** Serves the feed; entries keep their ids, which begin with `origin`, at whatever address it is read. */
-export function feed({ catalogue }: Snapshots, origin: string): Handler {
+/**
+ * Serves the feed. Entries keep their ids, which begin with `origin`, at whatever address it is read; its links begin
+ * with the public one, or the host of the request, since not every reader resolves relative ones.
+ */
+export function feed({ catalogue }: Snapshots, origin: string, publicUrl: string | undefined): Handler {
   return async (request, reply) => {
+    const at = publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
     const entries = catalogue
       .read()
       .entries.flatMap(elementsOf)
@@ -23,7 +27,7 @@ export function feed({ catalogue }: Snapshots, origin: string): Handler {
 <entry>
   <id>${origin}${path}</id><title>${title}</title><updated>${updated}</updated>
   <author><name>${author}</name></author>
-  <link rel="alternate" type="text/html" href="${page}"/>
+  <link rel="alternate" type="text/html" href="${at}${page}"/>
   <summary>${summary}</summary>
 </entry>`,
     )
@@ -32,8 +36,8 @@ export function feed({ catalogue }: Snapshots, origin: string): Handler {
 <id>${origin}${FEED_PATH}</id><title>App rankings</title>
 <updated>${entries[0]?.updated ?? '1970-01-01T00:00:00Z'}</updated>
 <rights>${LICENCE.name} (${LICENCE.url}). ${COMPARABILITY_NOTE}</rights>
-<link rel="self" type="application/atom+xml" href="${FEED_PATH}"/>
-<link rel="alternate" type="text/html" href="/"/>${elements}
+<link rel="self" type="application/atom+xml" href="${at}${FEED_PATH}"/>
+<link rel="alternate" type="text/html" href="${at}/"/>${elements}
 </feed>
 `
     await sendOpen(request, reply, 'application/atom+xml; charset=utf-8', text)

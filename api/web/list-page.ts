@@ -1,11 +1,13 @@
 /** GET / and /models (CONTRACT 4.6): a list with its chart, by the same rules as the API. */
-import { describeRange, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
+import { daysBetween, describeRange, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import { LICENCE } from '../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf, type Category } from '../../pipeline/contract/taxonomy.ts'
 import { grouped, pluralize } from '../../pipeline/program/terminal.ts'
 import { MAX_OFFSET } from '../datasets/rankings.ts'
-import { daysOf, windowsBefore } from '../datasets/window.ts'
+import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
+import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
+import { daysOf, windowsBefore, type DateWindow } from '../datasets/window.ts'
 import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
 import { address, form, HTML, markup, raw, type Given, type Html, type Piece } from './html.ts'
@@ -67,15 +69,37 @@ function renderPage(page: Page): string {
           ${offset > 0 && turn('prev', 'Previous', Math.max(0, offset - limit))}
           ${next <= MAX_OFFSET && next < list.ranks && turn('next', 'Next', next)}
         </p>
-        <p>${order === 'trending' && GROWTH} <a href="${METHOD_PATH}">Method</a></p>
+        <p>${note(page)} <a href="${METHOD_PATH}">Method</a></p>
       </section>`,
     foot: foot(page),
   })
 }
 
 const GROWTH =
-  'Growth: the tokens of the window minus the average of the three windows of equal length before it; days without ' +
-  'data count as zero.'
+  'Growth: the tokens of the window minus the average of the three windows of equal length before it'
+
+/** What the windows before, which the list is compared with, lack. */
+function note({ list, context: { snapshot } }: Page): string {
+  const isTrending = list.order === 'trending'
+  const before = windowsBefore(list, isTrending ? 3 : 1)
+  const lacking = daysWithout(snapshot, before)
+  const lacks = `the data lacks ${lacking} of the ${pluralize(daysOf(before), 'day')} before`
+  if (isTrending) return lacking === 0 ? `${GROWTH}.` : `${GROWTH}; ${lacks}, which count as zero.`
+  if (lacking === 0) return ''
+  return `The change of rank is ${isCompared(snapshot, list) ? 'uncertain' : 'not shown'}: ${lacks}.`
+}
+
+/** Whether the ranks are compared with the window before: if the data has most of its days. */
+function isCompared(snapshot: SnapshotFacts, window: DateWindow): boolean {
+  const before = windowsBefore(window, 1)
+  return 2 * daysWithout(snapshot, before) < daysOf(before)
+}
+
+/** Number of days of a window without delivered usage, including those before the first day of the data. */
+function daysWithout({ firstDay, daysMissing }: SnapshotFacts, { start, end }: DateWindow): number {
+  const before = Math.min(Math.max(daysBetween(start, firstDay), 0), daysOf({ start, end }))
+  return before + daysMissing.filter((day) => day >= start && day <= end).length
+}
 
 /** Every choice: links and forms, which work without a script. */
 function controls({ context, list, parameters }: Page): Html {
@@ -140,13 +164,12 @@ function caption({ list, context }: Page): Html {
   })
   const { q, order, measure, subject, unknown } = list
   const isTrending = order === 'trending'
-  const first = isTrending ? windowsBefore(list, 3).start : list.start
   // The total is that of all apps, growing or not.
   return markup`${q === '' && !isTrending && markup`${figure(list.total, measure)} LLM ${measure}, `}
     ${pluralize(grouped(list.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
     ${q !== '' && markup`with <q>${q}</q> in the name`}
     ${unknown.length > 0 && `· not in this snapshot: ${unknown.join(', ')}`}
-    ${first < firstDay && `· data begins ${firstDay}`}
+    ${list.start < firstDay && `· data begins ${firstDay}`}
     ${others.length > 0 && markup`· <a href="${context.folder}/coverage.csv">${others.join(', ')}</a>`}`
 }
 
@@ -166,8 +189,7 @@ function ranking({ list, context: { snapshot }, parameters: { as_of } }: Page): 
   const isTrending = order === 'trending'
   const second = measure === 'tokens' ? 'requests' : 'tokens'
   const items = list.items.filter((item) => item.in_page || q === '')
-  const isWhole = windowsBefore(list, 1).start >= snapshot.firstDay
-  const isCompared = isWhole && items.some(({ earlier }) => earlier !== null)
+  const hasChanges = isCompared(snapshot, list)
   const most = items.reduce((top, item) => Math.max(top, Number(item[measure])), 1)
   // The growth has its room on a phone.
   const first = isTrending ? 'n wide' : 'n'
@@ -178,7 +200,7 @@ function ranking({ list, context: { snapshot }, parameters: { as_of } }: Page): 
     return markup`<tr>
       <td class="draw"><label><input type="checkbox" autocomplete="off" value="${item.id}" aria-label="Draw ${item.name}" /></label></td>
       <td class="n soft">${item.rank ?? '–'}</td>
-      ${isCompared && markup`<td class="wide">${changeOf(item)}</td>`}
+      ${hasChanges && markup`<td class="wide">${changeOf(item)}</td>`}
       <th scope="row">${isApps ? linked : name}</th>
       ${isApps && markup`<td class="tags wide soft"><span title="${tags}">${tags}</span></td>`}
       <td class="${first}">${figure(item[measure], measure)}</td>
@@ -192,7 +214,7 @@ function ranking({ list, context: { snapshot }, parameters: { as_of } }: Page): 
       <tr>
         <th class="draw">Draw</th>
         <th class="n">#</th>
-        ${isCompared && markup`<th class="wide"><abbr title="Change of rank">±</abbr></th>`}
+        ${hasChanges && markup`<th class="wide"><abbr title="Change of rank">±</abbr></th>`}
         <th>${isApps ? 'App' : 'Model'}</th>
         ${isApps && markup`<th class="wide">Subcategory</th>`}
         <th class="${first}">${HEADS[measure]}</th>
@@ -209,21 +231,22 @@ const HEADS = { tokens: 'Tokens', requests: 'Requests' } as const
 
 function changeOf({ rank, earlier }: Item): Piece {
   if (rank === null || earlier === rank) return rank && '='
-  if (earlier === null) return markup`<span class="up">new</span>`
+  if (earlier === null)
+    return markup`<span class="up" title="not in this list in the window before">new</span>`
   const [kind, sign, places] = earlier > rank ? ['up', '▲', earlier - rank] : ['down', '▼', rank - earlier]
   return markup`<span class="${kind}" title="from rank ${earlier} in the window before">${sign}${places}</span>`
 }
 
-const PERCENT = new Intl.NumberFormat('en', {
-  style: 'percent',
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-})
+/** A part of a whole with one decimal; what is less but not nothing says so. */
+function percent(part: bigint, whole: bigint): string {
+  const ratio = whole === 0n ? 0 : (100 * Number(part)) / Number(whole)
+  return ratio > 0 && ratio < 0.1 ? '<0.1%' : `${ratio.toFixed(1)}%`
+}
 
 /** A share with a bar, which is full for `most`. */
 function shareOf(part: bigint, whole: bigint, most: number): Html {
   const width = Math.round((44 * Number(part)) / most)
-  return markup`${PERCENT.format(Number(part) / Math.max(Number(whole), 1))}
+  return markup`${percent(part, whole)}
     <svg class="wide soft" width="44" height="8" fill="currentColor" aria-hidden="true">
       <rect width="${width}" height="8" />
     </svg>`
@@ -231,11 +254,11 @@ function shareOf(part: bigint, whole: bigint, most: number): Html {
 
 function growthOf({ tokens, excess }: Item): Html {
   const more = excess ?? 0n
-  const before = Number(tokens - more)
+  const before = tokens - more
   // A percentage of next to nothing has many digits and no meaning.
-  const growth = Number(more) > 9.99 * before ? '>999%' : `+${PERCENT.format(Number(more) / before)}`
+  const growth = 100n * more > 999n * before ? '>999%' : `+${percent(more, before)}`
   return markup`+${figure(more, 'tokens more than the average of the three windows before')}
-    <span class="up">${before > 0 ? growth : 'new'}</span>`
+    <span class="up">${before > 0n ? growth : 'new'}</span>`
 }
 
 /** The usage of the days as a line, which breaks where days are missing. */
@@ -249,12 +272,16 @@ function sparkline(values: Item['values']): Html {
   return markup`<svg width="84" height="20" ${line} aria-hidden="true"><path d="${path.join('')}" /></svg>`
 }
 
-function foot({ context, list, parameters }: Page): Html {
+function foot({ context, parameters }: Page): Html {
   const { snapshot, folder, isCurrent, entries } = context
-  const path = PAGES[list.subject]
+  const option = ({ id, as_of }: SnapshotEntry, index: number) =>
+    markup`<option value="${index > 0 && as_of}" ${id === snapshot.id && raw('selected')}>${as_of}</option>`
+  const older = markup`<label for="as_of">Snapshot</label>
+    <select id="as_of" name="as_of">${entries.map(option)}</select>
+    <button>Show</button>`
   return markup`<details ${!isCurrent && raw('open')}>
     <summary>Cite / older snapshots</summary>
     <p>Print this line, and link to <a href="${folder}">the snapshot</a>: ${snapshot.attribution}</p>
-    <p>${entries.map(({ as_of }) => markup`<a href="${address(path, { ...parameters, as_of })}">${as_of}</a> · `)}</p>
+    ${form(null, { ...parameters, offset: null, as_of: null }, older)}
   </details>`
 }

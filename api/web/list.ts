@@ -9,7 +9,7 @@ import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
 import { PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { daysOf, windowsBefore, windowUpTo } from '../datasets/window.ts'
-import { oneOf, type Values } from '../http/query-parameters.ts'
+import { invalidParameter, oneOf, type Values } from '../http/query-parameters.ts'
 
 /** What a list ranks. */
 export type Subject = 'apps' | 'models'
@@ -136,6 +136,9 @@ export async function readList(snapshot: Snapshot, subject: Subject, given: List
 
 function resolveList(subject: Subject, given: ListParameters, dataThrough: string): Query {
   const { category: either, sort: order = 'popular', q = '', ...sent } = given
+  if (sent.days !== undefined && sent.start_date !== undefined) {
+    throw invalidParameter('days', String(sent.days), SHARED.days.allowed)
+  }
   const group = CATEGORIES.find((each) => each === either)
   const tag = sent.subcategory ?? SUBCATEGORIES.find((each) => each === either)
   const filter = { ...(group && { category: group }), ...(tag && { subcategory: tag }) }

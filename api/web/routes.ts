@@ -7,11 +7,13 @@ import { SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { Snapshots } from '../datasets/snapshots/current.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { sendEncoded } from '../datasets/snapshots/files.ts'
-import { clientDisconnected, queryString, type Handler } from '../http/call.ts'
+import { isStale } from '../datasets/status.ts'
+import { clientDisconnected, queryString, type Clock, type Handler } from '../http/call.ts'
 import { createBodyCache, ENCODINGS, preferredEncoding, type Encoding } from '../http/encodings.ts'
 import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
 import type { Route } from '../http/route.ts'
 import { APPS_PATH, FEED_PATH, METHOD_PATH } from '../paths.ts'
+import type { CronSchedule } from '../process/cron-schedule.ts'
 import { appView, historyFile } from './app-page.ts'
 import { assetRoutes } from './assets.ts'
 import { methodView, type View, type ViewContext } from './document.ts'
@@ -22,8 +24,12 @@ import { listView, PAGES } from './list-page.ts'
 
 type WebDependencies = {
   readonly snapshots: Snapshots
+  readonly schedule: CronSchedule
+  readonly clock: Clock
   /** The origin by the settings. */
   readonly origin: string
+  /** Public origin of the service; undefined to use the request's host. */
+  readonly publicUrl: string | undefined
 }
 
 const RANKINGS = listView('apps')
@@ -48,15 +54,16 @@ type Chosen = Pick<ViewContext, 'snapshot' | 'isCurrent' | 'id'> &
 const CACHE_BYTES = 32 * 1024 * 1024
 
 /** The routes of the pages, their files and the feed, and a function that renders a view of a snapshot in advance. */
-export function createWeb({ snapshots, origin }: WebDependencies) {
+export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: WebDependencies) {
   const keep = createBodyCache<{ readonly body: Buffer; readonly checksum: string }>(CACHE_BYTES)
 
   async function get(view: View, { path, given, encoding, ...shown }: Chosen, signal?: AbortSignal) {
     const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
-    const { id } = shown.snapshot
-    const context = { ...shown, folder: `${SNAPSHOTS_PATH}/${id}`, entries, origin }
+    const { id, dataThrough } = shown.snapshot
+    const isOld = shown.isCurrent && isStale(dataThrough, schedule, clock())
+    const context = { ...shown, folder: `${SNAPSHOTS_PATH}/${id}`, isStale: isOld, entries, origin }
     // The newest snapshot and their number stand for the list of snapshots.
-    const key = [path, id, given, context.isCurrent, entries[0]?.id, entries.length]
+    const key = [path, id, given, context.isCurrent, isOld, entries[0]?.id, entries.length]
     const make = async () => {
       const text = await view.make(context, given)
       return { body: Buffer.from(text), checksum: createHash('sha256').update(text).digest('hex') }
@@ -92,7 +99,7 @@ export function createWeb({ snapshots, origin }: WebDependencies) {
       // Files are open data for any script; a page is for its visitor.
       return { ...open, path, handle: serve(view), cors: view.contentType !== HTML }
     }),
-    { ...open, path: FEED_PATH, handle: feed(snapshots, origin), cors: true },
+    { ...open, path: FEED_PATH, handle: feed(snapshots, origin, publicUrl), cors: true },
     ...assetRoutes(),
   ]
   return { routes, warm }

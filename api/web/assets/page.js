@@ -178,18 +178,23 @@ function readOut(index) {
   say([...title, ...body.flatMap(({ lines }) => lines), ...footer].join(', '))
 }
 
-if (figure) {
-  data = JSON.parse(find('[type="application/json"]').textContent)
-  data.total = numbers(data.total)
-  items = new Map(data.items.map((item) => [item.id, { ...item, values: numbers(item.values) }]))
-  const ticked = boxes.filter((box) => box.checked).map((box) => box.value)
-  showAddress()
-  for (const id of ticked) if (!drawn.includes(id)) toggle(id)
-  canvas.addEventListener('keydown', readByKeyboard)
-  canvas.addEventListener('blur', () => readOut(undefined))
-  dark.addEventListener('change', show)
-  for (const box of boxes) box.addEventListener('change', () => toggle(box.value))
-  addEventListener('popstate', showAddress)
+try {
+  if (figure) {
+    data = JSON.parse(find('[type="application/json"]').textContent)
+    data.total = numbers(data.total)
+    items = new Map(data.items.map((item) => [item.id, { ...item, values: numbers(item.values) }]))
+    const ticked = boxes.filter((box) => box.checked).map((box) => box.value)
+    showAddress()
+    for (const id of ticked) if (!drawn.includes(id)) toggle(id)
+    canvas.addEventListener('keydown', readByKeyboard)
+    canvas.addEventListener('blur', () => readOut(undefined))
+    dark.addEventListener('change', show)
+    for (const box of boxes) box.addEventListener('change', () => toggle(box.value))
+    addEventListener('popstate', showAddress)
+  }
+} catch (error) {
+  // The rest of the page works without its chart.
+  say(`The chart cannot be drawn (${error.message}): reload the page`)
 }
 
 document.addEventListener('keydown', (event) => {

@@ -116,13 +116,22 @@ it.each<[path: string, shown: string | RegExp]>([
   [GROWTH, 'title="59,999,940 tokens more than'],
   [GROWTH, '>&#62;999%<'],
   [GROWTH, '<p>2026-01-06: 60 growing apps ·'],
-  [GROWTH, 'days without data count as zero.'],
-  ['/', '<a href="/?as_of=2026-01-07T02%3A00%3A00Z">2026-01-07T02:00:00Z</a>'],
+  [GROWTH, 'the data lacks 1 of the 3 days before, which count as zero'],
+  [FIFTH, 'The change of rank is not shown: the data lacks 1 of the 1 day before.'],
+  ['/?offset=50', '>&#60;0.1% <'],
+  ['/', /<option value="" selected ?>2026-01-08T02:00:00Z</],
+  ['/', /<option value="2026-01-07T02:00:00Z" ?>2026-01-07T02:00:00Z</],
+  [EARLIER, /<option value="2026-01-07T02:00:00Z" selected ?>/],
   [EARLIER, 'an earlier snapshot'],
   [EARLIER, 'Data through <time>2026-01-06</time>'],
   [EARLIER, 'href="/apps/60?as_of=2026-01-07T02%3A00%3A00Z"'],
   ['/', 'Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)'],
+  ['/', '<noscript><p>The chart needs a script'],
+  ['/apps/60', '<noscript><p>The chart needs a script'],
   ['/', '<title>Popular apps, 2025-12-09 to 2026-01-07 · App rankings</title>'],
+  ['/', '<meta property="og:title" content="Popular apps, 2025-12-09 to 2026-01-07"'],
+  ['/', /<meta name="description" content="[^"]{50,}"/],
+  ['/', /<meta property="og:description" content="[^"]{50,}"/],
 ])('%s shows %s', async (path, shown) => expect(await page(path)).toMatch(shown))
 
 it.each([
@@ -134,11 +143,32 @@ it.each([
 
 it.each([
   ['/', '<script>alert'],
+  ['/', 'outdated'],
   ['/?limit=20&offset=40', /rel="next"/],
   ['/?start_date=2026-01-05&end_date=2026-01-06', /aria-current="true">\d/],
   [SIXTH_ON, /missing<|restated</],
-  [FIFTH, /Change of rank/],
+  [FIFTH, 'title="Change of rank"'],
 ])('%s does not show %s', async (path, absent) => expect(await page(path)).not.toMatch(absent))
+
+it('says that it is outdated once the day after its last one is due, an earlier snapshot that it is one', async () => {
+  await using late = await startApi(dataDir, { clock: () => new Date('2026-01-09T04:00:00Z') })
+  expect(await page('/', late.origin)).toContain('<strong>outdated</strong>')
+  expect(await page(EARLIER, late.origin)).not.toContain('outdated')
+})
+
+it.each([undefined, 'https://rankings.example'])(
+  'the feed has whole addresses, for readers that do not resolve others (PUBLIC_URL: %s)',
+  async (publicUrl) => {
+    await using published = await startApi(dataDir, {
+      environment: publicUrl === undefined ? {} : { PUBLIC_URL: publicUrl },
+    })
+    const { origin } = published
+    const text = await (await fetch(`${origin}/feed.xml`)).text()
+    const links = [...text.matchAll(/href="([^"]*)"/g)].map(([, href = '']) => href)
+    const paths = ['/feed.xml', '/', '/?as_of=2026-01-08T02:00:00Z', '/?as_of=2026-01-07T02:00:00Z']
+    expect(links).toEqual(paths.map((path) => `${publicUrl ?? origin}${path}`))
+  },
+)
 
 describe('the ranking', () => {
   it('has rank, name, subcategory, tokens, share and requests', async () => {
@@ -180,6 +210,7 @@ describe('the ranking', () => {
       ['category=coding', 'days=7', 'chart=lines'],
       ['days=7', 'chart=lines'],
       ['category=coding', 'chart=lines'],
+      ['category=coding', 'days=7', 'chart=lines'],
     ])
   })
 
@@ -220,8 +251,14 @@ describe('the ranking', () => {
       '@type': 'Dataset',
       name: 'App Rankings',
       description: expect.stringContaining('requests and tokens per UTC day and public app'),
+      creator: { '@type': 'Organization', name: 'App Rankings' },
       creditText: 'Source: App Rankings, as of 2026-01-08T02:00:00Z (CC-BY-4.0)',
-      distribution: { contentUrl: expect.stringMatching(/app-rankings\.duckdb$/) },
+      dateModified: '2026-01-08T02:00:00Z',
+      isAccessibleForFree: true,
+      distribution: ['app-rankings.duckdb', 'rankings.csv'].map((name) => ({
+        name,
+        contentUrl: expect.stringMatching(`^http://.*/20260108T020000Z/${name}$`),
+      })),
       license: 'https://creativecommons.org/licenses/by/4.0/',
       temporalCoverage: '2026-01-03/2026-01-07',
     })
@@ -300,6 +337,7 @@ const BROWSER = { headers: { Accept: 'text/html,*/*;q=0.8' } }
 describe('what cannot be shown', () => {
   it.each([
     ['/?days=3', 400, 'allowed: one of 1, 7, 30, 90, 365'],
+    ['/rankings.json?days=7&start_date=2026-01-05', 400, 'instead of start_date'],
     ['/?sort=best', 400, 'popular, trending'],
     ['/?q=' + 'x'.repeat(101), 400, 'at most 100 characters'],
     ['/?by=tokens', 400, 'is unknown'],
@@ -310,8 +348,8 @@ describe('what cannot be shown', () => {
     ['/models?sort=trending', 400, 'one of popular, requests'],
     ['/?as_of=2020-01-01T00:00:00Z', 400, 'retained snapshot'],
     ['/apps/99', 404, 'not registered or not public'],
-    ['/apps/nobody', 404, 'is listed'],
-    ['/apps/9999999999999999999', 404, 'is listed'],
+    ['/apps/nobody', 404, 'ids are numbers'],
+    ['/apps/99999999999999999999', 404, 'is listed'],
     ['/nowhere', 404, 'No such path: /nowhere'],
   ])('%s is a page for browsers and the error envelope for programs', async (path, status, words) => {
     const forPeople = await fetch(`${api.origin}${path}`, BROWSER)

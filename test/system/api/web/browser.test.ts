@@ -144,6 +144,13 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     expect(await backOf('nav a[aria-current]')).not.toBe(await backOf('body'))
   })
 
+  it('on paper the ranking stands without controls', async () => {
+    await using page = await open('/')
+    await page.emulateMedia({ media: 'print' })
+    expect(await page.locator('tbody tr').first().isVisible()).toBe(true)
+    expect(await page.locator('#controls').isVisible()).toBe(false)
+  })
+
   it.each(['1280x800', '360x740'])(
     'a day is read by pointer with all its values and their total at %s',
     async (size) => {
@@ -315,6 +322,26 @@ describe.runIf(program !== undefined)('in Chromium', () => {
   it('the page of an app draws its prompt and completion tokens', async () => {
     await using page = await open('/apps/3067167')
     expect(await drawn(page)).toEqual(['Prompt tokens', 'Completion tokens'])
+  })
+
+  it('without chart.js the page says that there is no chart, and everything else works', async () => {
+    const context = await browser.newContext()
+    await context.route('**/chart.js?*', (route) => route.abort())
+    const page = await context.newPage()
+    await page.goto(`${api.origin}/?days=7`)
+    await page.getByText(/The chart cannot be drawn .*: reload the page/).waitFor()
+    expect(await page.locator('tbody tr').count()).toBe(50)
+    await page.getByLabel('Category').selectOption('cli-agent')
+    await page.waitForURL(/category=cli-agent/)
+    await page.getByLabel('Category').blur()
+    await page.keyboard.press('/')
+    await page.keyboard.type('her')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/q=her/)
+    await page.getByRole('link', { name: 'Trending' }).click()
+    await page.waitForURL(/sort=trending/)
+    expect(new URL(page.url()).searchParams.get('category')).toBe('cli-agent')
+    await context.close()
   })
 
   it('the first view takes less than 100 KB', async () => {
