@@ -19,6 +19,16 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   return wanted.trim() === '*' || entityTags(wanted).some((tag) => tag.replace(/^W\//, '') === etag)
 }
 
+/**
+ * Whether `If-Match`, or else `If-Unmodified-Since`, names another representation (412; RFC 9110, 13.1.1 and 13.1.4). A
+ * weak tag never matches, since it does not identify the bytes.
+ */
+export function isMismatch(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
+  const { 'if-match': wanted, 'if-unmodified-since': since } = headers
+  if (wanted !== undefined) return wanted.trim() !== '*' && !entityTags(wanted).includes(etag)
+  return since !== undefined && httpDate(since) !== undefined && !isTimeOf(since, lastModified)
+}
+
 /** Whether `If-Range`, if sent, names this representation by tag or time (RFC 9110, 13.1.5). */
 export function isRangeOf(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
   return ifRange === undefined || ifRange.trim() === etag || isTimeOf(ifRange, lastModified)

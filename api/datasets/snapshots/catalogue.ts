@@ -121,10 +121,11 @@ export class Catalogue {
    * @throws ApiError 410 for a retracted or pruned one, with the reason and the nearest retained one.
    */
   #isRetained(id: string): boolean {
-    const { entries } = this.read()
+    const { entries, faults } = this.read()
     const entry = entries.find((each) => each.id === id)
     if (entry !== undefined && entry.state !== 'retained') throw gone(entry, retainedIn(entries))
-    return entry !== undefined
+    // A snapshot does not become unknown while its record cannot be read.
+    return entry !== undefined || faults.some(({ thing }) => thing === recordPath(SNAPSHOTS_FOLDER, id))
   }
 
   #readFolders(): Contents {

@@ -1,22 +1,25 @@
 /** The snapshots of the service: follows the pointer to the newest, and swaps it under running requests. */
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import { readRecord, sizeFault, type PublishedFile } from '../../../pipeline/contract/snapshot-record.ts'
 import { ApiError } from '../../http/errors.ts'
 import { STATUS_PATH } from '../../paths.ts'
 import type { Log } from '../../process/log.ts'
 import { createSerialQueue } from '../../process/serial-queue.ts'
-import { unlessAbsent } from '../../process/system-errors.ts'
 import { Catalogue, retainedIn, type Fault } from './catalogue.ts'
 import type { Database, PoolName } from './database.ts'
 import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 
-/** An attached snapshot; it is detached once it has no users: requests, and the service while it is current. */
+/** An attached snapshot; it is detached once it has no users: requests, and the service while it is current or kept. */
 type Attached = {
   readonly opened: ReturnType<typeof attach>
   users: number
 }
+
+/** Snapshots named by requests that stay attached for the next page: to attach one takes longer than most queries. */
+const KEPT_ATTACHED = 4
 
 // A poll of the pointer is cheap, and a new snapshot should be visible soon.
 const POLL_EVERY_MS = 100
@@ -44,6 +47,10 @@ export class Snapshots {
   #current: SnapshotFacts | undefined
   /** Keeps the current snapshot attached. */
   #serving = new DisposableStack()
+  readonly #kept = new LRUCache<string, Disposable>({
+    max: KEPT_ATTACHED,
+    dispose: (snapshot) => snapshot[Symbol.dispose](),
+  })
   #fault: Fault | undefined
   #polling: Promise<void> | undefined
   #nextPoll: NodeJS.Timeout | undefined
@@ -83,8 +90,11 @@ export class Snapshots {
    * @throws ApiError 503 without a current one, 400 for an unknown time, 410 for a retracted or pruned one.
    */
   async take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
-    const id = asOf === undefined ? this.currentId() : this.catalogue.retainedAt(asOf)
-    return await this.#take(id, pool, signal)
+    if (asOf === undefined) return await this.#take(this.currentId(), pool, signal)
+    const id = this.catalogue.retainedAt(asOf)
+    const snapshot = await this.#take(id, pool, signal)
+    if (this.#kept.get(id) === undefined) this.#kept.set(id, await this.#take(id, pool))
+    return snapshot
   }
 
   /**
@@ -126,8 +136,11 @@ export class Snapshots {
    */
   async #followPointer(): Promise<void> {
     const pointer = join(this.dataDir, CURRENT_POINTER)
+    const isLink = lstatSync(pointer, { throwIfNoEntry: false })?.isSymbolicLink() === true
     const retained = retainedIn(this.catalogue.read().entries)
-    const wanted = unlessAbsent(() => basename(realpathSync(pointer))) ?? retained[0]
+    // Removed files take space on the disk until they are detached.
+    for (const id of this.#kept.keys()) if (!retained.includes(id)) this.#kept.delete(id)
+    const wanted = isLink ? basename(readlinkSync(pointer)) : retained[0]
     const before = retained.filter((id) => id === this.#current?.id)
     const served = await this.#serveFirst([wanted ?? [], before, retained].flat())
     if (served === undefined) {
@@ -204,7 +217,9 @@ async function attach(database: Database, folder: string, id: string) {
   }
   const file = await database.attach(id, path)
   try {
-    return { facts: await readFacts(file.queryOf('preparation')), file }
+    const facts = await readFacts(file.queryOf('preparation'))
+    if (facts.id !== id) throw new Error(`The file of ${id} is the snapshot ${facts.id}`)
+    return { facts, file }
   } catch (error) {
     await file.detach()
     throw error

@@ -9,7 +9,7 @@ import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../../pipeline/contract/files
 import { jsonText, queryString, sendBody, type Handler, type Reply } from '../../http/call.ts'
 import { encode, encodedTag, encodingHeader, preferredEncoding, type Encoding } from '../../http/encodings.ts'
 import { ApiError } from '../../http/errors.ts'
-import { isNotModified, isRangeOf, type Validators } from '../../http/headers.ts'
+import { isMismatch, isNotModified, isRangeOf, type Validators } from '../../http/headers.ts'
 import {
   oneOf,
   readParameters,
@@ -119,6 +119,9 @@ export function snapshotFile(snapshots: Snapshots): Handler {
         'Content-Disposition': `attachment; filename="${name.replace('/month=', '-')}"`,
       }),
     })
+    if (isMismatch(request.headers, validators)) {
+      throw new ApiError(412, `${name} is not what If-Match or If-Unmodified-Since names`)
+    }
     if (isNotModified(request.headers, validators)) return void reply.status(304).end()
     leaveToExpress(request, validators, file)
     await sendBytes(reply, join(folder, entry.id), file)
@@ -158,33 +161,27 @@ function modificationTime({ id, as_of }: SnapshotEntry, snapshots: Snapshots): D
 }
 
 /**
- * Leaves the range to Express, of a HEAD too (DuckDB in browsers probes so for ranges), and what must match, but not what is
- * decided here: it would send the whole file to a request with no-cache (as every fetch() with a tag does), take weak tags as
- * strong and times as growing.
+ * Leaves the range alone to Express, of a HEAD too (DuckDB in browsers probes so for ranges). It would send the whole file to
+ * a request with no-cache (as every fetch() with a tag does), take weak tags as strong and times as growing.
  */
 function leaveToExpress(request: Request, validators: Validators, { bytes }: SnapshotFile): void {
-  const { headers } = request
-  const suffix = /^bytes=-(\d+)$/i.exec(headers.range ?? '')?.[1]
+  const { range } = request.headers
+  const suffix = /^bytes=-(\d+)$/i.exec(range ?? '')?.[1]
   // A suffix longer than the file is the whole file (RFC 9110, 14.1.2).
-  if (Number(suffix) > bytes) headers.range = 'bytes=0-'
-  if (!isRangeOf(request.get('If-Range'), validators)) delete headers.range
-  for (const name of ['if-range', 'if-none-match', 'if-modified-since']) delete headers[name]
+  const whole = Number(suffix) > bytes ? 'bytes=0-' : range
+  const counts = whole !== undefined && isRangeOf(request.get('If-Range'), validators)
+  request.headers = counts ? { range: whole } : {}
 }
 
 /** Express handles ranges and HEAD; the headers are set before. */
 async function sendBytes(reply: Reply, root: string, { name, bytes }: SnapshotFile): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const options = { root, cacheControl: false, etag: false, lastModified: false }
-  const refusals: Readonly<Record<number, string>> = {
-    412: `${name} is not what If-Match or If-Unmodified-Since names`,
-    416: `The range is outside ${name}, which has ${bytes} bytes`,
-  }
   reply.sendFile(name, options, (error?: Error & { readonly status?: number }) => {
-    const { status = 500 } = error ?? {}
-    const refusal = refusals[status]
     const isDisconnected = ['ECONNABORTED', 'EPIPE'].includes(codeOf(error) ?? '')
     if (error === undefined || isDisconnected) resolve()
-    else reject(refusal === undefined ? error : new ApiError(status, refusal))
+    else if (error.status !== 416) reject(error)
+    else reject(new ApiError(416, `The range is outside ${name}, which has ${bytes} bytes`))
   })
   await promise
 }

@@ -1,6 +1,7 @@
 /** CONTRACT 3, 4.6 and 8: the served snapshot follows the pointer; what cannot be opened leaves the one before; limits of queries. */
 import {
   appendFileSync,
+  cpSync,
   mkdirSync,
   readFileSync,
   rmdirSync,
@@ -83,6 +84,24 @@ describe('at a start', () => {
     expect(await statusOf(api)).toMatchObject({ as_of: '2026-01-08T02:00:00Z', faults: [] })
   })
 
+  it.each([
+    ['leads to a snapshot that is gone', '20260115T020000Z', () => undefined],
+    [
+      'leads to a copy under another name',
+      '20260115T020000Z',
+      (snapshots: string) =>
+        cpSync(join(snapshots, SECOND), join(snapshots, '20260115T020000Z'), { recursive: true }),
+    ],
+  ])('the newest is served, as degraded, if the pointer %s', async (_how, id, prepare) => {
+    const dataDir = copyFolder(published)
+    prepare(join(dataDir, 'snapshots'))
+    pointAt(dataDir, id)
+    await using api = await startApi(dataDir)
+    const message = `cannot be opened, and ${SECOND} is served instead`
+    expect((await statusOf(api)).faults).toEqual([{ thing: `snapshots/${id}`, message }])
+    expect((await health(api))[2]).toBe('1')
+  })
+
   it('of which none opens, the reply is 503 and says so, /readyz too', async () => {
     const dataDir = makeFolder()
     writeFileSync(join(await publishSnapshot(dataDir, oneApp()), 'app-rankings.duckdb'), 'no database')
@@ -125,6 +144,24 @@ describe('in a running service', () => {
   })
 })
 
+it('of the snapshots that requests named, the last four stay attached, unless they are removed', async () => {
+  const dataDir = makeFolder()
+  const idOf = (hour: number) => `20261120T0${hour}0000Z`
+  for (const hour of [0, 1, 2, 3, 4, 6]) await publishSnapshot(dataDir, oneApp(hour, 10))
+  const snapshots = new Snapshots(dataDir, '1GB', memoryLog().log)
+  await snapshots.follow()
+  for (const hour of [0, 1, 2, 3, 0, 4]) (await snapshots.take(idOf(hour), 'clients'))[Symbol.dispose]()
+  const attached = async () => {
+    using current = await snapshots.take(undefined, 'clients')
+    const names = `SELECT database_name AS id FROM duckdb_databases() WHERE database_name LIKE '2026%' ORDER BY id`
+    return (await current.query(names, {})).map(({ id }) => id)
+  }
+  await expect.poll(attached).toEqual([0, 2, 3, 4, 6].map(idOf))
+  rmSync(join(dataDir, 'snapshots', idOf(3)), { recursive: true })
+  await expect.poll(attached).toEqual([0, 2, 4, 6].map(idOf))
+  await snapshots.close()
+})
+
 describe('a damaged published file', () => {
   it.each<readonly [string, (path: string) => void]>([
     ['cut', (path) => truncateSync(path, 10)],
@@ -162,6 +199,15 @@ it.each([
     expect(list.parse(await reply.json()).data.map(({ id }) => id)).toEqual(listed)
   }
   for (const page of ['/', '/feed.xml']) expect((await fetch(`${api.origin}${page}`)).status).toBe(200)
+  // The links of an earlier reply lead on, and an existing snapshot is not called unknown.
+  for (const id of [SECOND, FIRST]) {
+    const statuses = listed.includes(id) ? [200, 200] : [500, 500]
+    const found = await Promise.all([
+      api.getAsNewAccount(`${RANKINGS}?as_of=${id}`),
+      api.get(`${SNAPSHOTS}/${id}`),
+    ])
+    expect(found.map(({ status }) => status)).toEqual(statuses)
+  }
   const message = 'cannot be read and is left out'
   expect((await statusOf(api)).faults).toContainEqual({ thing: path, message })
 })
