@@ -16,7 +16,9 @@ const ENTRIES = 100
  */
 export function feed({ catalogue }: Snapshots, origin: string, publicUrl: string | undefined): Handler {
   return async (request, reply) => {
-    const at = publicUrl ?? `${request.protocol}://${request.headers.host ?? ''}`
+    const { host } = request.headers
+    // HTTP/1.0 may name no host.
+    const at = publicUrl ?? (host === undefined ? origin : `${request.protocol}://${host}`)
     const entries = catalogue
       .read()
       .entries.flatMap(elementsOf)

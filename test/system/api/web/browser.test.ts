@@ -278,10 +278,13 @@ describe.runIf(program !== undefined)('in Chromium', () => {
 
   it('a pair of dates is a window', async () => {
     await using page = await open('/')
-    await page.getByLabel('First day').fill('2026-08-20')
+    await page.getByLabel('First day').fill('2026-08-09')
     await page.getByRole('button', { name: 'Show' }).first().click()
-    await page.waitForURL(/start_date=2026-08-20&end_date=2026-08-31/)
-    expect(await page.locator('#list p').first().innerText()).toContain('2026-08-20 to 2026-08-31')
+    await page.waitForURL(/start_date=2026-08-09&end_date=2026-08-31/)
+    expect(await page.locator('#list p').first().innerText()).toContain('2026-08-09 to 2026-08-31')
+    // The sample begins on 2026-07-21.
+    const uncertain = 'The change of rank is uncertain: the data lacks 4 of the 23 days before.'
+    expect(await page.locator('#list').innerText()).toContain(uncertain)
   })
 
   it('the search is one key away, and adds to the chart', async () => {
