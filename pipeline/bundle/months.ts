@@ -12,7 +12,7 @@ import { identifier, literal } from '../duckdb/sql-values.ts'
 import { readRows, returnMemory } from '../duckdb/statements.ts'
 import { measureFile } from '../snapshot/verify.ts'
 import type { DescribedTable } from './description.ts'
-import { PARQUET_OPTIONS, type TableFile } from './tables.ts'
+import { parquetOptions, type TableFile } from './tables.ts'
 
 const monthRow = z.object({
   month: z.string(),
@@ -63,7 +63,7 @@ export async function writeMonths(
 function copyMonth({ name, primaryKey = [] }: DescribedTable, target: string): string {
   const days = 'WHERE day BETWEEN CAST($first_day AS DATE) AND CAST($last_day AS DATE)'
   const rows = `FROM snapshot.${identifier(name)} ${days} ORDER BY ${primaryKey.map(identifier).join(', ')}`
-  return `COPY (${rows}) TO ${target} ${PARQUET_OPTIONS}`
+  return `COPY (${rows}) TO ${target} ${parquetOptions()}`
 }
 
 /** Hash of everything that decides the bytes of a file: rows, types, the statement, and the writer's version. */

@@ -1,11 +1,11 @@
 /** The files of the small tables: Parquet and CSV. */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { join } from 'node:path'
-import { SPREADSHEET_FORMULA } from '../contract/dataset.ts'
+import { LICENCE, SPREADSHEET_FORMULA } from '../contract/dataset.ts'
 import type { PublishedFile } from '../contract/snapshot-record.ts'
 import { identifier, literal } from '../duckdb/sql-values.ts'
 import { measureFile } from '../snapshot/verify.ts'
-import { FILE_FORMATS, type DescribedTable, type Field } from './description.ts'
+import { FILE_FORMATS, type DescribedTable, type Description, type Field } from './description.ts'
 
 /** A file with the rows of a table, or with the rows of one month. */
 export type TableFile = PublishedFile & {
@@ -19,12 +19,12 @@ export type TableFile = PublishedFile & {
 /** Writes the files of a table of the attached database `snapshot` into `folder`. The same table gives the same bytes. */
 export async function writeTable(
   connection: DuckDBConnection,
-  table: DescribedTable,
-  folder: string,
+  { attribution }: Description['meta'],
+  { table, folder }: { readonly table: DescribedTable; readonly folder: string },
 ): Promise<TableFile[]> {
   const from = `FROM snapshot.${identifier(table.name)}`
   const statements = {
-    parquet: [from, PARQUET_OPTIONS],
+    parquet: [from, parquetOptions({ attribution })],
     csv: [`SELECT ${table.fields.map(csvCell).join(', ')} ${from}`, '(FORMAT csv, HEADER)'],
   } as const
   const files: TableFile[] = []
@@ -37,8 +37,13 @@ export async function writeTable(
   return files
 }
 
-/** The options of DuckDB's COPY for Parquet. */
-export const PARQUET_OPTIONS = '(FORMAT parquet, COMPRESSION zstd)'
+/** The options of DuckDB's COPY for Parquet, with the licence and these texts as metadata of the file. */
+export function parquetOptions(about: Readonly<Record<string, string>> = {}): string {
+  const texts = Object.entries({ license: LICENCE.name, ...about }).map(
+    ([key, text]) => `${key}: ${literal(text)}`,
+  )
+  return `(FORMAT parquet, COMPRESSION zstd, KV_METADATA {${texts.join(', ')}})`
+}
 
 /** A list is separated by `|`, and a text that spreadsheets read as a formula has an apostrophe before it. */
 function csvCell({ name, type }: Field): string {

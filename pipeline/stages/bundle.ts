@@ -39,7 +39,7 @@ async function writeTables(run: Run, description: Description): Promise<TableFil
   for (const table of description.tables) {
     const written = isMonthly(table)
       ? await writeMonths(connection, table, { folder, before })
-      : await writeTable(connection, table, folder)
+      : await writeTable(connection, description.meta, { table, folder })
     files.push(...written)
   }
   return files

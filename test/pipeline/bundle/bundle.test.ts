@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import {
+  ATTRIBUTION,
   DATA_FILES,
   FIRST_DAY,
   HUGE,
@@ -66,6 +67,21 @@ describe('SHA256SUMS', () => {
 describe('Parquet', () => {
   it.each(Object.entries(FILES))('%s holds the rows of the table in their order', async (table, files) => {
     await expectSameRows(`FROM read_parquet('${join(folder, files)}')`, `FROM ${table}`)
+  })
+
+  it('carries the licence and the attribution; monthly files, which several snapshots share, the licence alone', async () => {
+    const about = async (file: string) => {
+      const metadata = `parquet_kv_metadata('${join(folder, file)}')`
+      return await queryCurrent(
+        dataDir,
+        `SELECT DISTINCT decode(key) || ': ' || decode(value) AS text FROM ${metadata}`,
+      )
+    }
+    const licence = { text: 'license: CC-BY-4.0' }
+    expect(await about(FILES.app_daily)).toEqual([licence])
+    const rows = await about(FILES.rankings)
+    expect(rows).toHaveLength(2)
+    expect(rows).toEqual(expect.arrayContaining([licence, { text: `attribution: ${ATTRIBUTION}` }]))
   })
 
   it('has the same bytes when made again from the same input, and so does CSV', async () => {
