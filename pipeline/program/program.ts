@@ -56,7 +56,9 @@ function parse(call: string, table: Table, args: readonly string[]) {
     return [name, { type, multiple: value?.endsWith('...') === true }] as const
   })
   try {
-    return parseArgs({ args: [...args], options: Object.fromEntries(entries), allowPositionals: true })
+    const options = Object.fromEntries(entries)
+    // `--no-catch-up` gives the flag `catch-up` the value false.
+    return parseArgs({ args: [...args], options, allowPositionals: true, allowNegative: true })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     // No argument of a command begins with a dash.
