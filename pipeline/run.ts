@@ -19,7 +19,7 @@ import {
   removeUnfinished,
   repairPointer,
 } from './snapshot/list.ts'
-import { migrateRetractions, recordPublished, recordedIds } from './snapshot/records.ts'
+import { migrateRetractions, recordPublished, recordedIds, unreadableRecords } from './snapshot/records.ts'
 import { bundle } from './stages/bundle.ts'
 import { check } from './stages/check.ts'
 import { gate } from './stages/gate.ts'
@@ -125,8 +125,11 @@ export function makeSnapshotsFolder(dataDir: string): void {
   }
 }
 
-/** Repairs the pointer, and says so. */
+/** Reports unreadable snapshot records, and a pointer that was repaired. */
 function reportRepairs(dataDir: string, progress: Progress): void {
+  for (const path of unreadableRecords(dataDir)) {
+    progress.note(`${path} cannot be read and is left out. Restore it from a backup`)
+  }
   const current = repairPointer(dataDir)
   if (current !== undefined)
     progress.note(`${CURRENT_POINTER} led to no snapshot; it leads to ${current}, the newest whole one`)

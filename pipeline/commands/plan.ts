@@ -35,13 +35,14 @@ export const plan = command({
 })
 
 /** The days that a run would pull from the cluster first; undefined if there is none. */
-async function listPulls({ config, now }: Dependencies): Promise<readonly string[] | undefined> {
+async function listPulls({ config, now, progress }: Dependencies): Promise<readonly string[] | undefined> {
   if (config.usageSource === undefined) return undefined
   const { pullCluster } = await import('../sources/cluster.ts')
   return await pullCluster({
     address: config.usageSource,
     rawFolder: join(config.dataDir, RAW_FOLDER),
     lastDay: lastCompletedDay(now()),
+    progress,
   })
 }
 

@@ -42,6 +42,16 @@ export function listRetractions(dataDir: string): Retraction[] {
   })
 }
 
+/** Paths in DATA_DIR of the unreadable records, and of the retractions that could not be moved; other functions skip these. */
+export function unreadableRecords(dataDir: string): string[] {
+  return [
+    ...recordedIds(dataDir)
+      .filter((id) => recordOf(dataDir, id) === undefined)
+      .map((id) => recordPath(SNAPSHOTS_FOLDER, id)),
+    ...jsonNames(join(dataDir, FORMER_RETRACTIONS)).map((id) => join(FORMER_RETRACTIONS, `${id}.json`)),
+  ]
+}
+
 /** Records a published snapshot, from the record in its folder, unless it has a readable record. */
 export function recordPublished(dataDir: string, id: string): void {
   if (recordedIds(dataDir).includes(id) && recordOf(dataDir, id) !== undefined) return
@@ -69,17 +79,21 @@ function jsonNames(folder: string): string[] {
   return names.map((name) => basename(name, '.json')).toSorted()
 }
 
+const FORMER_RETRACTIONS = join(SNAPSHOTS_FOLDER, 'retracted')
 const formerRetraction = z.object({ reason: z.string(), retracted_at: z.string() })
 
-/** Moves the retractions of version 1.0.0, which had a folder of their own, into the records. */
+/**
+ * Moves the retractions of version 1.0.0, which had a folder of their own, into the records. One that cannot be read, or has
+ * no readable record, stays until it has.
+ */
 export function migrateRetractions(dataDir: string): void {
-  const folder = join(dataDir, SNAPSHOTS_FOLDER, 'retracted')
+  const folder = join(dataDir, FORMER_RETRACTIONS)
   for (const id of jsonNames(folder)) {
-    const former = formerRetraction.parse(JSON.parse(readFileSync(join(folder, `${id}.json`), 'utf8')))
+    const path = join(folder, `${id}.json`)
+    const former = readable(() => formerRetraction.parse(JSON.parse(readFileSync(path, 'utf8'))))
     const record = recordOf(dataDir, id)
-    if (record !== undefined) {
-      writeRecord(dataDir, { ...record, retracted: { at: former.retracted_at, reason: former.reason } })
-    }
+    if (former === undefined || record === undefined) continue
+    writeRecord(dataDir, { ...record, retracted: { at: former.retracted_at, reason: former.reason } })
+    rmSync(path)
   }
-  rmSync(folder, { recursive: true, force: true })
 }

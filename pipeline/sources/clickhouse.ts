@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
+import { VERSION } from '../contract/version.ts'
 import { DataError, isShortage, messageOf } from '../errors.ts'
 import { basicAuthorization } from '../program/webhook.ts'
 
@@ -59,6 +60,7 @@ const PREFERRED = {
   readonly: '2',
   cancel_http_readonly_queries_on_client_close: '1',
   fallback_to_stale_replicas_for_distributed_queries: '0',
+  log_comment: `app-rankings ${VERSION}`,
 }
 
 /** @throws DataError if the server does not answer, or the user's profile may cut results short. */

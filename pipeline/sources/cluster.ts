@@ -12,7 +12,9 @@ import { z } from 'zod'
 import { FLOOR_DATE } from '../contract/calendar.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { DataError } from '../errors.ts'
+import { pluralize } from '../program/terminal.ts'
 import { putInPlace, writeInOneStep } from '../snapshot/durable-file.ts'
+import type { Progress } from '../terminal/progress.ts'
 import { connectClickHouse, type ClusterAddress } from './clickhouse.ts'
 import { onDay, partitionsQuery, pullQueries, quoted, valuesOf } from './cluster-queries.ts'
 import { USAGE_COLUMNS, matchColumns } from './columns.ts'
@@ -23,6 +25,9 @@ import { pathList } from './incoming.ts'
 const STATE_FILE = '.cluster.json'
 const stateSchema = z.record(z.string(), z.string())
 
+/** More rows of a day that may be invalid fail the run. */
+const ODD_ROWS_LIMIT = 100_000
+
 /** How often a day is tried whose rows change meanwhile. */
 const ATTEMPTS = 3
 
@@ -31,27 +36,33 @@ export type Pull = {
   readonly rawFolder: string
   /** The last day to pull, `YYYY-MM-DD`. */
   readonly lastDay: string
+  readonly progress: Progress
 }
 
 /**
- * Pulls every changed day up to the last one. A day that the cluster dropped stays.
+ * Pulls every changed day up to the last one. A day that the cluster dropped stays, which is noted once.
  * @param connection merges the files of a day; without one, the days are only listed.
  * @returns the days pulled, or to pull.
  * @throws DataError when the cluster cannot be read as a whole; what was pulled before stays.
  */
 export async function pullCluster(
-  { address, rawFolder, lastDay }: Pull,
+  { address, rawFolder, lastDay, progress }: Pull,
   connection?: DuckDBConnection,
 ): Promise<readonly string[]> {
   const table = await openTable(address)
+  const source = `${address.url} ${table.name}`
   const usageFolder = join(rawFolder, 'usage')
   const statePath = join(usageFolder, STATE_FILE)
   const known = existsSync(statePath)
     ? stateSchema.catch({}).parse(JSON.parse(readFileSync(statePath, 'utf8')))
     : {}
+  const write = () => {
+    mkdirSync(usageFolder, { recursive: true })
+    writeInOneStep(statePath, JSON.stringify(known))
+  }
   const pulled = new Set<string>()
   for (const partition of table.partitions) {
-    const fingerprint = `${address.url} ${table.name} ${partition.fingerprint}`
+    const fingerprint = `${source} ${partition.fingerprint}`
     if (known[partition.id] === fingerprint) continue
     const days = await daysOf(table, partition)
     for (const day of days.filter((each) => each.day >= FLOOR_DATE && each.day <= lastDay)) {
@@ -61,8 +72,16 @@ export async function pullCluster(
     // A day that is not over is pulled later, even if no row comes meanwhile.
     if (connection === undefined || days.some(({ day }) => day > lastDay)) continue
     known[partition.id] = fingerprint
-    mkdirSync(usageFolder, { recursive: true })
-    writeInOneStep(statePath, JSON.stringify(known))
+    write()
+  }
+  const present = new Set(table.partitions.map(({ id }) => id))
+  const gone = Object.keys(known).filter((id) => known[id]?.startsWith(`${source} `) && !present.has(id))
+  if (connection !== undefined && gone.length > 0) {
+    for (const id of gone) delete known[id]
+    write()
+    progress.note(
+      `The cluster no longer has the partitions ${gone.join(', ')}; what was pulled stays in ${PULLED_FILE}`,
+    )
   }
   return [...pulled].toSorted()
 }
@@ -107,13 +126,14 @@ async function openTable(address: ClusterAddress) {
 
 type Table = Readonly<Awaited<ReturnType<typeof openTable>>>
 
-const dayRow = z.object({ day: z.string(), row_count: z.coerce.number() })
+const dayRow = z.object({ day: z.string(), row_count: z.coerce.number(), odd: z.coerce.number() })
 type Day = z.infer<typeof dayRow>
 
-/** The days of rows, each with the number of rows. */
-function countDays({ server, from }: Omit<Table, 'partitions'>, where: string): Promise<Day[]> {
+/** The days of rows, each with the number of rows and of those that may be invalid. */
+function countDays({ server, values, from }: Omit<Table, 'partitions'>, where: string): Promise<Day[]> {
   return server.rows(
-    `SELECT toString(toDate(t.ts, 'UTC')) AS day, count() AS row_count FROM ${from} WHERE ${where} GROUP BY day ORDER BY day`,
+    `WITH ${values} SELECT toString(toDate(t.ts, 'UTC')) AS day, count() AS row_count, countIf(NOT is_plain) AS odd
+     FROM ${from} WHERE ${where} GROUP BY day ORDER BY day`,
     dayRow,
   )
 }
@@ -131,10 +151,17 @@ async function daysOf(table: Table, { id, row_count, has_deleted }: z.infer<type
 
 /**
  * Pulls one day; rows that come meanwhile are in the file or not, never half. With fewer rows, a replica lags behind.
- * @throws DataError if the rows keep changing.
+ * @throws DataError if too many rows of the day may be invalid, or the rows keep changing.
  */
 async function pullDay(connection: DuckDBConnection, table: Table, usageFolder: string, listed: Day) {
-  const { day } = listed
+  const { day, odd } = listed
+  if (odd > ODD_ROWS_LIMIT) {
+    throw new DataError(
+      `${pluralize(odd, 'row')} of ${day} on the ClickHouse cluster lack an app or have a wrong count, more than ` +
+        `${ODD_ROWS_LIMIT}. Nothing is published; correct them, they are listed by: WITH ${table.values} ` +
+        `SELECT * FROM ${table.from} WHERE ${onDay(day)} AND NOT is_plain`,
+    )
+  }
   const folder = join(usageFolder, `date=${day}`)
   const aside = join(folder, `.${PULLED_FILE}`)
   const whole = join(aside, 'whole')

@@ -112,8 +112,8 @@ async function pull(run: Run): Promise<StageResult['facts']> {
   if (address === undefined) return {}
   // Loads the HTTP client only for installations with a cluster.
   const { pullCluster } = await import('../sources/cluster.ts')
-  const { connection, rawFolder, lastDay } = run
-  const days = await pullCluster({ address, rawFolder, lastDay }, connection)
+  const { connection, rawFolder, lastDay, progress } = run
+  const days = await pullCluster({ address, rawFolder, lastDay, progress }, connection)
   return { days_pulled: days.length }
 }
 

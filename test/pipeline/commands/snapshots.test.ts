@@ -2,7 +2,15 @@
  * CONTRACT 4.6 and 9: `retract` removes a snapshot, keeps its reason, and never reuses its identifier; `verify` names
  * published files that were damaged on disk.
  */
-import { appendFileSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
@@ -126,13 +134,35 @@ it('retract exits with 75 during a run', async () => {
   expect(currentSnapshot(dataDir)).toContain(SECOND)
 })
 
-it('status skips an unreadable record, and its identifier is not used again', async () => {
+it('a retraction of version 1.0.0 waits until its record can be read, and is named meanwhile', async () => {
+  const run = async (hour: number) =>
+    (await runCommand(dataDir, 'run', '--as-of', `2026-01-09T0${hour}:00:00Z`)).stderr
+  const [former, record] = [pathOf('retracted', `${FIRST}.json`), pathOf('records', `${FIRST}.json`)]
+  const [whole, retraction] = [
+    readFileSync(record, 'utf8'),
+    { reason: 'Wrong', retracted_at: '2026-01-08T02:30:00Z' },
+  ]
+  mkdirSync(pathOf('retracted'))
+  for (const [hour, text] of ['{"half', JSON.stringify(retraction)].entries()) {
+    writeFileSync(former, text)
+    writeFileSync(record, hour === 0 ? whole : '{')
+    rmSync(pathOf(FIRST, 'record.json'), { force: true })
+    expect(await run(1 + hour)).toContain(`snapshots/retracted/${FIRST}.json cannot be read and is left out`)
+  }
+  writeFileSync(record, whole)
+  expect(await run(3)).not.toContain('cannot be read')
+  expect(JSON.parse(readFileSync(record, 'utf8'))).toMatchObject({ retracted: { reason: 'Wrong' } })
+  expect(readdirSync(pathOf())).not.toContain(FIRST)
+})
+
+it('status skips an unreadable record, which a run names, and its identifier is not used again', async () => {
   await retract(SECOND, '--reason', 'Counted twice')
   const path = join('snapshots/records', `${SECOND}.json`)
   writeFileSync(join(dataDir, path), '{"id":"20260108T020000Z"}')
   const status = await runCommand(dataDir, 'status')
   expect(status).toMatchObject({ code: 0, stdout: expect.stringMatching(/^current +20260107T020000Z/) })
-  await publish(dataDir, '2026-01-08T02:00:00Z')
+  const { stderr } = await publish(dataDir, '2026-01-08T02:00:00Z')
+  expect(stderr).toContain(`${path} cannot be read and is left out`)
   expect(currentSnapshot(dataDir)).toContain('20260108T020001Z')
 })
 

@@ -149,11 +149,16 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
       ['ALTER TABLE changing DROP PARTITION 20261001', '1298'],
       ['SELECT 1', '1298'],
     ] as const
+    const notes: string[] = []
     for (const [index, [statement, requests]] of changes.entries()) {
       await cluster.run(statement)
-      await run(dataDir, source, `2026-10-02T0${3 + index}:00:00Z`, '--accept', 'rows')
+      notes.push((await run(dataDir, source, `2026-10-02T0${3 + index}:00:00Z`, '--accept', 'rows')).stderr)
       expect(await requestsOf(dataDir), statement).toBe(requests)
     }
+    // Said once.
+    expect(notes.map((note) => note.includes('no longer has the partitions 20261001'))).toEqual(
+      changes.map(([statement]) => statement.includes('DROP PARTITION')),
+    )
   })
 
   it('the rest of a mutation is pulled by the next run', LONG, async () => {
@@ -355,6 +360,15 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
         'has no column completion_tokens',
         'wrong',
         "CREATE TABLE wrong (ts DateTime('UTC'), app_id Int64, prompt_tokens Int64) ENGINE = MergeTree ORDER BY ts",
+      ],
+      [
+        'too many rows may be invalid',
+        'pipeline',
+        'AND NOT is_plain',
+        'odd',
+        newTable('odd'),
+        `INSERT INTO odd (ts, prompt_tokens, completion_tokens)
+         SELECT toDateTime('${DAY} 00:00:00', 'UTC'), 1, 1 FROM numbers(100001)`,
       ],
       [
         'the table is a view',
