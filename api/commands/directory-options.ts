@@ -13,7 +13,7 @@ const PATH_EXPECTED = 'Expected an address that ends with its path: remove every
 const addressSchema = z
   .url({ protocol: /^https?$/, normalize: true, error: 'Expected https://HOST/PATH' })
   .refine(
-    (address) => !/^[^/]*\/\/[^/]*@|[?&]client_secret=/.test(address),
+    (address) => !hasSecret(URL.parse(address)),
     'Expected no user, password or secret: put them into the token instead',
   )
   .refine((address) => !address.includes('#'), PATH_EXPECTED)
@@ -23,6 +23,11 @@ const directorySchema = addressSchema
     (address) => !/\/Groups\/?$/i.test(address),
     'Expected no /Groups at the end, which a sync adds itself',
   )
+
+/** Whether an address has a user, a password or a secret, in whatever encoding. */
+function hasSecret(url: URL | null): boolean {
+  return url !== null && (url.username + url.password !== '' || url.searchParams.has('client_secret'))
+}
 
 /** A word longer than names have, or than names with digits have, is more likely a token. */
 const VARIABLE = /^(?!.*[a-z]{25})(?!.*(?=[a-z0-9]{13})[a-z]*\d)[a-z_]\w*$/i

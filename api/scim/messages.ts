@@ -101,6 +101,11 @@ function capitalize(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()
 }
 
+/** Whether a `ServiceProviderConfig` announces cursors (RFC 9865), which some write as text. */
+export function offersCursors(config: unknown): boolean {
+  return String(attribute(attribute(config, 'pagination'), 'cursor')).toLowerCase() === 'true'
+}
+
 /** An attribute; undefined if it is missing or null. Directories send names in any case (RFC 7643, 2.1). */
 function attribute(object: unknown, name: string): unknown {
   if (!isObject(object)) return undefined

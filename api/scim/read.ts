@@ -4,7 +4,7 @@ import { BRIEF, type DirectoryClient } from './client.ts'
 import type { Connection } from './connections.ts'
 import { orFailure, SyncFailure } from './failures.ts'
 import type { MemberStage } from './groups.ts'
-import { readGroup, type Page, type ReceivedGroup } from './messages.ts'
+import { offersCursors, readGroup, type Page, type ReceivedGroup } from './messages.ts'
 import { exceedsGate, isLiving, type RemoteGroup, type StoredGroup } from './plan.ts'
 import { ON_REQUEST, readList, type Walk } from './walk.ts'
 
@@ -41,6 +41,8 @@ export class Directory {
   /** Groups that were received without members: these are none once another group has some. */
   readonly #empty = new Set<RemoteGroup>()
   #memberships = 0
+  /** Whether the directory announces cursors. */
+  #hasCursors = false
 
   constructor(options: ReadOptions) {
     this.#options = options
@@ -52,7 +54,10 @@ export class Directory {
    * @throws SyncFailure if the groups are unreadable or provably incomplete.
    */
   async read(stored: readonly StoredGroup[]): Promise<ReadonlySet<string>> {
-    const { members } = this.#options.connection
+    const { client, connection } = this.#options
+    const { members } = connection
+    const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
+    this.#hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
     const walk = await this.#readList(members === 'inline')
     if (walk.isCapped) this.#warn('capped')
     const isLacking = members === 'inline' && (await this.#requestEmpty(walk))
@@ -77,7 +82,7 @@ export class Directory {
       }
       await stage.flush()
     }
-    return await readList({ client, withMembers, take })
+    return await readList({ client, hasCursors: this.#hasCursors, withMembers, take })
   }
 
   /** A sentence per kind of warning; those about groups have their number and the first of them. */

@@ -1,6 +1,6 @@
 /**
- * Walks over the list of groups to its end, by one way of paging after the other: by index (RFC 7644, 3.4.2.4), in smaller
- * pages, without any, or by cursor (RFC 9865).
+ * Walks over the list of groups to its end, by one way of paging after the other: by cursor (RFC 9865), by index (RFC 7644,
+ * 3.4.2.4), in smaller pages, or without any.
  */
 import { BRIEF, type DirectoryClient, type Patience, type Query } from './client.ts'
 import { orFailure, SyncFailure, type Failure } from './failures.ts'
@@ -8,6 +8,8 @@ import { readPage, type Page } from './messages.ts'
 
 export type ListOptions = {
   readonly client: DirectoryClient
+  /** Whether the directory announces cursors. */
+  readonly hasCursors: boolean
   /** Whether to request members with the groups. */
   readonly withMembers: boolean
   /** Receives each page, some groups several times. */
@@ -33,13 +35,13 @@ const STARTS_ANEW: Failures = ['directory_failing', 'directory_unreachable']
  */
 export async function readList(options: ListOptions): Promise<Walk> {
   const { byCursor, others } = waysToList(options)
-  // Cursors last, since a directory that ignores them gives one page that looks complete.
-  const ways = [...others, ...byCursor]
+  // Unannounced cursors last: a directory that ignores them gives one page that looks complete.
+  const ways = options.hasCursors ? [...byCursor, ...others] : [...others, ...byCursor]
   const first = await walkBy(ways, options)
   let last = first.isDoubtful ? await walkBy([{ ...first.way, sortBy: 'id' }, ...ways], options) : first
   last.isCapped = await mayBeCapped(last, options.client)
-  if (last.isLimited || last.isDoubtful) {
-    // Some have cursors alone, without announcing it, as AWS.
+  if (last.isCapped || last.isDoubtful) {
+    // AWS has cursors without announcing them.
     const walk = await orFailure(walkBy(byCursor, options))
     if (!(walk instanceof SyncFailure) && walk.pages > 1 && walk.groups.size > last.groups.size) last = walk
   }
@@ -195,12 +197,8 @@ export class Walk {
   get isProof(): boolean {
     const { size } = this.groups
     const isComplete = this.total === undefined ? this.isByCursor && size === this.rows : size === this.total
-    return isComplete && this.unusable === 0 && !this.isLimited && !this.isCut
-  }
-
-  /** Whether the directory may have more groups than it lists. */
-  get isLimited(): boolean {
-    return this.isCapped || USUAL_LIMITS.includes(this.groups.size)
+    const isLimited = this.isCapped || this.isCut || USUAL_LIMITS.includes(size)
+    return isComplete && this.unusable === 0 && !isLimited
   }
 
   /** Whether its only page lacks rows of the total, since the directory ignores cursors, or gives none for such a count. */

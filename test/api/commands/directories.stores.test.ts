@@ -46,7 +46,7 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${TOKEN} --url https://a.example/?tenant=1`, 'ends with its path'],
     [`${SET} ${TOKEN} --url https://a.example/#`, 'ends with its path'],
     [
-      `${SET} ${A} --token-url https://a.example/?client_secret=x --client-id x --client-secret-env T`,
+      `${SET} ${A} --token-url https://a.example/?client%5Fsecret=x --client-id x --client-secret-env T`,
       'no user, password or secret',
     ],
     [

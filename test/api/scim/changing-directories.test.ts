@@ -256,11 +256,12 @@ describe('a group that leaves the list', () => {
   it('stays if the list has a group without a usable id', async () => {
     const rows: unknown[] = manyGroups(3)
     await using directory = await startDirectory(ten, {
-      quirk: ofList(({ query }) =>
-        query.get('cursor') === 'last'
-          ? { body: { Resources: rows.slice(0, 1) } }
-          : { body: { Resources: rows.slice(1), nextCursor: 'last' } },
-      ),
+      quirk: ({ path, query }) => {
+        if (path === '/Groups' && query.get('cursor') === 'last')
+          return { body: { Resources: rows.slice(0, 1) } }
+        if (path === '/Groups') return { body: { Resources: rows.slice(1), nextCursor: 'last' } }
+        return path === '/ServiceProviderConfig' ? { body: { pagination: { cursor: true } } } : undefined
+      },
     })
     const account = await connect(directory.url)
     await account.sync()

@@ -149,7 +149,7 @@ describe('a token from a token address', () => {
 
   it.each<[string, Parameters<typeof startOAuth>[0], Failure | null, number]>([
     ['is requested again if it expires during the sync', { lifetime: 3 }, null, 2],
-    ['fails the sync if the directory refuses a new one too', { lifetime: 0 }, 'directory_unauthorized', 2],
+    ['fails the sync if the directory refuses a new one too', { lifetime: 0 }, 'directory_unauthorized', 3],
     ['is requested with the credentials in the body if the header is refused', { accepts: 'body' }, null, 2],
     ['fails the sync with its own sentence if none is issued', { accepts: 'nothing' }, 'token_refused', 2],
     ['fails it so if a page for people is in its place', { accepts: 'people' }, 'token_refused', 1],

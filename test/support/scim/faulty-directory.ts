@@ -18,7 +18,7 @@ export type Reply =
 
 /** A request as the directory receives it. */
 export type Asked = {
-  /** Path below the base address: `/Groups`, `/Groups/7`. */
+  /** Path below the base address: `/Groups`, `/Groups/7`, `/ServiceProviderConfig`. */
   readonly path: string
   readonly query: URLSearchParams
   readonly authorization: string | undefined
@@ -78,6 +78,7 @@ export async function startDirectory(groups: DirectoryGroup[], { quirk }: { read
 /** The answer of a directory without faults. */
 export function usualReply(groups: readonly DirectoryGroup[], { authorization, path, query }: Asked): Reply {
   if (authorization !== `Bearer ${DIRECTORY_TOKEN}`) return { status: 401, body: { status: '401' } }
+  if (path === '/ServiceProviderConfig') return { body: {} }
   if (path === '/Groups') return { body: listOf(groups, query) }
   const id = decodeURIComponent(path.replace('/Groups/', ''))
   const group = groups.find((candidate) => candidate.id === id)

@@ -38,8 +38,13 @@ const halfAReply: Reply = {
     response.writeHead(200, { 'Content-Length': '100000' }).write('{"Resou', () => response.destroy())
   },
 }
+const configs = [status(401), status(429), status(500), status(302), hangUp].map((reply, index) => [
+  `fails at its configuration (${index})`,
+  reads(({ path }) => (path === '/ServiceProviderConfig' ? reply : undefined)),
+])
 
 describeDirectories(useAccounts(), {
+  ...Object.fromEntries(configs),
   'answers 403, and asks for no pause that can be read': fails('directory_unauthorized', () =>
     forbidden('soon 5'),
   ),
@@ -136,6 +141,7 @@ const endlessCursors: Quirk = ({ before }) => ({
 })
 /** Pages by cursor, whose total counts one group more than they have. */
 const oneTooMany: Quirk = ({ path, query }) => {
+  if (path === '/ServiceProviderConfig') return { body: { pagination: { cursor: true } } }
   if (path !== '/Groups') return undefined
   const start = Number(query.get('cursor'))
   const end = start + Number(query.get('count'))

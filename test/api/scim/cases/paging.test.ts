@@ -37,11 +37,19 @@ const pageFrom = (startIndex: number, count: number): Reply =>
 const pastEnd = (groups: DirectoryGroup[], reply: Reply): DirectoryCase =>
   list((asked) => (startIndexOf(asked) > groups.length ? reply : page(groups, asked)), groups.length)
 
-/** A directory with cursors; `only`: rejects requests without one; `counted`: the total of the only page without one. */
-function byCursor({ only = false, counted = 100, total = true, most = 50, prefix = '' } = {}): Quirk {
-  return ofList((asked) => {
+const configured =
+  (config: object, quirk: Quirk): Quirk =>
+  (asked) =>
+    asked.path === '/ServiceProviderConfig' ? { body: config } : quirk(asked)
+
+/** The first page, whatever is requested. */
+const firstPage: Quirk = () => page(hundred, NO_QUERY)
+
+/** A directory with cursors, announced or not, which answers requests without one like this. */
+function byCursor({ without = firstPage, says = true, total = true, most = 50, prefix = '' } = {}): Quirk {
+  const cursors = ofList((asked) => {
     const cursor = asked.query.get('cursor')
-    if (cursor === null) return only ? refused : page(hundreds, NO_QUERY, 100, { totalResults: counted })
+    if (cursor === null) return without(asked)
     if (countOf(asked, 1000) > most) return { status: 400, body: { scimType: 'invalidCount' } }
     const first = Number(cursor.slice(prefix.length))
     const next = first + countOf(asked, most)
@@ -53,6 +61,7 @@ function byCursor({ only = false, counted = 100, total = true, most = 50, prefix
       },
     }
   })
+  return configured({ pagination: { cursor: says } }, cursors)
 }
 
 /** Each page begins elsewhere, so that pages overlap and miss groups, unless the directory sorts. */
@@ -141,12 +150,47 @@ describeDirectories(useAccounts(), {
   'gives a bare array': list(() => ({ body: some }), 'directory_invalid_response'),
   'gives an error with status 200': list(() => ({ body: { status: '404' } }), 'directory_invalid_response'),
   'pages by cursor': { quirk: byCursor(), ends: 250 },
-  'pages by cursor alone, without a total': { quirk: byCursor({ only: true, total: false }), ends: 250 },
-  'pages by cursor when that is requested, otherwise gives one page and counts all': {
-    quirk: byCursor({ counted: 250 }),
+  'pages by cursor alone, without a total': {
+    quirk: byCursor({ without: () => refused, total: false }),
     ends: 250,
   },
-  'has cursors of 3,000 characters': { quirk: byCursor({ only: true, prefix: 'x'.repeat(3000) }), ends: 250 },
+  'pages by cursor when that is requested, and does not say so': {
+    quirk: byCursor({ says: false, most: 100 }),
+    ends: 250,
+  },
+  'pages by cursor alone in truth, and says a smaller page than it gives': {
+    quirk: configured({ filter: { maxResults: 50 } }, byCursor({ most: 100, total: false })),
+    ends: 250,
+  },
+  'pages by cursor, of which it says nothing, and otherwise counts more than it gives': {
+    quirk: byCursor({ says: false, without: () => page(hundreds, NO_QUERY) }),
+    ends: 250,
+  },
+  'pages by cursor alone, and does not say so': {
+    quirk: byCursor({ says: false, without: () => refused }),
+    ends: 250,
+  },
+  'announces cursors, and fails with 500 after its first page by index': {
+    quirk: byCursor({
+      without: (asked) => (startIndexOf(asked) > 100 ? status(500) : page(hundreds, asked)),
+    }),
+    ends: 250,
+  },
+  'announces cursors, and has 200 groups by index': {
+    quirk: byCursor({ without: (asked) => page(twoPages, asked) }),
+    ends: 250,
+  },
+  'has cursors of 3,000 characters': {
+    quirk: byCursor({ without: () => refused, prefix: 'x'.repeat(3000) }),
+    ends: 250,
+  },
+  'announces cursors, and has an index alone': {
+    quirk: configured(
+      { pagination: { cursor: true } },
+      ofList((asked) => page(hundreds, asked, 50)),
+    ),
+    ends: 250,
+  },
   'ends its cursors with an empty one': list(
     () => ({ body: { Resources: some, nextCursor: '' } }),
     3,
@@ -180,7 +224,7 @@ describeDirectories(useAccounts(), {
     3,
     'the first: "Odd"',
   ),
-  'refuses a large count with a cursor': { quirk: byCursor({ only: true, most: 10 }), ends: 250 },
+  'refuses a large count with a cursor': { quirk: byCursor({ without: () => refused, most: 10 }), ends: 250 },
   'has no stable order, but sorts by id': { quirk: unsorted(true), ends: 250 },
   'has no stable order and no total, but sorts by id': {
     quirk: unsorted(true, { step: 215, more: { totalResults: undefined } }),
