@@ -70,7 +70,7 @@ export class Catalogue {
   readonly #logged = new Set<string>()
   /** The records without their monthly files, each as long as its file is not replaced. */
   readonly #summaries = new Map<string, { readonly changedAt: number; readonly record: SnapshotRecord }>()
-  #last: { readonly changedAt: number; readonly contents: Contents } | undefined
+  #last: { readonly changedAt: number; readonly until: number; readonly contents: Contents } | undefined
 
   constructor(folder: string, log: Log) {
     this.#folder = folder
@@ -79,12 +79,13 @@ export class Catalogue {
 
   /** What the folders hold; they are read again if they changed. */
   read(): Contents {
+    const now = Date.now()
     const changedAt = Math.max(changeOf(this.#folder), changeOf(join(this.#folder, RECORDS_FOLDER)))
-    if (this.#last?.changedAt === changedAt) return this.#last.contents
+    if (this.#last?.changedAt === changedAt && now < this.#last.until) return this.#last.contents
     const contents = this.#readFolders()
     // A repaired file need not change its folder.
-    const isSettled = contents.faults.length === 0 && Date.now() - changedAt > RECENT_MS
-    this.#last = isSettled ? { changedAt, contents } : undefined
+    const until = contents.faults.length === 0 ? Infinity : now + RECENT_MS
+    this.#last = now - changedAt > RECENT_MS ? { changedAt, until, contents } : undefined
     return contents
   }
 

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
+import { Catalogue } from '../../../../api/datasets/snapshots/catalogue.ts'
 import { Snapshots } from '../../../../api/datasets/snapshots/current.ts'
 import { memoryLog, served, startApi, statusOf, until, type Api } from '../../../support/api.ts'
 import { copyFolder, makeFolder } from '../../../support/folders.ts'
@@ -210,6 +211,21 @@ it.each([
   }
   const message = 'cannot be read and is left out'
   expect((await statusOf(api)).faults).toContainEqual({ thing: path, message })
+})
+
+it('an unreadable record is read again after a second, and not with each request', () => {
+  const dataDir = copyFolder(published)
+  const path = join(dataDir, 'snapshots', 'records', `${FIRST}.json`)
+  const whole = readFileSync(path)
+  writeFileSync(path, '{')
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_000 })
+  const catalogue = new Catalogue(join(dataDir, 'snapshots'), memoryLog().log)
+  const contents = catalogue.read()
+  expect(contents.faults).toHaveLength(1)
+  expect(catalogue.read()).toBe(contents)
+  writeFileSync(path, whole)
+  vi.advanceTimersByTime(1000)
+  expect(catalogue.read().faults).toEqual([])
 })
 
 describe('queries of a snapshot', () => {
