@@ -123,8 +123,12 @@ async function perform<Dependencies>(
   { args, print: write }: CommandLine,
   connect: (work: Work<Dependencies>) => Promise<void>,
 ): Promise<void> {
-  const usage = `Usage: ${[call, takes, '[OPTIONS]'].filter(Boolean).join(' ')}`
-  if (wantsHelp(args)) return write(helpOf(usage, `${command.summary}.`, explainTable(options, '--')))
+  if (wantsHelp(args)) {
+    const hint = Object.keys(options).length === 0 ? '' : '[OPTIONS]'
+    const summary = `${command.summary.charAt(0).toUpperCase()}${command.summary.slice(1)}.`
+    const usage = `Usage: ${[call, takes, hint].filter(Boolean).join(' ')}`
+    return write(helpOf(usage, summary, explainTable(options, '--')))
+  }
   const { values, positionals } = parse(call, options, args)
   const words = takes.split(' ').filter(Boolean)
   const least = words.filter((word) => !word.startsWith('[')).length
