@@ -258,9 +258,11 @@ describe('a query of npm run sql that takes more than PIPELINE_MEMORY', () => {
     expect(spilled()).toEqual([])
   })
 
-  it('spills no more than PIPELINE_SPILL allows', async () => {
+  it('spills no more than PIPELINE_SPILL allows, and names the settings', async () => {
     const { code, stderr } = await start({ PIPELINE_SPILL: '1MB' })
-    expect([code, stderr]).toEqual([2, expect.stringContaining('failed to offload data')])
+    const remedy =
+      /^Out of Memory Error: failed to offload data.*\. Raise PIPELINE_MEMORY or PIPELINE_SPILL\n$/
+    expect([code, stderr]).toEqual([2, expect.stringMatching(remedy)])
     expect(spilled()).toEqual([])
   })
 })
