@@ -19,18 +19,24 @@ import { readSettings } from '../config.ts'
 import { messageOf, unlessAbsent } from '../process/system-errors.ts'
 
 /** The checksums of a backup, in the form of sha256sum; written last, so a backup without it is incomplete. */
-const CHECKSUMS_FILE = 'SHA256SUMS'
+export const CHECKSUMS_FILE = 'SHA256SUMS'
+
+const LOG_FILE = `${STORE_FILE}-wal`
 
 const DUMP =
   'Accounts, keys, limits and groups are in the database of DATABASE_URL, which needs a backup of its own: ' +
   'pg_dump --format=custom --file=rankings.dump "$DATABASE_URL"'
+
+/** SQLite opens the store of a running service, and writes beside it, even to read. */
+const NO_SERVICE =
+  'if only the user of the service may, run this as that user; if its disk is read-only, copy DATA_DIR with cp -a'
 
 /** Backs up into the folder of the arguments; resolves to the exit code. */
 export const backup = programOf('npm run -s backup', {
   summary:
     'copies snapshots, raw usage and service.sqlite of DATA_DIR into the new folder TO while everything runs, and lists the ' +
     `checksums of all files in TO/${CHECKSUMS_FILE}. On the same file system snapshots become hard links. To restore, copy TO ` +
-    'back to DATA_DIR while no service runs',
+    'back to DATA_DIR while no service runs, and start the service, which compares every file with its checksum',
   takes: 'TO',
   options: {},
   async work({ environment, note }, _options, [given = '']) {
@@ -54,6 +60,8 @@ function makeTarget(from: string, to: string, store = ''): void {
     throw new UsageError(
       `DATA_DIR ${from} holds nothing to back up: set DATA_DIR to the folder of the service`,
     )
+  if (fs.existsSync(to) || [snapshots, raw].some((copied) => to.startsWith(`${copied}/`)))
+    throw new UsageError(`${to} exists already or is inside of what is copied: name a new folder`)
   makeDataFolder(dirname(to))
   fs.mkdirSync(to, { mode: 0o700 })
 }
@@ -61,7 +69,8 @@ function makeTarget(from: string, to: string, store = ''): void {
 /** Fills the new folder `to`; resolves to the number of its files. */
 async function fill(from: string, to: string, store: string | undefined): Promise<number> {
   copyAll(from, to, store)
-  const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER))
+  // Any command that reads the store may remove the log.
+  const paths = filesIn(to).filter((path) => !path.startsWith(CURRENT_POINTER) && path !== LOG_FILE)
   const lines: string[] = []
   for (const path of paths) lines.push(`${await checksumOf(join(to, path))}  ${path}\n`)
   fs.writeFileSync(join(to, CHECKSUMS_FILE), lines.join(''), { flush: true })
@@ -80,10 +89,10 @@ function copyAll(from: string, to: string, store: string | undefined): void {
     using database = new DatabaseSync(store, { readOnly: true })
     database.prepare('VACUUM INTO ?').run(join(to, STORE_FILE))
   } catch (error) {
-    throw new UsageError(`${store} cannot be copied: ${messageOf(error)}`, { cause: error })
+    throw new UsageError(`${store} cannot be copied: ${messageOf(error)}; ${NO_SERVICE}`, { cause: error })
   }
   // Copied back, it takes the place of the log of a killed service, which SQLite would replay into the restored store.
-  fs.writeFileSync(join(to, `${STORE_FILE}-wal`), '')
+  fs.writeFileSync(join(to, LOG_FILE), '')
 }
 
 /**
@@ -134,7 +143,7 @@ function filesIn(folder: string): string[] {
 }
 
 /** The SHA-256 of a file in hexadecimal; the file survives a power cut from then on. */
-async function checksumOf(path: string): Promise<string> {
+export async function checksumOf(path: string): Promise<string> {
   await using file = await open(path)
   await file.sync()
   const sha256 = createHash('sha256')

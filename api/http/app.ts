@@ -174,7 +174,8 @@ function answerFault(log: Log): ErrorRequestHandler<object, unknown, unknown, un
 function asApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
   // Of Express: a parameter in the path that is not encoded correctly.
-  if (error instanceof URIError) return new ApiError(400, error.message)
+  if (error instanceof URIError)
+    return new ApiError(400, `${error.message}: a % must be followed by UTF-8 in hexadecimal`)
   return new ApiError(500, `Unexpected server error; quote request id ${requestId} when you report it`)
 }
 

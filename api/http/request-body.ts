@@ -74,6 +74,8 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
   if (reply.closed) throw new ApiError(400, 'The client disconnected before its body was read')
   const hold = holdBytes(reply)
   hold(Number(length))
+  // Only here: a body that is refused is not asked for. HTTP/1.0 knows no 100 (RFC 9110, 10.1.1).
+  if (request.headers.expect !== undefined && request.httpVersion !== '1.0') reply.writeContinue()
   const decoder = createDecoder()
   if (decoder !== undefined) reply.once('close', () => decoder.destroy())
   try {
@@ -82,7 +84,7 @@ async function readBody(request: Request, reply: Reply, limit: number): Promise<
     // The rest is discarded: many clients read a reply only once they have sent everything.
     request.unpipe().resume()
     if (error instanceof ApiError) throw error
-    const message = 'The body is incomplete, or not in the coding that its headers name'
+    const message = 'The body is incomplete, not in the coding that its headers name, or not in UTF-8'
     throw new ApiError(400, `${message}: ${messageOf(error)}`)
   }
 }
@@ -99,7 +101,7 @@ async function collect(body: Readable, limit: number, hold: (bytes: number) => v
     new Uint8Array(buffer).set(part, bytes)
     bytes = end
   }
-  const text = new TextDecoder().decode(new Uint8Array(buffer, 0, bytes))
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array(buffer, 0, bytes))
   buffer.transfer(0)
   return text
 }

@@ -99,8 +99,9 @@ function answerRequests(server: http.Server, app: Express, log: Log, requestMs: 
     else earlier.once('close', () => setImmediate(() => request.socket.destroyed || app(request, response)))
   }
 
-  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body.
-  server.on('request', answer).on('checkExpectation', answer)
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1); Node's own error would have no body. The reader of the body
+  // sends the 100 (request-body.ts).
+  server.on('request', answer).on('checkExpectation', answer).on('checkContinue', answer)
   // Node would answer each request beyond the limit with a 503, and keep the connection.
   server.on('dropRequest', (_request, socket) => {
     const last = replies.get(socket)

@@ -1,6 +1,9 @@
-/** The log on stderr, since stdout is for data (CONTRACT 9): a JSON object per line. */
+/** The log on stderr, since stdout is for data (CONTRACT 9): a JSON object per line, or plain lines at a terminal. */
+import { isatty } from 'node:tty'
 import { pino, stdSerializers, type DestinationStream, type LevelWithSilent, type Logger } from 'pino'
 import sonicBoom from 'sonic-boom'
+import { z } from 'zod'
+import { printable } from '../../pipeline/program/terminal.ts'
 
 export type Log = Logger
 
@@ -28,7 +31,7 @@ export function createLog(level: LevelWithSilent, destination: DestinationStream
  * closed reader or terminal) neither ends the service nor delays its end: lines wait for the next one, up to a MiB, and a
  * later line counts the ones beyond.
  */
-function openStderr(): DestinationStream {
+function openStderr(): DestinationStream & { flush(done: () => void): void } {
   // With a minimum of 1 its `flush` waits for the write. It is never flushed synchronously, which would loop for ever
   // while the target fails.
   const target = new sonicBoom.SonicBoom({ fd: STDERR, sync: false, minLength: 1, maxLength: WAITING_BYTES })
@@ -41,7 +44,11 @@ function openStderr(): DestinationStream {
     target.write(`${JSON.stringify({ level: 'warn', time: new Date(), lines: dropped, msg })}\n`)
     dropped = 0
   })
-  return target
+  const isTerminal = isatty(STDERR)
+  return {
+    write: (line) => void target.write(isTerminal ? plainLine(line) : line),
+    flush: (done) => target.flush(() => done()),
+  }
 }
 
 /** The text with every key replaced, of this service or of a provider. */
@@ -56,4 +63,21 @@ export function hideKeys(text: string): string {
 // An error's text may quote client input, and that may contain a key.
 function describeError(error: Error): unknown {
   return JSON.parse(hideKeys(JSON.stringify(stdSerializers.err(error))))
+}
+
+const lineSchema = z.looseObject({
+  level: z.string(),
+  time: z.string(),
+  msg: z.string().default(''),
+  err: z.looseObject({ stack: z.string() }).optional(),
+})
+
+/** A line of the log for people: `12:58:30 info  listening origin=http://127.0.0.1:3000`. */
+export function plainLine(line: string): string {
+  const { level, time, msg, err, ...facts } = lineSchema.parse(JSON.parse(line))
+  const named = Object.entries(facts).map(
+    ([name, value]) => ` ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const words = `${time.slice(11, 19)} ${level.padEnd(5)} ${msg}${named.join('')}`
+  return `${printable(err === undefined ? words : `${words}\n  ${err.stack}`)}\n`
 }

@@ -1,5 +1,6 @@
 /** Errors of the operating system: files, sockets, addresses, rights. */
 import { accessSync, constants } from 'node:fs'
+import { dirname } from 'node:path'
 
 /** The code of a system error, such as ENOENT; undefined for other errors. */
 export function codeOf(error: unknown): string | undefined {
@@ -23,15 +24,16 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Why these paths cannot be read, or written too, in the words of the system; a missing one may be made. */
+/** Why these paths cannot be read, or written too, each reason once. The folder that would hold a missing path counts for it. */
 export function missingRights(paths: readonly string[], use: 'read' | 'write'): string[] {
   const mode = use === 'read' ? constants.R_OK : constants.R_OK | constants.W_OK
-  return paths.flatMap((path) => {
+  const reasonsOf = (path: string): string[] => {
     try {
-      unlessAbsent(() => accessSync(path, mode))
+      accessSync(path, mode)
       return []
     } catch (error) {
-      return messageOf(error)
+      return codeOf(error) === 'ENOENT' ? reasonsOf(dirname(path)) : [messageOf(error)]
     }
-  })
+  }
+  return [...new Set(paths.flatMap(reasonsOf))]
 }

@@ -87,8 +87,10 @@ async function runTransaction<Result>(
   try {
     await client.query(BEGIN_ALONE)
     const result = await work(queriesOver(client))
-    await client.query('COMMIT')
-    isWhole = true
+    const { command } = await client.query('COMMIT')
+    isWhole = command === 'COMMIT'
+    // After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
+    if (!isWhole) throw new Error('The transaction was rolled back: one of its statements had failed')
     return result
   } finally {
     client.off('error', ignore)

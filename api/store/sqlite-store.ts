@@ -55,6 +55,7 @@ function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Stor
           return result
         } catch (error) {
           if (writer.isTransaction) writer.exec('ROLLBACK')
+          nameFile(path, error)
           throw error
         }
       }),
@@ -122,6 +123,13 @@ function restartLog(database: DatabaseSync): boolean {
     // The WAL stays valid.
     return true
   }
+}
+
+/** Adds the file and the remedy to an error of SQLite, which has neither. */
+function nameFile(path: string, error: unknown): void {
+  const kind = kindOf(error)
+  if (kind === undefined || !(error instanceof Error)) return
+  error.message += ` (${path})${kind === SQLITE_BUSY ? ': try again once no other process writes into it' : ''}`
 }
 
 /** The kind of an error of SQLite: the low byte of its code. The rest is a detail, such as "busy: being recovered". */

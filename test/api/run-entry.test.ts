@@ -102,6 +102,19 @@ it('a store that the user may not use is named by the service, and by a backup',
   )
 })
 
+it('a missing folder of records that the user may not make is named by the service', async () => {
+  const dataDir = makeFolder()
+  const models = join(dataDir, 'models.json')
+  const provider = { name: 'a', base_url: 'http://a.example', model: 'm' }
+  writeFileSync(models, JSON.stringify({ models: { 'a/b': { providers: [provider] } } }))
+  chmodSync(dataDir, 0o555)
+  const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: models }
+  const { stderr } = await startProgram('api/server.ts', [], environment, UNPRIVILEGED).ended
+  expect(stderr).toContain(
+    `Records of chat requests cannot be written: EACCES: permission denied, access '${dataDir}'`,
+  )
+})
+
 it('a snapshot folder that the user may not read is named by the service, and by a run', async () => {
   const dataDir = makeFolder()
   const snapshots = join(dataDir, 'snapshots')

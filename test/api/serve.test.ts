@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { createLog, plainLine } from '../../api/process/log.ts'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
@@ -79,4 +80,15 @@ it('a service that cannot listen closes its resources', async () => {
   const second = startApi(dataDir, { environment: { PORT: new URL(first.origin).port } })
   await expect(second).rejects.toThrow('already in use')
   expect(isStoreOpen(dataDir)).toBe(false)
+})
+
+it('a line for people has time, level, message and fields, without control characters of clients', () => {
+  const lines: string[] = []
+  const log = createLog('info', { write: (line: string) => void lines.push(plainLine(line)) })
+  log.info({ origin: 'http://127.0.0.1:3000', status: 200, path: '/\u001B[2J' }, 'listening')
+  log.error({ err: new Error('broken') }, 'request failed')
+  expect(lines[0]).toMatch(
+    /^\d\d:\d\d:\d\d info {2}listening origin=http:\/\/127\.0\.0\.1:3000 status=200 path=\/\uFFFD\[2J\n$/,
+  )
+  expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d error request failed\n {2}Error: broken\n[^]*\n$/)
 })

@@ -1,12 +1,22 @@
 /** CONTRACT 9: a backup copies everything while it runs, and restoring is copying back. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
-import { rankingsSchema, startApi, type Api } from '../../support/api.ts'
+import { rankingsSchema, startApi, startServer, type Api } from '../../support/api.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
 import { startProgram, runCommandLine, type Ended } from '../../support/processes.ts'
@@ -94,14 +104,16 @@ describe('a backup of a running service', () => {
     expect(new Set(inodes.map((path) => statSync(path).ino)).size).toBe(1)
   })
 
-  it('is rejected for a folder that exists or cannot be made, and of one that holds nothing', async () => {
+  it('is rejected for a folder that exists, is inside of the data or cannot be made, and of one that holds nothing', async () => {
     const none = makeFolder()
     const damaged = makeFolder()
     writeFileSync(join(damaged, 'service.sqlite'), 'no database, for ever'.repeat(99))
     for (const [to, from, reason] of [
-      [whole, dataDir, `EEXIST: file already exists, mkdir '${whole}'`],
+      [whole, dataDir, `${whole} exists already or is inside of what is copied: name a new folder`],
+      [join(dataDir, 'raw', 'backup'), dataDir, 'name a new folder'],
+      ['/proc/a/b', dataDir, 'ENOENT'],
       [join(makeFolder(), 'to'), none, 'holds nothing to back up'],
-      ['', dataDir, 'EEXIST'],
+      ['', dataDir, 'name a new folder'],
       [join(makeFolder(), 'to'), damaged, 'service.sqlite cannot be copied: file is not a database'],
       ['--force', dataDir, "Unknown option '--force'"],
     ] as const) {
@@ -177,5 +189,32 @@ describe('a copied backup', () => {
     const files = filesOf(restored)
     expect(files.length).toBeGreaterThan(10)
     expect(files).toEqual(filesOf(lost))
+  })
+
+  it('of which files are missing or changed is not served; they are named', async () => {
+    const restored = copyBack()
+    const changed = join(restored, 'raw', 'usage', 'date=2026-02-10', 'a.csv')
+    appendFileSync(changed, 'x')
+    const missing = join(restored, 'service.sqlite')
+    rmSync(missing)
+    const start = await startProgram('api/server.ts', [], { DATA_DIR: restored, PORT: '0' }).ended
+    expect([start.code, start.stdout]).toEqual([2, ''])
+    for (const path of [changed, missing])
+      expect(start.stderr).toContain(`${path} is not the file of the backup: copy it again, or remove`)
+    expect(existsSync(missing)).toBe(false)
+  })
+
+  it('is served though a command read the store, and then a run changed raw files; its first start warns of later revocations', async () => {
+    const restored = copyBack()
+    const list = startProgram('api/commands/keys.ts', ['list'], { DATA_DIR: restored })
+    expect(await list.ended).toMatchObject({ code: 0, stderr: '' })
+    appendFileSync(join(restored, 'raw', 'usage', 'date=2026-02-10', 'a.csv'), '\n')
+    await publish(restored, '2026-03-12T02:00:00Z')
+    for (const isWarned of [true, false]) {
+      const server = await startServer({ DATA_DIR: restored })
+      server.child.kill('SIGTERM')
+      const { code, stderr } = await server.ended
+      expect([code, stderr.includes('revoke and retract them once more')]).toEqual([0, isWarned])
+    }
   })
 })

@@ -135,7 +135,8 @@ describe('an unknown path', () => {
   )
 
   it('that has a parameter which is not encoded correctly, is 400', async () => {
-    await fault(400, '/apps/%E0%A4%A')
+    const { message } = await fault(400, '/apps/%E0%A4%A')
+    expect(message).toContain('%E0%A4%A')
   })
 })
 
@@ -151,9 +152,14 @@ describe('a body', () => {
     // It is read whatever its type, and without one: requests.post(url, data=json.dumps(…)) names none.
     [400, 'Invalid chat request', { body: Buffer.from('{}'), headers: {} }],
     [400, 'Invalid chat request', { body: '{}', headers: { 'Content-Type': 'text/plain; charset=latin1' } }],
+    [400, 'not in UTF-8', { body: Buffer.from('{"model":"caf\u00e9"}', 'latin1'), headers: JSON_TYPE }],
     [400, 'The body is empty', { headers: {} }],
     [400, 'at most 500 levels', { body: '['.repeat(501), headers: JSON_TYPE }],
-    [400, 'or not in the coding', { body: gzipSync('{"a":1}').subarray(0, 15), headers: packed }],
+    [
+      400,
+      'not in the coding that its headers name',
+      { body: gzipSync('{"a":1}').subarray(0, 15), headers: packed },
+    ],
     [413, 'at most 2097152 bytes', { body: JSON.stringify('x'.repeat(3_000_000)), headers: JSON_TYPE }],
     [413, 'at most 2097152 bytes', { body: gzipSync(Buffer.alloc(3_000_000)), headers: packed }],
     [413, 'at most 250000 are allowed', { body: `[${'0,'.repeat(300_000)}0]`, headers: JSON_TYPE }],
@@ -180,7 +186,9 @@ describe('a body', () => {
       `Transfer-Encoding: chunked\r\n\r\n2100000\r\n${'x'.repeat(0x2100000)}\r\n`,
       '413',
     ],
-    ['expected, is asked for', `${TOLD}{"a":1}`, '100 400'],
+    ['too large, is not asked for', 'Content-Length: 400000000\r\nExpect: 100-continue\r\n\r\n', '413'],
+    ['expected, is asked for where it is read', `${TOLD}{"a":1}`, '100 400'],
+    ['expected, is not asked for elsewhere', TOLD, '404', '/nope HTTP/1.1'],
     [
       'expected by a client of HTTP/1.0, which knows no 100, is read',
       `${TOLD}{"a":1}`,

@@ -104,7 +104,7 @@ stores.describeOnce('a store in an SQLite file', () => {
     expect(synced).toEqual([['service.sqlite-wal', 2]])
   })
 
-  it('that another process keeps locked is waited for no longer than the limit', async () => {
+  it('that another process keeps locked is waited for no longer than the limit, and named with the remedy', async () => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
     await using other = await openCounter(settings)
@@ -116,7 +116,7 @@ stores.describeOnce('a store in an SQLite file', () => {
     const add = 'UPDATE counter SET n = n + 1'
     await expect(counter.store.query(add)).rejects.toThrow('database is locked')
     await expect(counter.store.transaction((queries) => queries.query(add))).rejects.toThrow(
-      'database is locked',
+      /database is locked \(.*service\.sqlite\): try again once no other process writes into it$/,
     )
     writing.end()
     await writing.ended

@@ -15,8 +15,9 @@ it('exits with 2 and one line if DATA_DIR cannot be created, or may not be writt
   const folder = makeFolder()
   const file = join(folder, 'file')
   writeFileSync(file, '')
-  // Nobody creates a folder inside a file.
-  await expect(startApi(join(file, 'data'))).rejects.toThrow(/^DATA_DIR "[^"]+" cannot be used: /)
+  // The system creates no folders in /proc, and nobody creates one inside a file.
+  for (const dataDir of [join(file, 'data'), '/proc/data', '/proc/a/b'])
+    await expect(startApi(dataDir)).rejects.toThrow(/^DATA_DIR "[^"]+" cannot be used: /)
   chmodSync(folder, 0o500)
   const run = await startProgram('api/server.ts', [], { DATA_DIR: folder, PORT: '0' }, UNPRIVILEGED).ended
   expect(run).toMatchObject({
@@ -161,7 +162,7 @@ it.runIf(process.platform === 'linux' && hasProgram('script'))('ends with its te
   const command = `echo "pid=$$"; exec '${process.execPath}' api/server.ts`
   const options = ['--quiet', '--flush', '--return', '--command', command, '/dev/null']
   const terminal = startProcess('script', options, { environment: { DATA_DIR: dataDir, PORT: '0' } })
-  const [, pid = ''] = await said(terminal, 'stdout', /pid=(\d+)[^]*"origin":"http:/)
+  const [, pid = ''] = await said(terminal, 'stdout', /pid=(\d+)[^]*listening origin=http:/)
   expect(commandLine(pid)).toContain('api/server.ts')
   terminal.child.kill('SIGKILL')
   await until(() => commandLine(pid) === '')
