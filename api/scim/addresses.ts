@@ -59,9 +59,12 @@ export async function guardedAgent(reach: Reach, resolve: LookupFunction = looku
         if (error !== null) return callback(error, null)
         const all = Array.isArray(found) ? found : []
         const allowed = all.filter(({ address }) => isWithinReach(address, protocol, reach))
+        const [first] = allowed
         const refusal = new SyncFailure('address_refused', `No address of ${hostname} may be connected to`)
-        if (allowed.length === 0) return callback(refusal, null)
-        const onlyAllowed: LookupFunction = (_hostname, _options, done) => done(null, allowed)
+        if (first === undefined) return callback(refusal, null)
+        // Node asks for one address if it is told not to choose between families.
+        const onlyAllowed: LookupFunction = (_hostname, wanted, done) =>
+          wanted.all === true ? done(null, allowed) : done(null, first.address, first.family)
         buildConnector({ lookup: onlyAllowed, timeout: CONNECT_MS })(options, callback)
       })
     },

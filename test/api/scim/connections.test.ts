@@ -1,9 +1,9 @@
 /** CONTRACT 5: how a sync reaches its directory: addresses, TLS, tokens, and the sentence for each fault. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { LookupFunction } from 'node:net'
+import { getDefaultAutoSelectFamily, setDefaultAutoSelectFamily, type LookupFunction } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { fetch } from 'undici'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { guardedAgent, isWithinReach } from '../../../api/scim/addresses.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import { makeFolder } from '../../support/folders.ts'
@@ -51,7 +51,13 @@ describe('an address', () => {
     ])
   })
 
-  it('is checked at each connection, so that DNS rebinding is useless', async () => {
+  it.each([
+    ['chooses between families', true],
+    ['takes the first address', false],
+  ])('is checked at each connection, so that DNS rebinding is useless; Node %s', async (_case, chooses) => {
+    const usual = getDefaultAutoSelectFamily()
+    onTestFinished(() => setDefaultAutoSelectFamily(usual))
+    setDefaultAutoSelectFamily(chooses)
     await using directory = await startDirectory([])
     const resolve: LookupFunction = (_name, _options, done) =>
       done(null, [{ address: '127.0.0.1', family: 4 }])
