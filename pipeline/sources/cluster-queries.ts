@@ -8,8 +8,8 @@ export function quoted(text: string, quote = "'"): string {
 /**
  * The query for the partitions with rows, from the parts of every replica; the arguments are literals. Per shard `row_count`
  * is of the replica with the newest rows, so that a pull from one that lags behind is noticed. `fingerprint` changes when a
- * row comes, goes or changes on any replica, and seldom with a merge: rows of a lightweight update stand in a partition
- * `patch-…` until they are merged, and the version of a part equals its first block until it is mutated, part by part.
+ * row comes or goes, or once a mutation has changed all parts, on any replica; a merge of parts leaves their least version.
+ * Rows of a lightweight update stand in a partition `patch-…` until they are merged.
  */
 export function partitionsQuery(database: string, table: string, cluster?: string): string {
   // A name may have macros, such as '{cluster}', of the server's configuration.
@@ -25,7 +25,7 @@ export function partitionsQuery(database: string, table: string, cluster?: strin
     ), states AS (
       SELECT toUInt64(${place}) AS place, replaceRegexpOne(partition_id, '^patch-[0-9a-f]+-', '') AS id, (
         sumIf(rows, NOT startsWith(partition_id, 'patch-')), max(max_block_number),
-        sumIf(rows * data_version, data_version != min_block_number), max(has_lightweight_delete)
+        min(data_version), max(has_lightweight_delete)
       ) AS state
       FROM ${parts} WHERE active AND database = ${database} AND table = ${table} GROUP BY place, id
     ), shards AS (

@@ -161,7 +161,7 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
     )
   })
 
-  it('the rest of a mutation is pulled by the next run', LONG, async () => {
+  it('the rest of a mutation is pulled by the next run, and nothing after a merge', LONG, async () => {
     await cluster.run('CREATE TABLE gate (is_open Int8) ENGINE = MergeTree ORDER BY is_open')
     await cluster.run(newTable('mutating', 'SETTINGS max_bytes_to_merge_at_max_space_in_pool = 1'))
     for (const offset of [0, 300]) await cluster.run(plainRows('mutating', 300, offset))
@@ -178,6 +178,13 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
     await untilMutated('600')
     await run(dataDir, cluster.source('mutating'), '2026-10-02T03:00:00Z', '--accept', 'rows')
     expect(await requestsOf(dataDir)).toBe('1800')
+
+    await cluster.run(plainRows('mutating', 100, 600))
+    await run(dataDir, cluster.source('mutating'), '2026-10-02T04:00:00Z')
+    await cluster.run('OPTIMIZE TABLE mutating FINAL')
+    const { stdout } = await night(dataDir, cluster.source('mutating'), 'plan')
+    expect(stdout, 'a merge of mutated rows and later ones').not.toContain('pull')
+    expect(await requestsOf(dataDir)).toBe('1900')
   })
 
   /** A table with 300 rows behind an address that does `work` after each query, before it answers. */
