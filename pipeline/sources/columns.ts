@@ -84,7 +84,7 @@ export function matchColumns(
     const present = found.join(', ').slice(0, 1000) || 'none'
     throw new DataError(
       `${file} has no column ${missing.join(', ')}. Its columns are: ${present}. ` +
-        'Name them in the first line, in CSV separated by commas',
+        'Name its columns so; CSV names them in a first line that ends in \\n, separated by commas',
     )
   }
   const matched = new Map<string, number>()

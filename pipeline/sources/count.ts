@@ -20,7 +20,7 @@ import { PULLED_FILE, refuseCopies, type RawFile, type UsageDay } from './drop-f
 import { hasGrown, unreadable } from './formats/bytes.ts'
 import { scanCsv } from './formats/csv.ts'
 import { scanJsonLines } from './formats/json.ts'
-import { scanParquet } from './formats/parquet.ts'
+import { scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { defineIncoming, groupQueries, isByApp, type Batch, type DayFile, type Scan } from './incoming.ts'
 import { appTextRow, nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
@@ -96,9 +96,7 @@ async function groupFiles(
       await groupRows(connection, batch, files)
     } catch (error) {
       if (isShortage(error) || error instanceof DataError) throw error
-      const texts = await findUnreadable(connection, scans)
-      if (texts.length === 0) throw error
-      for (const file of texts) scans.delete(file)
+      if (!(await replaceUnreadable(connection, scans))) throw error
       continue
     }
     const suspects = await findSuspects(connection, files, scans)
@@ -126,27 +124,30 @@ function isGrownText(file: RawFile): boolean {
 }
 
 /**
- * The text files that DuckDB cannot read.
+ * Leaves the text files that DuckDB cannot read to the lines, and such Parquet files without their descriptive columns.
+ * @returns false if DuckDB can read every file.
  * @throws DataError with a Parquet file that it cannot read.
  */
-async function findUnreadable(
-  connection: DuckDBConnection,
-  scans: ReadonlyMap<RawFile, Scan>,
-): Promise<RawFile[]> {
-  const texts: RawFile[] = []
-  for (const [file, { types, rows, path }] of scans) {
-    const columns = [...types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
+async function replaceUnreadable(connection: DuckDBConnection, scans: Map<RawFile, Scan>): Promise<boolean> {
+  let isReplaced = false
+  for (const [file, scan] of scans) {
+    const columns = [...scan.types.values()].map(({ name }) => `bit_xor(hash(${name}))`)
+    let rest: Scan | undefined
     try {
-      await connection.run(`SELECT ${columns.join(', ')} FROM ${rows([path])}`)
+      await connection.run(`SELECT ${columns.join(', ')} FROM ${scan.rows([scan.path])}`)
       if (!isGrownText(file)) continue
     } catch (error) {
       if (isShortage(error)) throw error
-      if (file.format === 'parquet') throw unreadable(file, error, 'Parquet')
+      if (file.format === 'parquet') rest = withoutDescriptive(scan, columnsOf(file))
+      if (file.format === 'parquet' && rest === undefined) throw unreadable(file, error, 'Parquet')
     }
-    texts.push(file)
+    isReplaced = true
+    if (rest === undefined) scans.delete(file)
+    else scans.set(file, rest)
   }
-  return texts
+  return isReplaced
 }
+
 /** The text files to be read by lines: with a row that is not valid, with a line that lacks a key, or that have grown. */
 async function findSuspects(
   connection: DuckDBConnection,

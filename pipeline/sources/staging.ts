@@ -9,6 +9,7 @@
 import type { DuckDBAppender, DuckDBConnection } from '@duckdb/node-api'
 import { literal } from '../duckdb/sql-values.ts'
 import { withAppender } from '../duckdb/statements.ts'
+import { isShortage } from '../errors.ts'
 import {
   NULLABLE_TEXTS,
   allColumns,
@@ -21,8 +22,8 @@ import {
 import type { RawFile } from './drop-folder.ts'
 import { readCsvRows } from './formats/csv.ts'
 import { isRecord, readJson, type Document } from './formats/json.ts'
-import { readParquetRows, readingParquet, scanParquet } from './formats/parquet.ts'
-import { readColumns } from './incoming.ts'
+import { readParquetRows, readingParquet, scanParquet, withoutDescriptive } from './formats/parquet.ts'
+import { readColumns, type Scan } from './incoming.ts'
 
 const NO_COLUMNS: Columns = { required: [], optional: [] }
 
@@ -63,13 +64,21 @@ export async function stageFiles(
 }
 
 async function stageParquet(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
-  const { types, rows, fault = 'NULL' } = await scanParquet(connection, file, columns)
-  const insert = `
-    INSERT INTO staged
-    SELECT
-      ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(file.name, types, columns, 'texts')}
-    FROM ${rows([file.path])}`
-  await readingParquet(file, () => connection.run(insert))
+  const insert = ({ types, rows, fault = 'NULL' }: Scan) =>
+    readingParquet(file, () =>
+      connection.run(
+        `INSERT INTO staged
+         SELECT
+           ${literal(file.name)}, row_number() OVER (), ${fault}, NULL, ${readColumns(file.name, types, columns, 'texts')}
+         FROM ${rows([file.path])}`,
+      ),
+    )
+  const scan = await scanParquet(connection, file, columns)
+  await insert(scan).catch((error: unknown) => {
+    const rest = withoutDescriptive(scan, columns)
+    if (rest === undefined || isShortage(error)) throw error
+    return insert(rest)
+  })
 }
 
 /** The documents of a file, in order. */

@@ -53,7 +53,9 @@ async function readTable(file: RawFile) {
   const end = isFile ? FILE_MAGIC : STREAM_END
   // A stream that is cut between two messages looks whole.
   if (!bytes.subarray(-end.length).equals(end)) {
-    throw new DataError(`${file.name} is not a whole Arrow IPC file: its end mark is missing`)
+    throw new DataError(
+      `${file.name} is not a whole Arrow IPC file: its end mark is missing. Write it again, or as Parquet`,
+    )
   }
   try {
     return tableFromIPC(bytes)

@@ -20,6 +20,8 @@ const CONTENTS = [
   [/^(?:28b52ffd|5.2a4d18)/, 'zst'],
   [/^50415231/, 'parquet'],
   [/^(?:4152524f5731|ffffffff)/, 'arrow'],
+  [/^50415245/, 'encrypted Parquet'],
+  [/^46454131/, 'Feather version 1'],
   [/^504b0304/, 'a ZIP archive, such as a workbook'],
   [/^(?:425a68|fd377a58|377abcaf)/, 'bzip2, xz or 7z'],
   [/^(?:fffe|feff|(?:..00){4}|(?:00..){4})/, 'text in UTF-16'],
@@ -36,7 +38,8 @@ export function contentOf(head: Buffer): (typeof CONTENTS)[number][1] | undefine
 export function unreadable({ name }: Pick<RawFile, 'name'>, cause: unknown, format = ''): DataError {
   const reason = firstLineOf(cause)
   return new DataError(
-    `${name} cannot be read${format && ` as ${format}`}: ${reason}. data/README.md says what can be read`,
+    `${name} cannot be read${format && ` as ${format}`}: ${reason}. ` +
+      'Check that it is whole and may be read by this user; data/README.md says which forms are read',
     { cause },
   )
 }
@@ -76,9 +79,10 @@ export async function prepareText(
 export function headText({ name }: Pick<RawFile, 'name'>, chunk: Buffer): string {
   const content = contentOf(chunk)
   if (content !== undefined) {
-    throw new DataError(
-      `${name} is not text in UTF-8: its first bytes are those of ${content}. Name it by its content, or write it as text`,
-    )
+    const remedy = content.includes(' ')
+      ? 'Write it as CSV or NDJSON in UTF-8'
+      : `Its name must end in .${content}`
+    throw new DataError(`${name} is not text in UTF-8: its first bytes are those of ${content}. ${remedy}`)
   }
   return chunk.toString('utf8', 0, CHUNK_BYTES)
 }
@@ -127,9 +131,11 @@ async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
     // Passes a fault of the file on.
     pipeStreams(readListed(file), unpacked, () => undefined)
     for await (const chunk of unpacked) yield chunk
-    // Node stops at the end of the compressed data, whatever follows it.
-    if (unpacked.bytesWritten < file.bytes) {
-      throw new Error(`the bytes after byte ${unpacked.bytesWritten} are not compressed`)
+    // Node stops at the end of the compressed data, whatever follows it; tapes and block devices pad a file with zeros.
+    for await (const bytes of readListed(file, unpacked.bytesWritten)) {
+      if (bytes.some((byte) => byte !== 0)) {
+        throw new Error(`the bytes after byte ${unpacked.bytesWritten} are not compressed`)
+      }
     }
   } catch (error) {
     throw unreadable(file, error)
@@ -137,8 +143,8 @@ async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
 }
 
 /** The bytes that the file had when it was listed. */
-function readListed({ path, bytes }: RawFile): AsyncIterable<Buffer> {
-  return bytes === 0
+function readListed({ path, bytes }: RawFile, start = 0): AsyncIterable<Buffer> {
+  return start >= bytes
     ? Readable.from([])
-    : createReadStream(path, { end: bytes - 1, highWaterMark: CHUNK_BYTES })
+    : createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
 }

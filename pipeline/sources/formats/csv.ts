@@ -134,7 +134,9 @@ function isEmpty({ values }: CsvRecord): boolean {
 function rowsOf(header: readonly string[], record: CsvRecord, line: number): readonly Document[] {
   const { raw, values, hasStrayQuotes } = record
   if (isEmpty(record)) return []
-  const isComplete = values.length === header.length
+  // Some programs end every row in a comma, but not the header.
+  const isLonger = values.length === header.length + 1 && values.at(-1) === ''
+  const isComplete = values.length === header.length || isLonger
   if (isComplete && !hasStrayQuotes) {
     const entries = header.map((name, index) => [name.trim(), values[index]?.replace(/^[ \t]+/, '') || null])
     return [{ row: line, value: Object.fromEntries(entries) }]

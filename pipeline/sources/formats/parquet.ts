@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
 import { DataError, isShortage } from '../../errors.ts'
-import { matchColumns, type Columns } from '../columns.ts'
+import { isValidated, matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { NO_TEXT, named, pathList, type Scan, type TypedColumn } from '../incoming.ts'
 import { unreadable } from './bytes.ts'
@@ -53,6 +53,12 @@ export async function scanParquet(
   const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
   const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
   return { path: file.path, types, rows: parquetRows, row, fault, isAlone }
+}
+
+/** The scan without the columns that decide nothing, where one of those cannot be read; undefined if it has none. */
+export function withoutDescriptive(scan: Scan, columns: Columns): Scan | undefined {
+  const types = new Map([...scan.types].filter(([column]) => isValidated(columns, column)))
+  return types.size === scan.types.size ? undefined : { ...scan, types }
 }
 
 /**

@@ -10,13 +10,17 @@ export const STDIN = '-'
 
 /**
  * The files of the arguments, and all files in their folders, by name.
- * @throws UsageError with an argument that does not exist, or a folder without a file.
+ * @throws UsageError with an argument that is neither, or a folder without a file.
  */
 export function filesNamed(paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
+    if (path === STDIN) return [path]
     const facts = statSync(path, { throwIfNoEntry: false })
-    if (path === STDIN || facts?.isDirectory() === false) return [path]
     if (facts === undefined) throw new UsageError(`${path} does not exist`)
+    if (facts.isFile()) return [path]
+    if (!facts.isDirectory()) {
+      throw new UsageError(`${path} is not a file: lead it to standard input, and write ${STDIN} for FILE`)
+    }
     const files = globSync('**', { cwd: path, withFileTypes: true, exclude: ({ name }) => isSkipped(name) })
       .map(({ parentPath, name }) => join(parentPath, name))
       // Follows links, and keeps one that leads nowhere, which is an error.

@@ -68,12 +68,21 @@ const UNIT_ENDING = /^(.*):(s|ms|us|ns)$/
  */
 export function readMap(text: string): UsageMap {
   const map = mapFileSchema.safeParse(text.includes('=') ? mapOfPairs(text) : readJson(text))
-  if (!map.success) throw new UsageError(`The map ${text} is wrong:\n${z.prettifyError(map.error)}`)
+  if (!map.success) throw wrongMap(text, z.prettifyError(map.error))
   return map.data
+}
+
+function wrongMap(text: string, fault: string): UsageError {
+  return new UsageError(
+    `The map ${text} is wrong:\n${fault}\nExpected each of these columns once, with its path: ${USAGE_FIELDS.join(', ')}`,
+  )
 }
 
 function mapOfPairs(text: string): unknown {
   const pairs = text.split(',').map((pair) => pair.split(/=(.*)/s, 2).map((side) => side.trim()))
+  const names = pairs.map(([column]) => column)
+  const twice = names.find((column, index) => names.indexOf(column) < index)
+  if (twice !== undefined) throw wrongMap(text, `It has the column ${twice} twice`)
   const columns: Readonly<Record<string, string>> = Object.fromEntries(pairs)
   const [, ts, unit] = UNIT_ENDING.exec(columns['ts'] ?? '') ?? []
   return ts === undefined ? { columns } : { columns: { ...columns, ts }, unit }

@@ -1,5 +1,5 @@
 /** CONTRACT 9: the bundled sample goes into a DATA_DIR without snapshots and raw usage. */
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { run } from '../../../pipeline/commands/run.ts'
@@ -77,12 +77,30 @@ describe('the sample', () => {
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
   })
 
-  it('is copied whole after its copy was interrupted before the usage', () => {
+  it.each([
+    ['before anything is in place', () => true],
+    ['before a registry and usage', (name: string) => name !== 'ATTRIBUTION'],
+    ['before usage', (name: string) => name.startsWith('usage/')],
+    ['between two days', (name: string) => name > 'usage/date=2026-07-30'],
+    ['before its end', () => false],
+  ])('is completed by the next start if its copy was interrupted %s', (_, isMissing) => {
     const dataDir = makeFolder()
     placeSample(dataDir)
-    rmSync(join(dataDir, 'raw', 'usage'), { recursive: true })
+    const whole = readdirSync(join(dataDir, 'raw'), { recursive: true }).toSorted()
+    for (const name of globSync('{ATTRIBUTION,*/**/*.csv}', { cwd: join(dataDir, 'raw') }))
+      if (isMissing(name)) rmSync(join(dataDir, 'raw', name))
+    writeRaw(dataDir, '.sample/usage/date=2026-08-01/weekly-figures.csv', 'ts,app_')
     expect(placeSample(dataDir)).toBe(true)
-    expect(isComplete(dataDir)).toBe(true)
+    expect(readdirSync(join(dataDir, 'raw'), { recursive: true }).toSorted()).toEqual(whole)
+    expect(readFileSync(join(dataDir, 'raw/usage/date=2026-08-01/weekly-figures.csv'), 'utf8')).toMatch(/\n$/)
+  })
+
+  it('is not completed beside usage that arrived while its copy was interrupted', () => {
+    const dataDir = makeFolder()
+    writeRaw(dataDir, '.sample/usage/date=2026-08-01/weekly-figures.csv', 'ts')
+    writeRaw(dataDir, 'usage/date=2026-01-05/own.csv', 'ts')
+    expect(placeSample(dataDir)).toBe(false)
+    expect(listUsageDays(join(dataDir, 'raw')).map(({ day }) => day)).toEqual(['2026-01-05'])
   })
 
   it('is not copied if a cluster counts the usage', async () => {

@@ -260,6 +260,15 @@ describe('two rows of 12 tokens are read', () => {
       },
     ],
     [
+      'a descriptive column of Parquet in an encoding that cannot be read',
+      'parquet',
+      (day) =>
+        parquet(
+          { ...good(day), cached_tokens: [1n, 2n] },
+          { cached_tokens: { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' } },
+        ),
+    ],
+    [
       'text that Parquet holds as bytes without a type',
       'parquet',
       (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
@@ -289,6 +298,12 @@ describe('two rows of 12 tokens are read', () => {
       'a line break and quotes in the name of a further column of CSV',
       'csv',
       `"a ""note""\nof two, lines",${HEADER}\nx,${CSV_ROW}"y\n",${CSV_ROW}`,
+    ],
+    ['a comma too many at the end of rows', 'csv', csvRows('', ',', ',')],
+    [
+      'a .gz filled up with zeros',
+      'ndjson.gz',
+      (day) => Buffer.concat([gz(JSON_ROW.repeat(2))(day), Buffer.alloc(512)]),
     ],
     ['a .gz of two members', 'csv.gz', gz(csvRows('', ''), CSV_ROW)],
     ['a .zst of two frames', 'ndjson.zst', zst(JSON_ROW, JSON_ROW)],
@@ -533,7 +548,7 @@ describe('the run fails for', () => {
         /rows\.csv cannot be read: line \d+ has a quote that is not closed/,
       ],
       ['csv.gz', cut(10, gz(manyRows())), /cannot be read: unexpected end of file/],
-      ['csv.gz', cut(1, gz(manyRows())), /cannot be read: unexpected end of file/],
+      ['csv.gz', cut(1, gz(manyRows())), /cannot be read: unexpected end of file\. Check that it is whole/],
       ['csv.zst', cut(10, zst(manyRows())), /rows\.csv\.zst cannot be read/],
       ['csv.zst', cut(1, zst(manyRows())), /rows\.csv\.zst cannot be read/],
       ['parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
@@ -552,6 +567,7 @@ describe('the run fails for', () => {
         (day) => parquet(good(day), { prompt_tokens: { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' } }),
         /rows\.parquet cannot be read as Parquet: .*BYTE_STREAM_SPLIT/i,
       ],
+      ['arrow', 'FEA1....FEA1', /is not a whole Arrow IPC file: .* Write it again, or as Parquet/],
       ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
       ['arrow', cut(10, arrow()), /rows\.arrow is not a whole Arrow IPC file/],
       ...[8, 300].map((bytes) => {
@@ -575,7 +591,12 @@ describe('the run fails for', () => {
   const misnamed: readonly Fault[] = [
     ['an empty file', 'parquet', '', /rows\.parquet cannot be read as Parquet/],
     ['CSV', 'arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file/],
-    ['gzip without .gz', 'csv', gz(manyRows()), /is not text in UTF-8: its first bytes are those of gz/],
+    [
+      'gzip without .gz',
+      'csv',
+      gz(manyRows()),
+      /is not text in UTF-8: its first bytes are those of gz\. Its name must end in \.gz/,
+    ],
     ...['', '\uFEFF'].map((mark): Fault => [
       `UTF-16 ${mark && 'with a mark'}`,
       'csv',
@@ -586,8 +607,9 @@ describe('the run fails for', () => {
       'lines that end in a carriage return',
       'csv',
       manyRows().replaceAll('\n', '\r'),
-      /has no column completion_tokens/,
+      /has no column completion_tokens.* in a first line that ends in \\n/s,
     ],
+    ['a workbook', 'csv', 'PK\u0003\u0004', /a workbook\. Write it as CSV or NDJSON in UTF-8/],
     [
       'text that is not compressed in .ndjson.gz',
       'ndjson.gz',
@@ -611,7 +633,7 @@ describe('the run fails for', () => {
       'columns separated by semicolons',
       'csv',
       csvRows('', '').replaceAll(',', ';'),
-      /has no column ts, app_id.* Its columns are: ts;app_id.* in CSV separated by commas/,
+      /has no column ts, app_id.* Its columns are: ts;app_id.* CSV names them in a first line .* separated by commas/,
     ],
   ]
 

@@ -72,8 +72,10 @@ describe('import', () => {
     const [name = '', ...others] = readdirSync(folder)
     expect(others).toEqual([])
     const { ino } = statSync(join(folder, name))
-    const again = await runCommand(dataDir, 'import', put('two.csv', CSV))
-    expect(again.stdout).toContain(', imported before')
+    for (const options of [['--dry-run'], []]) {
+      const again = await runCommand(dataDir, 'import', put('two.csv', CSV), ...options)
+      expect(again.stdout).toContain(', imported before')
+    }
     expect(readdirSync(folder)).toEqual([name])
     expect(statSync(join(folder, name)).ino).toBe(ino)
     await runAt(dataDir, '2026-01-07T02:00:00Z')
@@ -221,12 +223,17 @@ describe('a rejected file', () => {
       Buffer.from('\uFEFF{"ts":"2026-01-05"}\n', 'utf16le'),
       'a.ndjson is not text in UTF-8: its first bytes are those of text in UTF-16',
     ],
-    ['a.xlsx', 'PK\x03\x04\x14\x00', 'its first bytes are those of a ZIP archive, such as a workbook'],
+    [
+      'a.xlsx',
+      'PK\x03\x04\x14\x00',
+      'its first bytes are those of a ZIP archive, such as a workbook. Write it as CSV',
+    ],
     [
       'a.json',
       '[{"ts":"2026-01-05T01:00:00Z","app_id":1,"completion_tokens":1}]',
       'the first is row 1: the key prompt_tokens is missing',
     ],
+    ['a.parquet', 'PARE....PARE', 'its first bytes are those of encrypted Parquet'],
     // As jq prints several.
     ['a.ndjson', '{\n  "a": 1\n}\n'.repeat(2), 'Write one object a line (jq -c .)'],
     ['a.txt', 'x', 'a.txt has no column ts, app_id, prompt_tokens, completion_tokens'],
@@ -241,11 +248,14 @@ describe('a rejected file', () => {
     expect(readdirSync(join(dataDir, 'raw'))).toEqual(['apps'])
   })
 
-  it('may be missing, or not given at all: wrong usage, before anything is imported', async () => {
+  it('may be missing or none, or not given at all: wrong usage, before anything is imported', async () => {
     const good = put('good.csv', CSV)
     const nothing = join(inbox, 'nothing.csv')
+    const pipe = join(inbox, 'pipe.csv')
+    spawnSync('mkfifo', [pipe])
     const wrong = [
       [[good, nothing], `${nothing} does not exist\n`],
+      [[good, pipe], `${pipe} is not a file: lead it to standard input, and write - for FILE\n`],
       [[], 'Expected FILE...'],
     ] as const
     for (const [files, message] of wrong) {

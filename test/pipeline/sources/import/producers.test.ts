@@ -439,6 +439,8 @@ describe('--map', () => {
     [['--map', 'ts=at,app=x'], 'The map has no path for prompt_tokens, completion_tokens'],
     [['--map', 'ts=at,prompt_tokens=p,completion_tokens=c'], 'The map has no path for app or app_id'],
     [['--map', 'time=at'], 'Unrecognized key: "time"'],
+    [['--map', 'time=at'], 'Expected each of these columns once, with its path: ts, app_id'],
+    [['--map', 'ts=at,ts=in'], 'It has the column ts twice'],
     [['--map', 'ts=,app=x'], 'The map ts=,app=x is wrong'],
     [['--map', 'nowhere.json'], 'The map nowhere.json cannot be read'],
     [
