@@ -48,5 +48,5 @@ export async function inspectInput(path: string, name = path): Promise<RawFile> 
 function formatOf(file: Pick<RawFile, 'name'>, head: Buffer): Format {
   const content = contentOf(head)
   if (content === 'parquet' || content === 'arrow') return content
-  return /^\uFEFF?\s*[[{]/.test(headText(file, head)) ? 'ndjson' : 'csv'
+  return /^\uFEFF?\s*(?:\{|\[\s*[[{\]])/.test(headText(file, head)) ? 'ndjson' : 'csv'
 }

@@ -83,6 +83,11 @@ describe('import', () => {
     expect(await queryWarehouse(dataDir, models)).toEqual([{ model: 'a/b' }, { model: 'c/d' }])
   })
 
+  it('takes a bracket in the first name of CSV for no list', async () => {
+    const { stdout } = await runCommand(dataDir, 'import', put('a.csv', `[n],${HEADER}\nx,${ROWS[0]}\n`))
+    expect(stdout).toContain(': 1 row of 1 day imported')
+  })
+
   it('reads a copy among the files of a source once', async () => {
     const copies = [put('export.csv', CSV), put('export (1).csv', CSV)]
     const { stdout } = await runCommand(dataDir, 'import', '--source', 'us', ...copies)
