@@ -589,7 +589,12 @@ describe('the run fails for', () => {
   /** Names that lie: `import` looks at the content. */
   const misnamed: readonly Fault[] = [
     ['an empty file', 'parquet', '', /rows\.parquet cannot be read as Parquet/],
-    ['CSV', 'arrow', manyRows(), /rows\.arrow is not a whole Arrow IPC file: .* Write it again, or as Parquet/],
+    [
+      'CSV',
+      'arrow',
+      manyRows(),
+      /rows\.arrow is not a whole Arrow IPC file: .* Write it again, or as Parquet/,
+    ],
     [
       'gzip without .gz',
       'csv',
