@@ -1,7 +1,7 @@
 /** Entry of `npm run sql`: one query over the newest snapshot, read-only. For a prompt: `duckdb -readonly`. */
 import './program/runtime.js'
 import { DuckDBTimestampTZValue } from '@duckdb/node-api'
-import { readConfig } from './config.ts'
+import { readConfig, refuseMissing } from './config.ts'
 import { withMemoryDatabase } from './duckdb/database.ts'
 import { isShortage, messageOf } from './errors.ts'
 import { ProgramError, UsageError, programOf, runAsProcess } from './program/program.ts'
@@ -18,6 +18,7 @@ const query = programOf('npm run sql', {
   options: {},
   async work({ environment, print }, _options, [sql = '']) {
     const config = readConfig(environment)
+    refuseMissing(config)
     const current = currentSnapshot(config.dataDir)
     if (current === undefined) throw new UsageError(NONE_CURRENT)
     // UTC, as everywhere in the dataset, whatever the machine's time zone.

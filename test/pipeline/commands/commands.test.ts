@@ -341,5 +341,8 @@ describe('npm run sql', () => {
   it('names the remedy if nothing is published yet', async () => {
     const stderr = `${NONE_CURRENT}\n`
     expect(await ask(makeFolder(), 'SELECT 1')).toMatchObject({ code: 2, stderr })
+    const missing = join(makeFolder(), 'missing')
+    const noFolder = expect.stringContaining(`There is no folder ${missing}: `)
+    expect(await ask(missing, 'SELECT 1')).toMatchObject({ code: 2, stderr: noFolder })
   })
 })
