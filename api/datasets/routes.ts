@@ -151,12 +151,11 @@ type Other = keyof typeof OTHERS
 
 const OF_SNAPSHOT = ['302', '404', '410', '503'] as const satisfies readonly Other[]
 
-/** The content, a 304 with the same headers, and others. */
+/** The content, a 304, which names no pages, and others. */
 function repliesWith(content: ReplyDescription, others: readonly Other[]): Operation['replies'] {
-  const { headers = [] } = content
   return {
     '200': content,
-    '304': { description: 'Unchanged since the sent tag or time.', headers },
+    '304': { description: 'Unchanged since the sent tag or time.', headers: ['ETag'] },
     ...Object.fromEntries(others.map((status) => [status, OTHERS[status]])),
   }
 }
