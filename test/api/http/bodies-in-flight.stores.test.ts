@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { startApi, until, type Api } from '../../support/api.ts'
+import { startApi, until } from '../../support/api.ts'
 import { sendOver } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { asEnvironment, stores } from '../../support/stores.ts'
@@ -13,34 +13,40 @@ const MEBIBYTE = 1024 * 1024
 /** A chat request that announces a body of this size and sends its first byte. */
 function beginBody(origin: string, key: string, bytes: number): Socket {
   const head = ['POST /api/v1/chat/completions HTTP/1.1', 'Host: x', `Authorization: Bearer ${key}`]
-  return sendOver(origin, [...head, `Content-Length: ${bytes}`, '', '{'].join('\r\n')).setEncoding('utf8')
-}
-
-/** The status of a small body of unknown length, which counts as it arrives: 400 if there is room for it. */
-async function probe(api: Api, key: string) {
-  const init = { method: 'POST', body: new Blob(['{}']).stream(), duplex: 'half' } as const
-  return await api.get('/chat/completions', key, init)
+  const ofBody = ['Content-Type: application/json', `Content-Length: ${bytes}`, 'Expect: 100-continue']
+  return sendOver(origin, [...head, ...ofBody, '', '{'].join('\r\n')).setEncoding('utf8')
 }
 
 stores.describeOnce('in one process', () => {
   it('bodies in flight have a bound per key and one together; over it 503 with Retry-After, until one has ended', async () => {
     await using api = await startApi(makeFolder())
-    const [one, two, three] = [await api.makeKey(), await api.makeKey(), await api.makeKey()]
-    const begin = (key: string) => beginBody(api.origin, key, 32 * MEBIBYTE)
-    const untilStatus = (key: string, status: number) =>
-      until(async () => (await probe(api, key)).status === status)
-    const sockets = [begin(one), begin(one)]
-    await untilStatus(one, 503)
-    expect((await probe(api, two)).status).toBe(400)
-    sockets.push(begin(two), begin(two))
-    await untilStatus(three, 503)
-    expect((await probe(api, three)).headers.get('Retry-After')).toBe('5')
-    const late = begin(three)
-    expect(String((await once(late, 'data'))[0])).toMatch(/^HTTP\/1\.1 503 /)
+    const keys = [await api.makeKey(), await api.makeKey(), await api.makeKey()] as const
+    const sockets: Socket[] = []
+    const begin = async (key: string) => {
+      const socket = beginBody(api.origin, key, 32 * MEBIBYTE)
+      sockets.push(socket)
+      const answer = String((await once(socket, 'data'))[0])
+      return { socket, answer }
+    }
+    const first = await begin(keys[0])
+    expect(first.answer).toMatch(/^HTTP\/1\.1 100 /)
+    expect((await begin(keys[0])).answer).toMatch(/^HTTP\/1\.1 100 /)
+    const refused = await begin(keys[0])
+    expect(refused.answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nRetry-After: 5\r\n/)
+    // A body of unknown length counts as it arrives.
+    const headers = { 'Content-Type': 'application/json' }
+    const chunked = { method: 'POST', headers, body: new Blob(['{}']).stream(), duplex: 'half' } as const
+    expect((await api.get('/chat/completions', keys[0], chunked)).status).toBe(503)
+    expect((await begin(keys[1])).answer).toMatch(/^HTTP\/1\.1 100 /)
+    expect((await begin(keys[1])).answer).toMatch(/^HTTP\/1\.1 100 /)
+    expect((await begin(keys[2])).answer).toMatch(/^HTTP\/1\.1 503 /)
 
-    sockets[0]?.destroy()
-    await untilStatus(three, 400)
-    for (const socket of [...sockets, late]) socket.destroy()
+    first.socket.destroy()
+    for (;;) {
+      const { answer } = await begin(keys[2])
+      if (answer.startsWith('HTTP/1.1 100 ')) break
+    }
+    for (const socket of sockets) socket.destroy()
   })
 
   it('small compressed bodies, or of unknown length, hold their own size: many are read at once', async () => {
@@ -69,6 +75,11 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       await once(socket, 'connect')
       socket.destroy()
     }
-    await until(async () => (await probe(api, key)).status === 400)
+    await until(async () => {
+      const socket = beginBody(api.origin, key, 32 * MEBIBYTE)
+      const [answer] = await once(socket, 'data')
+      socket.destroy()
+      return String(answer).startsWith('HTTP/1.1 100 ')
+    })
   })
 })
