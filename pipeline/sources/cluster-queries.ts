@@ -25,7 +25,7 @@ export function partitionsQuery(database: string, table: string, cluster?: strin
     ), states AS (
       SELECT toUInt64(${place}) AS place, replaceRegexpOne(partition_id, '^patch-[0-9a-f]+-', '') AS id, (
         sumIf(rows, NOT startsWith(partition_id, 'patch-')), max(max_block_number),
-        min(data_version), max(has_lightweight_delete)
+        minIf(data_version, NOT startsWith(partition_id, 'patch-')), max(has_lightweight_delete)
       ) AS state
       FROM ${parts} WHERE active AND database = ${database} AND table = ${table} GROUP BY place, id
     ), shards AS (
