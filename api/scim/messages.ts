@@ -109,10 +109,13 @@ export function offersCursors(config: unknown): boolean {
 /** An attribute; undefined if it is missing or null. Directories send names in any case (RFC 7643, 2.1). */
 function attribute(object: unknown, name: string): unknown {
   if (!isObject(object)) return undefined
+  if (Object.hasOwn(object, name)) return object[name] ?? undefined
   const wanted = name.toLowerCase()
-  const isWanted = (key: string) => key.length === name.length && key.toLowerCase() === wanted
-  const key = Object.hasOwn(object, name) ? name : Object.keys(object).find(isWanted)
-  return key === undefined ? undefined : (object[key] ?? undefined)
+  // No array of names: most members lack some attributes, and a page has tens of thousands.
+  for (const key in object) {
+    if (key.length === name.length && key.toLowerCase() === wanted) return object[key] ?? undefined
+  }
+  return undefined
 }
 
 /** A list; directories may send a single entry without brackets. */
@@ -139,10 +142,10 @@ function readId(value: unknown, most = MAX_ID_BYTES): string | undefined {
 function readText(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value !== 'string') return undefined
-  // Through a Buffer, which replaces lone surrogates, and since a slice would keep the whole text in memory.
-  return Buffer.from(value.slice(0, MAX_TEXT))
-    .toString()
-    .replaceAll(/\p{Cc}/gu, ' ')
+  // Copied only if it is cut, since a slice would keep the whole text in memory, and copies are slow.
+  const text =
+    value.length <= MAX_TEXT ? value : Buffer.from(value.slice(0, MAX_TEXT).toWellFormed()).toString()
+  return text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
 }
 
 /** A number of rows, which some directories send as text. */
