@@ -2,9 +2,10 @@
  * Counts the usage of days with DuckDB (CONTRACT 7), for one CSV file in these steps:
  *
  * 1. `drop-folder.ts` lists it; `formats/csv.ts` says how DuckDB reads it, all of it as text.
- * 2. `incoming.ts` makes one view over all files, with the values that values.sql gives the texts, and groups it. A file with
- *    a row that is not valid is read once more by lines, which gives row and reason (`staging.ts`).
- * 3. load.sql names the apps (`names.ts`), finds rejected and repeated rows, and adds the groups up, unless each is an app and
+ * 2. `incoming.ts` makes one view over all files, with the values that values.sql gives the texts.
+ * 3. `groups.ts` groups the view. A file with a row that is not valid is read once more by lines, which gives row and reason
+ *    (`staging.ts`).
+ * 4. load.sql names the apps (`names.ts`), finds rejected and repeated rows, and adds the groups up, unless each is an app and
  *    a model of its own already.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -21,7 +22,8 @@ import { hasGrown, unreadable } from './formats/bytes.ts'
 import { scanCsv } from './formats/csv.ts'
 import { scanJsonLines } from './formats/json.ts'
 import { scanParquet, withoutDescriptive } from './formats/parquet.ts'
-import { defineIncoming, groupQueries, isByApp, type Batch, type DayFile, type Scan } from './incoming.ts'
+import { groupQueries, isByApp, type Batch } from './groups.ts'
+import { defineIncoming, type DayFile, type Scan } from './incoming.ts'
 import { appTextRow, nameApps } from './names.ts'
 import { createStagingTable, stageFiles } from './staging.ts'
 

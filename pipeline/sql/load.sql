@@ -1,5 +1,5 @@
 -- The queries of the stage load, in the order of a run. sources/incoming.ts makes the view `incoming`, the raw rows of the days
--- being counted, and from it the view `groups`: rows by validity, app, model, provider and account.
+-- being counted, and sources/groups.ts from it the view `groups`: rows by validity, app, model, provider and account.
 
 -- name: counted-days
 -- The counted days with the fingerprint of their files. It is empty for a day with too many rejected rows, which are kept in
