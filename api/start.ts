@@ -39,7 +39,7 @@ async function pipelineFaults(environment: NodeJS.ProcessEnv): Promise<string[]>
 
 /** After a failed run the API starts all the same, with earlier snapshots, if any. */
 async function runPipeline(log: Log, signal: AbortSignal): Promise<void> {
-  const ending = await runProgram('nightly.ts', ['run', '--with-sample'], signal)
+  const ending = await runProgram('nightly.ts', ['run', '--with-sample', '--brief'], signal)
   if (!signal.aborted && ending['code'] !== 0)
     log.error(ending, 'pipeline run failed; serving the earlier snapshots')
 }

@@ -22,7 +22,7 @@ export const rebuild = command({
     // A pointer that cannot be switched fails the run; find out before anything is moved.
     currentSnapshot(given.config.dataDir)
     await setAside(given)
-    await runAndPrune(dependencies, USUAL_RUN, json)
+    await runAndPrune(dependencies, USUAL_RUN, { json })
   },
 })
 

@@ -1,28 +1,37 @@
 /** `run`: one pipeline run. */
+import { refuseMissing } from '../config.ts'
 import { lastCompletedDay } from '../contract/calendar.ts'
 import { firstLineOf } from '../errors.ts'
 import { JSON_OPTION, flag } from '../program/options.ts'
 import { ACCEPT_OPTION, AS_OF_OPTION, RANGE_OPTIONS, readRange, type RunOptions } from '../run-options.ts'
 import { makeSnapshotsFolder, runNightly } from '../run.ts'
 import { placeSample } from '../sources/sample.ts'
+import type { Progress } from '../terminal/progress.ts'
 import { command, type Dependencies } from './command.ts'
+import { plan } from './plan.ts'
 import { pruneSnapshots } from './prune.ts'
 
 export const run = command({
-  summary:
-    'counts new and changed days, checks the result and publishes it; the default command (plan shows what it would read)',
+  summary: 'counts new and changed days, checks the result and publishes it; the default command',
   options: {
     ...RANGE_OPTIONS,
     ...ACCEPT_OPTION,
     ...AS_OF_OPTION,
+    'dry-run': flag('shows which days a run would read, as plan does; writes nothing'),
     'with-sample': flag('puts the bundled sample in first, if DATA_DIR holds no snapshot and no raw usage'),
+    brief: flag('summarises the run in one line instead of a line per stage'),
     ...JSON_OPTION,
   },
-  async work(given, { accept: accepted, 'as-of': asOf, ...options }) {
+  async work(given, { accept: accepted, 'dry-run': dryRun, ...options }) {
+    if (dryRun) {
+      refuseMissing(given.config)
+      return await plan.work(given, options, [])
+    }
+    const { 'as-of': asOf } = options
     const dependencies = asOf === undefined ? given : { ...given, now: () => asOf }
     const range = readRange(options, lastCompletedDay(dependencies.now()))
     if (options['with-sample']) offerSample(given)
-    await runAndPrune(dependencies, { accepted, range }, options.json)
+    await runAndPrune(dependencies, { accepted, range }, options)
   },
 })
 
@@ -30,12 +39,28 @@ export const run = command({
 export async function runAndPrune(
   dependencies: Dependencies,
   options: RunOptions,
-  json: boolean,
+  { brief = false, json }: { readonly brief?: boolean; readonly json: boolean },
 ): Promise<void> {
   const { retentionDays } = dependencies.config
-  const report = await runNightly(dependencies, options)
+  const report = await (brief ? runBriefly : runNightly)(dependencies, options)
   if (retentionDays !== undefined) await pruneAfter(dependencies, retentionDays)
   if (json) dependencies.print(JSON.stringify(report, null, 2))
+}
+
+/** A run that ends with one line, instead of one for each stage. */
+const runBriefly: typeof runNightly = async (dependencies, options) => {
+  let outcome = ''
+  const progress: Progress = {
+    ...dependencies.progress,
+    finished(stage, summary) {
+      // It says what is published, or why nothing is.
+      if (stage === 'rank') outcome = summary
+    },
+  }
+  const report = await runNightly({ ...dependencies, progress }, options)
+  const ms = report.stages.reduce((sum, stage) => sum + Number(stage['ms']), 0)
+  dependencies.progress.finished('run', outcome, ms)
+  return report
 }
 
 /** Removes old snapshots. The new snapshot is published by then, so an error is only reported. */

@@ -117,8 +117,8 @@ async function openTable(address: ClusterAddress) {
   const table = { server, name, values, from: `${path} AS t`, partitions }
   if (partitions.length === 0 && (await countDays(table, 'true')).length > 0) {
     throw new DataError(
-      `${name} has rows, but no parts that the user may see: it must be a MergeTree, or a Distributed over one; see ` +
-        'data/clickhouse.sql',
+      `${name} has rows, but no parts that the user may see: it must be a MergeTree, or a Distributed over one, and the ` +
+        'user needs the rights that data/clickhouse.sql lists',
     )
   }
   return table

@@ -150,21 +150,23 @@ describe('quarantine', () => {
   )
 })
 
-it('a service on another port publishes nothing new', async () => {
+it('a service on another port publishes nothing new, which a run in brief says in one line', async () => {
   vi.stubEnv('PORT', '4711')
-  const ended = await runCommand(copyFolder(dataDir), 'run', '--as-of', '2026-01-09T02:00:00Z')
-  const stderr = expect.stringContaining(
-    `the input has not changed since ${SECOND}; nothing new is published`,
+  const ended = await runCommand(copyFolder(dataDir), 'run', '--brief', '--as-of', '2026-01-09T02:00:00Z')
+  const line = new RegExp(
+    `^run      the input has not changed since ${SECOND}; nothing new is published  \\d\\.\\d\\d s\n$`,
   )
-  expect(ended).toMatchObject({ code: 0, stderr })
+  expect(ended).toMatchObject({ code: 0, stderr: expect.stringMatching(line) })
 })
 
 describe('plan', () => {
   it('lists the days that a run would read or forget, and writes nothing', async () => {
     const planned = makeFolder()
     for (const day of ['2026-01-06', '2024-12-31', '2026-01-09']) deliver(planned, day, [], 'a.csv')
-    const args = ['plan', '--as-of', '2026-01-09T12:00:00Z']
-    expect(await jsonOf(planned, ...args)).toEqual({
+    const args = ['--as-of', '2026-01-09T12:00:00Z']
+    const days = await jsonOf(planned, 'plan', ...args)
+    expect(await jsonOf(planned, 'run', '--dry-run', ...args)).toEqual(days)
+    expect(days).toEqual({
       current: null,
       read: [{ day: '2026-01-06', files: ['usage/date=2026-01-06/a.csv'] }],
       forget: [],
@@ -257,7 +259,7 @@ describe('wrong usage', () => {
     // Every object has a property with this name.
     ['constructor', 'Unknown command "constructor": expected run'],
     ['status now', 'Expected no arguments, not "now": see npm run nightly -- status --help'],
-    ['run --dry-run', "Unknown option '--dry-run'\nSee npm run nightly -- run --help\n"],
+    ['plan --all', "Unknown option '--all'\nSee npm run nightly -- plan --help\n"],
     ['run --from', "Option '--from <value>' argument missing\nSee npm run nightly -- run --help\n"],
     ['prune --keep-days -1', "use '--keep-days=-XYZ'"],
     ['run --from 2999-01-01 --to 2999-01-02', '--from 2999-01-01 is after 20'],
@@ -277,7 +279,7 @@ describe('wrong usage', () => {
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
   })
 
-  it.each(['plan', 'run', 'rebuild', 'status', 'verify --all', 'quarantine', 'prune'])(
+  it.each(['plan', 'run', 'run --dry-run', 'rebuild', 'status', 'verify --all', 'quarantine', 'prune'])(
     '%s names a DATA_DIR that does not exist or is a file, with the remedy, and makes none',
     async (name) => {
       const missing = join(makeFolder(), 'missing')

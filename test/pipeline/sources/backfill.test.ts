@@ -72,9 +72,12 @@ describe('plan', () => {
 
   it.each([
     ['--from 2026-02-30', '--from: Expected a day, YYYY-MM-DD\n'],
-    ['--to 2024-12-31', '--from 2025-01-01 is after --to 2024-12-31'],
-    ['--from 2026-01-08', '--from 2026-01-08 is after --to 2026-01-07'],
-    ['--from 2026-01-06 --to 2026-01-05', '--from 2026-01-06 is after --to 2026-01-05'],
+    ['--to 2024-12-31', '--from 2025-01-01 is after 2024-12-31: --to, or the last completed day'],
+    ['--from 2026-01-08', '--from 2026-01-08 is after 2026-01-07: --to, or the last completed day'],
+    [
+      '--from 2026-01-06 --to 2026-01-05',
+      '--from 2026-01-06 is after 2026-01-05: --to, or the last completed day',
+    ],
   ])('%s is rejected', async (range, message) => {
     const { code, stderr } = await plan(range)
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
