@@ -27,6 +27,7 @@ export async function readPages({ url }: { readonly url: string }): Figures {
   }
   const [count = 1] = SYNC_LIMITS.pageSizes
   const ms = await timed(async () => {
+    await get('/ServiceProviderConfig')
     // A page without groups ends the list.
     for (let rows = 0, length = 1; length > 0; rows += length) {
       const { Resources } = pageSchema.parse(await get(`/Groups?startIndex=${rows + 1}&count=${count}`))

@@ -18,6 +18,7 @@ type Task = z.infer<typeof taskSchema>
 export type DirectoryTask = z.input<typeof taskSchema>
 
 const PAGE = 100
+const CONFIG = Buffer.from(JSON.stringify({ pagination: { cursor: false } }))
 
 /** Ids like most directories': long and unordered. */
 function idOf(kind: number, number: number): string {
@@ -66,8 +67,9 @@ for (let first = 0; first < task.groups; first += PAGE) pages.set(String(first +
 pages.set(String(task.groups + 1), pageFrom(task.groups, task))
 
 const server = createServer((request, response) => {
-  const { searchParams } = new URL(request.url ?? '/', 'http://directory')
-  const body = pages.get(searchParams.get('startIndex') ?? '')
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://directory')
+  const isConfig = pathname.endsWith('/ServiceProviderConfig')
+  const body = isConfig ? CONFIG : pages.get(searchParams.get('startIndex') ?? '')
   response.writeHead(body === undefined ? 404 : 200, { 'Content-Type': 'application/scim+json' })
   if (task.pageMs === 0) response.end(body)
   else setTimeout(() => response.end(body), task.pageMs)
