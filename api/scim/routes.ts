@@ -143,7 +143,8 @@ function pollable(job: Job | undefined, reply: Reply) {
   return job && showJob(job)
 }
 
-function accountOf({ locals }: Reply): string {
-  // Every route of this table requires a management key.
-  return locals.caller?.accountId ?? ''
+function accountOf(reply: Reply): string {
+  const { caller } = reply.locals
+  if (caller === undefined) throw new TypeError('The routes of directory sync need an authenticated caller')
+  return caller.accountId
 }

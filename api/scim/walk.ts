@@ -114,7 +114,7 @@ async function requestFirst(walk: Walk, options: ListOptions, patience: Patience
 
 /** The groups of a page without their members, in any order. */
 function namesOf({ groups }: Page): string {
-  const names = groups.map((it) => JSON.stringify([it.scim_id, it.external_id, it.display_name]))
+  const names = groups.map((group) => JSON.stringify([group.scim_id, group.external_id, group.display_name]))
   return names.toSorted().join()
 }
 

@@ -92,9 +92,8 @@ export class Snapshots {
   async take(asOf: string | undefined, pool: PoolName, signal?: AbortSignal): Promise<Snapshot & Disposable> {
     if (asOf === undefined) return await this.#take(this.currentId(), pool, signal)
     const id = this.catalogue.retainedAt(asOf)
-    const snapshot = await this.#take(id, pool, signal)
     if (this.#kept.get(id) === undefined) this.#kept.set(id, await this.#take(id, pool))
-    return snapshot
+    return await this.#take(id, pool, signal)
   }
 
   /**
