@@ -1,7 +1,9 @@
 /** Creates the snapshot's file with the table app_daily. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { addDays, type DayRange } from '../contract/calendar.ts'
+import { SORTS } from '../contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../contract/files.ts'
 import { literal } from '../duckdb/sql-values.ts'
 import { execute, sqlFile } from '../duckdb/statements.ts'
@@ -17,9 +19,31 @@ const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
  */
 export type TotalType = 'BIGINT' | 'DECIMAL(38, 0)'
 
-/** The statements of a SQL file, with the type of totals in the place of TOKEN_TOTAL. */
+/** A table or view with a comment behind its name, and a column with a comment behind it. */
+const DESCRIBED = /^CREATE ((?:TABLE|VIEW) \S+) .*-- (.*)\n([^]*?);$/gm
+const COLUMN = /^ +(?:\w\.|AS )?(\w+).*? -- (.*)$/gm
+
+/** The statements of a SQL file, with the type of totals in the place of TOKEN_TOTAL, and with its comments on what it creates. */
 export function sqlWithTotals(name: string, totals: TotalType): string {
-  return sqlFile(name).replaceAll('TOKEN_TOTAL', totals)
+  return sqlFile(name).replaceAll('TOKEN_TOTAL', totals).replaceAll(DESCRIBED, withComments)
+}
+
+/** The statement, and those that keep its comments in the database; `created` is such as `TABLE meta`. */
+function withComments(statement: string, created: string, about: string, body: string): string {
+  const [, name] = created.split(' ')
+  const columns = body
+    .matchAll(COLUMN)
+    .map(([, column, text = '']) => comment(`COLUMN ${name}.${column}`, text))
+  return [statement, comment(created, about), ...columns].join('\n')
+}
+
+const comment = (on: string, text: string) => `COMMENT ON ${on} IS ${literal(text)};`
+
+/** Creates the views of the attached snapshot, which is the current database and has all tables. */
+export async function createViews(connection: DuckDBConnection, totals: TotalType): Promise<void> {
+  for (const sort of SORTS)
+    await connection.run(sqlWithTotals('snapshot.sql#latest-view', totals).replaceAll('SORT', sort))
+  await connection.run(sqlWithTotals('snapshot.sql#history-view', totals))
 }
 
 /** Size of the history. */

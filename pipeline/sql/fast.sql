@@ -3,37 +3,26 @@
 -- on the usage of every other app.
 CREATE SCHEMA snapshot.fast;
 
-CREATE TABLE snapshot.fast.apps AS FROM snapshot.apps LIMIT 0;
-COMMENT ON TABLE snapshot.fast.apps IS 'The candidates: apps with the most tokens of a subcategory in some block of days.';
-COMMENT ON COLUMN snapshot.fast.apps.app_id IS 'As in apps.';
-COMMENT ON COLUMN snapshot.fast.apps.app_name IS 'As in apps.';
-COMMENT ON COLUMN snapshot.fast.apps.subcategories IS 'As in apps.';
-
-CREATE TABLE snapshot.fast.prefix_sums (
-  day DATE NOT NULL,
-  app_id BIGINT NOT NULL,
-  requests BIGINT NOT NULL,
-  tokens TOKEN_TOTAL NOT NULL
+CREATE TABLE snapshot.fast.apps ( -- The candidates: apps with the most tokens of a subcategory in some block of days.
+  app_id BIGINT, -- As in apps.
+  app_name VARCHAR, -- As in apps.
+  subcategories VARCHAR[] -- As in apps.
 );
-COMMENT ON TABLE snapshot.fast.prefix_sums IS 'Usage of the candidates from the first day of the data to each checkpoint, that day included; no row before their first usage.';
-COMMENT ON COLUMN snapshot.fast.prefix_sums.day IS 'The checkpoint, see checkpoint_of.';
-COMMENT ON COLUMN snapshot.fast.prefix_sums.app_id IS 'The app, see apps.';
-COMMENT ON COLUMN snapshot.fast.prefix_sums.requests IS 'Requests so far.';
-COMMENT ON COLUMN snapshot.fast.prefix_sums.tokens IS 'Prompt and completion tokens so far.';
 
-CREATE TABLE snapshot.fast.upper_bounds (
-  first_day DATE NOT NULL,
-  last_day DATE NOT NULL,
-  subcategory VARCHAR NOT NULL,
-  most_in_block TOKEN_TOTAL NOT NULL,
-  most_on_a_day TOKEN_TOTAL NOT NULL
+CREATE TABLE snapshot.fast.prefix_sums ( -- Usage of the candidates from the first day of the data to each checkpoint, that day included; no row before their first usage.
+  day DATE NOT NULL, -- The checkpoint, see checkpoint_of.
+  app_id BIGINT NOT NULL, -- The app, see apps.
+  requests BIGINT NOT NULL, -- Requests so far.
+  tokens TOKEN_TOTAL NOT NULL -- Prompt and completion tokens so far.
 );
-COMMENT ON TABLE snapshot.fast.upper_bounds IS 'Upper bounds on the apps outside the candidates, per block of days and subcategory; no row if all apps are candidates.';
-COMMENT ON COLUMN snapshot.fast.upper_bounds.first_day IS 'First day of the block.';
-COMMENT ON COLUMN snapshot.fast.upper_bounds.last_day IS 'Last day of the block.';
-COMMENT ON COLUMN snapshot.fast.upper_bounds.subcategory IS 'The subcategory; empty for apps without any.';
-COMMENT ON COLUMN snapshot.fast.upper_bounds.most_in_block IS 'No such app has more tokens in the block.';
-COMMENT ON COLUMN snapshot.fast.upper_bounds.most_on_a_day IS 'No such app has more tokens on a day of the block.';
+
+CREATE TABLE snapshot.fast.upper_bounds ( -- Upper bounds on the apps outside the candidates, per block of days and subcategory; no row if all apps are candidates.
+  first_day DATE NOT NULL, -- First day of the block.
+  last_day DATE NOT NULL, -- Last day of the block.
+  subcategory VARCHAR NOT NULL, -- The subcategory; empty for apps without any.
+  most_in_block TOKEN_TOTAL NOT NULL, -- No such app has more tokens in the block.
+  most_on_a_day TOKEN_TOTAL NOT NULL -- No such app has more tokens on a day of the block.
+);
 
 CREATE OR REPLACE TEMP TABLE app_subcategories AS
 SELECT

@@ -14,7 +14,7 @@ import { pluralize } from '../program/terminal.ts'
 import { fillFast } from '../ranking/candidates.ts'
 import { WINDOWS, createMacros, fillRankings } from '../ranking/macros.ts'
 import { withPublished } from '../snapshot/attach.ts'
-import { createSnapshot, sqlWithTotals, type Base, type Extent } from '../snapshot/create.ts'
+import { createSnapshot, createViews, type Base, type Extent } from '../snapshot/create.ts'
 import { currentSnapshot, listSnapshots, pointAt } from '../snapshot/list.ts'
 import { isWhole } from '../snapshot/verify.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -58,7 +58,7 @@ export async function rank(run: Run): Promise<StageResult> {
   await fillRankings(run, extent.days.to)
   await fillFast(connection, extent)
   await fillMeta(run, extent, { sources, fingerprint })
-  await connection.run(sqlWithTotals('snapshot.sql#views', extent.totals))
+  await createViews(connection, extent.totals)
   const { first_day, data_through, days_restated, rows, ...meta } = await readMeta(connection)
   const { total_requests, total_tokens, input_fingerprint } = meta
   const { apps = 0, app_daily = 0, rankings = 0 } = rows

@@ -10,8 +10,7 @@ import { COMPARABILITY_NOTE, DATASET_VERSION, LICENCE } from '../../../pipeline/
 import { CURRENT_POINTER, SNAPSHOT_FILE, SNAPSHOTS_FOLDER } from '../../../pipeline/contract/files.ts'
 import { CATEGORIES, subcategoriesOf, type Subcategory } from '../../../pipeline/contract/taxonomy.ts'
 import type { SnapshotRecord } from '../../../pipeline/contract/snapshot-record.ts'
-import { sqlWithTotals } from '../../../pipeline/snapshot/create.ts'
-import type { TotalType } from '../../../pipeline/snapshot/create.ts'
+import { createViews, sqlWithTotals, type TotalType } from '../../../pipeline/snapshot/create.ts'
 import { writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { createMacros } from '../../../pipeline/ranking/macros.ts'
 import { withDatabase } from './nightly.ts'
@@ -117,7 +116,7 @@ async function writeSnapshot(folder: string, content: SnapshotContent): Promise<
     await connection.run('USE snapshot')
     await connection.run(sqlWithTotals('snapshot.sql#tables', totals))
     await createMacros(connection, content.dataThrough, totals)
-    await connection.run(sqlWithTotals('snapshot.sql#views', totals))
+    await createViews(connection, totals)
     await connection.run('BEGIN')
     for (const [table, rows] of Object.entries(rowsOf(content))) await insert(connection, table, rows)
     await connection.run('COMMIT; CHECKPOINT snapshot; USE memory; DETACH snapshot')
