@@ -9,7 +9,7 @@ import {
   webAddressSchema,
 } from '../pipeline/program/settings.ts'
 import { KEY_BODIES_MIB } from './http/request-body.ts'
-import { DATABASE_URL_FORM, isDatabaseUrl } from './store/open-store.ts'
+import { isDatabaseUrl } from './store/open-store.ts'
 
 /** From most to least. */
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -19,7 +19,7 @@ export const SETTINGS = {
   DATA_DIR: z.string().default('data').describe('Folder of the data, relative to the working directory.'),
   DATABASE_URL: z
     .string()
-    .refine(isDatabaseUrl, `Expected ${DATABASE_URL_FORM}`)
+    .refine(isDatabaseUrl, 'Expected postgres://USER:PASSWORD@HOST:PORT/DATABASE')
     .optional()
     .describe('PostgreSQL database of accounts, keys, limits, jobs and groups, instead of service.sqlite.'),
   PORT: wholeNumber(0, 65_535)

@@ -51,7 +51,7 @@ export async function serve(settings: Settings, given: ServeDependencies) {
   const { HOST: host, PORT: port } = settings
   // Closes what is open if a later part fails.
   await using opened = new AsyncDisposableStack()
-  const store = opened.use(await openStore(settings, clock()))
+  const store = opened.use(await openStore(settings))
   const requestStore = createRequestStore(store, log)
   const limiter = createRateLimiter(requestStore, clock, log)
   const metrics = new Registry()

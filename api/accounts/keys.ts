@@ -31,7 +31,7 @@ const storedKeySchema = limitsSchema.extend({
   account: z.string(),
   kind: z.enum(KEY_KINDS),
   key_hash: z.string(),
-  key_end: z.string(),
+  ends_with: z.string(),
   created_at: z.string(),
   revoked_at: z.string().nullable(),
 })
@@ -42,7 +42,7 @@ const storedKeysSchema = z.array(storedKeySchema)
 export type StoredKey = z.infer<typeof storedKeySchema>
 
 const SELECT_KEYS = `
-  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_hash, k.key_end, k.created_at, k.revoked_at,
+  SELECT k.id, k.account_id, a.name AS account, k.kind, k.key_hash, k.key_end AS ends_with, k.created_at, k.revoked_at,
     k.requests_per_minute, k.tokens_per_day, k.expires_at
   FROM api_keys AS k JOIN accounts AS a ON a.id = k.account_id`
 const FIND = (keys: number) => `${SELECT_KEYS} WHERE k.key_hash IN (VALUES ${places(1, keys)})`
@@ -82,20 +82,18 @@ export async function addKey(queries: Queries, { account, kind, now, limits = {}
   const [id, time, key] = [randomUUID(), now.toISOString(), makeKey(kind)]
   await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
   await queries.query(ADD_KEY, [id, kind, hashKey(key), key.slice(-KEY_END_CHARACTERS), time, account])
-  await setLimits(queries, id, limits)
+  await limitKey(queries, id, limits)
   return key
-}
-
-/** Changes the limits of the key with this id; resolves to the changed key, undefined if there is none. */
-export async function limitKey(store: Store, id: string, changes: Partial<StoredLimits>) {
-  return await store.transaction((queries) => setLimits(queries, id, changes))
 }
 
 const CHAT_ONLY =
   'A management key sends no chat requests: leave out --requests-per-minute and --tokens-per-day'
 
-/** @throws UsageError for limits of chat of a management key. */
-async function setLimits(queries: Queries, id: string, changes: Partial<StoredLimits>) {
+/**
+ * Changes the limits of the key with this id inside a transaction; resolves to the changed key, undefined if there is none.
+ * @throws UsageError for limits of chat of a management key.
+ */
+export async function limitKey(queries: Queries, id: string, changes: Partial<StoredLimits>) {
   const [row] = await queries.query(`${SELECT_KEYS} WHERE k.id = $1`, [id])
   if (row === undefined) return undefined
   const key: StoredKey = { ...storedKeySchema.parse(row), ...changes }

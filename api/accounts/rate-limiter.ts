@@ -1,12 +1,10 @@
-/**
- * The rate limits (CONTRACT 4.5 and 6), counted in the store, so that restarts and several processes agree. Times are ms
- * since 1970.
- */
+/** The rate limits (CONTRACT 4.5 and 6), counted in the store, so that restarts and several processes agree. */
 import { z } from 'zod'
-import type { Caller, Clock, Headers, Reply } from '../http/call.ts'
+import type { Clock, Headers, Reply } from '../http/call.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
 import { collectTurn, places, type Queries } from '../store/store.ts'
+import type { StoredKey } from './keys.ts'
 
 /** A limit of something in each window of the clock: a minute, or a UTC day. */
 type Policy = {
@@ -17,78 +15,71 @@ type Policy = {
   readonly unit: 'requests' | 'tokens'
 }
 
+/** Between the parts of a window's key; none of them contains it. */
+const SEPARATOR = '\n'
+
 const MINUTE = { windowSeconds: 60, unit: 'requests' } as const
 const DAY = { windowSeconds: 86_400, unit: 'requests' } as const
 
-/** The limits of the dataset's paths, in the order of the headers, each with its unit for documents. */
+/** The limits of the dataset's paths, in the order of the headers: whose requests they count, and the unit for documents. */
 export const POLICIES = [
-  { ...MINUTE, name: 'per-minute', limit: 30, sentence: 'per minute and key' },
-  { ...DAY, name: 'per-day', limit: 500, sentence: 'per UTC day and account' },
+  { ...MINUTE, name: 'per-minute', limit: 30, subject: 'id', sentence: 'per minute and key' },
+  { ...DAY, name: 'per-day', limit: 500, subject: 'account_id', sentence: 'per UTC day and account' },
 ] as const
 
-/** What a request counts against: a policy, and the key or account that it is counted for. */
-type Claim = Policy & {
-  readonly subject: string
-}
+/** What a request counts against: a limit, and the present window of the key or account that it is counted for. */
+type Claim = ReturnType<typeof claimOf>
 
-/** The claims of a request to the dataset's paths. */
-function datasetClaims({ keyId, accountId }: Caller): readonly Claim[] {
-  const [perMinute, perDay] = POLICIES
-  return [
-    { ...perMinute, subject: keyId },
-    { ...perDay, subject: accountId },
-  ]
-}
+/** A claim, and what is used of its limit in its window. */
+type Quota = Claim & { readonly used: number }
 
-/** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
-function keyClaims({ keyId: subject, limits }: Caller) {
-  const claims = (limit: number | null, policy: Omit<Policy, 'limit'>): readonly Claim[] =>
-    limit === null ? [] : [{ ...policy, limit, subject }]
+function claimOf(policy: Policy, subject: string, now: Date) {
+  const windowMs = policy.windowSeconds * 1000
+  const ends = (Math.floor(now.getTime() / windowMs) + 1) * windowMs
   return {
-    requests: claims(limits.requests_per_minute, { ...MINUTE, name: 'key-requests-per-minute' }),
-    tokens: claims(limits.tokens_per_day, { ...DAY, name: 'key-tokens-per-day', unit: 'tokens' }),
+    ...policy,
+    /** The key of its row. */
+    window: [policy.name, subject, new Date(ends).toISOString()].join(SEPARATOR),
+    /** Whole seconds until the window ends, at least 1. */
+    wait: Math.ceil((ends - now.getTime()) / 1000),
   }
 }
 
-/** A policy, and what of it is used in the present window. */
-type Quota = Policy & {
-  readonly used: number
+/** The claims of a request to the dataset's paths. */
+function datasetClaims(key: StoredKey, now: Date): readonly Claim[] {
+  return POLICIES.map((policy) => claimOf(policy, key[policy.subject], now))
 }
 
-/** The end of the window that contains `now`. */
-function windowEnd({ windowSeconds }: Policy, now: number): number {
-  const windowMs = windowSeconds * 1000
-  return (Math.floor(now / windowMs) + 1) * windowMs
-}
-
-/** Whole seconds until the window ends, at least 1. */
-function resetSeconds(policy: Policy, now: number): number {
-  return Math.ceil((windowEnd(policy, now) - now) / 1000)
+/** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
+function keyClaims({ id, requests_per_minute, tokens_per_day }: StoredKey, now: Date) {
+  const claims = (limit: number | null, policy: Omit<Policy, 'limit'>): readonly Claim[] =>
+    limit === null ? [] : [claimOf({ ...policy, limit }, id, now)]
+  return {
+    requests: claims(requests_per_minute, { ...MINUTE, name: 'key-requests-per-minute' }),
+    tokens: claims(tokens_per_day, { ...DAY, name: 'key-tokens-per-day', unit: 'tokens' }),
+  }
 }
 
 /** The fields of draft-ietf-httpapi-ratelimit-headers: policies and their remaining quotas. */
-function quotaHeaders(quotas: readonly Quota[], now: number): Headers {
+function quotaHeaders(quotas: readonly Quota[]): Headers {
   const policies = quotas.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`)
-  const rests = quotas.map((quota) => {
-    const remaining = Math.max(0, quota.limit - quota.used)
-    return `"${quota.name}";r=${remaining};t=${resetSeconds(quota, now)}`
-  })
+  const rests = quotas.map(
+    ({ name, limit, used, wait }) => `"${name}";r=${Math.max(0, limit - used)};t=${wait}`,
+  )
   return { 'RateLimit-Policy': policies.join(', '), RateLimit: rests.join(', ') }
 }
 
 /** The headers of a reply that ends before its request is counted, such as a 401: the full quota. */
 export function fullQuota(now: Date): Headers {
-  const unused = POLICIES.map((policy) => ({ ...policy, used: 0 }))
-  return quotaHeaders(unused, now.getTime())
+  return quotaHeaders(POLICIES.map((policy) => ({ ...claimOf(policy, '', now), used: 0 })))
 }
 
 /** The 429 for `quotas`, of which `exhausted` is used up; names the limit and the wait. */
-function tooManyRequests(quotas: readonly Quota[], exhausted: Quota, now: number): ApiError {
-  const { name, limit, unit, windowSeconds } = exhausted
-  const wait = resetSeconds(exhausted, now)
+function tooManyRequests(quotas: readonly Quota[], exhausted: Quota): ApiError {
+  const { name, limit, unit, windowSeconds, wait } = exhausted
   const rule = `${limit} ${unit} in ${windowSeconds} seconds`
   return new ApiError(429, `Rate limit "${name}" is used up: ${rule}; retry in ${wait} seconds`, {
-    headers: { ...quotaHeaders(quotas, now), 'Retry-After': String(wait) },
+    headers: { ...quotaHeaders(quotas), 'Retry-After': String(wait) },
     metadata: { policy: name, limit, window_seconds: windowSeconds, retry_after: wait },
   })
 }
@@ -106,29 +97,28 @@ export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
   const { usedIn, count, deletePast } = createCounts(store)
 
   /** What is used of the claims, without counting. */
-  async function peek(claims: readonly Claim[], now: number): Promise<readonly Quota[]> {
-    const used = await Promise.all(claims.map((claim) => usedIn(windowOf(claim, now))))
-    return claims.map((claim, index) => ({ ...claim, used: used[index] ?? 0 }))
+  function peek(claims: readonly Claim[]): Promise<readonly Quota[]> {
+    return Promise.all(claims.map(async (claim) => ({ ...claim, used: await usedIn(claim.window) })))
   }
 
   /** Throws a 429 if a claim is used up. Minutes come before days: of two, the one with the longer wait is named. */
-  async function check(claims: readonly Claim[], now: number): Promise<void> {
-    const quotas = await peek(claims, now)
+  async function check(claims: readonly Claim[]): Promise<void> {
+    const quotas = await peek(claims)
     const exhausted = quotas.findLast(({ limit, used }) => used >= limit)
-    if (exhausted !== undefined) throw tooManyRequests(quotas, exhausted, now)
+    if (exhausted !== undefined) throw tooManyRequests(quotas, exhausted)
   }
 
   /** Counts one request against all `claims`, unless a limit of them or of `others` is used up. */
-  async function consume(claims: readonly Claim[], others: readonly Claim[], now: number) {
-    deletePast(now)
+  async function consume(claims: readonly Claim[], others: readonly Claim[] = []) {
+    deletePast(clock().getTime())
     // A rejected request counts against no limit.
-    await check([...claims, ...others], now)
+    await check([...claims, ...others])
     const quotas: Quota[] = []
     for (const claim of claims) {
-      const used = await count({ window: windowOf(claim, now), amount: 1 })
+      const used = await count({ window: claim.window, amount: 1 })
       // Others have taken the last place since the check. The count beyond the limit changes nothing: this window is used
       // up, and an earlier, shorter one ends no later.
-      if (used > claim.limit) await check(claims, now)
+      if (used > claim.limit) await check(claims)
       quotas.push({ ...claim, used })
     }
     return quotas
@@ -143,37 +133,27 @@ export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
     async applyLimits(reply: Reply, cost: 'counted' | 'free'): Promise<void> {
       const { caller } = reply.locals
       if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
-      const [claims, now] = [datasetClaims(caller), clock().getTime()]
-      const quotas = cost === 'counted' ? await consume(claims, [], now) : await peek(claims, now)
-      reply.set(quotaHeaders(quotas, now))
+      const claims = datasetClaims(caller, clock())
+      reply.set(quotaHeaders(await (cost === 'counted' ? consume(claims) : peek(claims))))
     },
     /**
      * Counts a chat request that begins.
      * @throws ApiError 429 if a limit of its key is used up.
      */
-    async begin(caller: Caller): Promise<void> {
-      const { requests, tokens } = keyClaims(caller)
-      if (requests.length + tokens.length > 0) await consume(requests, tokens, clock().getTime())
+    async begin(caller: StoredKey): Promise<void> {
+      const { requests, tokens } = keyClaims(caller, clock())
+      if (requests.length + tokens.length > 0) await consume(requests, tokens)
     },
     /** Counts the tokens of a chat request that has ended. Never rejects: a failure is logged. */
-    async spend(caller: Caller, tokens: number): Promise<void> {
+    async spend(caller: StoredKey, tokens: number): Promise<void> {
       if (tokens <= 0) return
       try {
-        for (const claim of keyClaims(caller).tokens)
-          await count({ window: windowOf(claim, clock().getTime()), amount: tokens })
+        for (const { window } of keyClaims(caller, clock()).tokens) await count({ window, amount: tokens })
       } catch (error) {
-        log.error({ err: error, key_id: caller.keyId, tokens }, 'tokens could not be counted for a limit')
+        log.error({ err: error, key_id: caller.id, tokens }, 'tokens could not be counted for a limit')
       }
     },
   }
-}
-
-/** Between the parts of a window's name; none of them contains it. */
-const SEPARATOR = '\n'
-
-/** The window of a claim, named by the key of its row. */
-function windowOf(claim: Claim, now: number): string {
-  return [claim.name, claim.subject, new Date(windowEnd(claim, now)).toISOString()].join(SEPARATOR)
 }
 
 const USED = (rows: number) => `

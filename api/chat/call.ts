@@ -1,7 +1,8 @@
 /** One chat request from its arrival to its usage record, and its attempts at providers. */
 import type { Readable } from 'node:stream'
 import type { Request } from 'express'
-import type { Caller, NamedApp, Reply } from '../http/call.ts'
+import type { StoredKey } from '../accounts/keys.ts'
+import type { NamedApp, Reply } from '../http/call.ts'
 import type { JsonObject } from '../untrusted/json.ts'
 import type { Completion } from './completion.ts'
 import type { Provider } from './configuration.ts'
@@ -36,7 +37,7 @@ const STATUS_DISCONNECTED = 499
 /** One chat request. It holds neither bodies nor its reply. */
 export class ChatCall {
   readonly id: string
-  readonly caller: Caller
+  readonly caller: StoredKey
   readonly attempts: AttemptRecord[] = []
   /** The attempt in progress. */
   attempt: Attempt | undefined
@@ -93,7 +94,7 @@ export class ChatCall {
       requests: served === undefined ? 0 : 1,
       model: served?.provider.serves ?? null,
       provider: served?.provider.name ?? null,
-      account_id: this.caller.accountId,
+      account_id: this.caller.account_id,
       stream: this.isStream,
       status: this.isDisconnected && !hasStatus ? STATUS_DISCONNECTED : status,
       outcome: this.isDisconnected ? 'left' : outcome,

@@ -24,8 +24,8 @@ export const copyStore = programOf('npm run -s copy-store', {
     const { DATA_DIR, DATABASE_URL } = readSettings(environment)
     if (DATABASE_URL === undefined)
       throw new UsageError('DATABASE_URL is not set: set it to an empty database')
-    await using source = await openStore({ DATA_DIR }, new Date(), { mustExist: true })
-    await using target = await openStore({ DATA_DIR, DATABASE_URL }, new Date())
+    await using source = await openStore({ DATA_DIR }, { mustExist: true })
+    await using target = await openStore({ DATA_DIR, DATABASE_URL })
     const copied = await target.transaction(async (to) => {
       const counts: [string, number][] = []
       for (const table of TABLES.split(' ')) counts.push([table, await copyTable(source, to, table)])

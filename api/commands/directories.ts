@@ -131,7 +131,7 @@ Exit codes: 0 done, 1 the sync or the test failed, 2 wrong usage or a crash`,
 export function directories(line: CommandLine, onStop = onStopSignal): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const settings = readSettings(line.environment)
-    await using store = await openStore(settings, new Date(), { mustExist: true })
+    await using store = await openStore(settings, { mustExist: true })
     const stopping = new AbortController()
     onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
     await work({ ...line, store, settings, signal: stopping.signal })

@@ -13,7 +13,7 @@ import { printRows } from '../../pipeline/program/terminal.ts'
 import { createKey, KEY_KINDS, limitKey, listKeys, revokeKey, type StoredLimits } from '../accounts/keys.ts'
 import { readSettings } from '../config.ts'
 import { openStore } from '../store/open-store.ts'
-import type { Store } from '../store/store.ts'
+import type { Row, Store } from '../store/store.ts'
 
 /** The dependencies of a command: the open store, and the output. */
 type Dependencies = Pick<CommandLine, 'print' | 'note'> & { readonly store: Store }
@@ -95,11 +95,9 @@ const list = command({
   options: JSON_OPTION,
   async work({ store, print }, { json }) {
     const names = COLUMNS.split(' ')
-    const rows = (await listKeys(store)).map((key) => {
-      const row: Readonly<Record<string, unknown>> = { ...key, ends_with: key.key_end }
-      return names.map((name) => row[name])
-    })
-    printRows({ print, json }, names, rows)
+    const rows: readonly Row[] = await listKeys(store)
+    const cells = rows.map((row) => names.map((name) => row[name]))
+    printRows({ print, json }, names, cells)
   },
 })
 
@@ -108,7 +106,7 @@ const limit = command({
   takes: 'ID',
   options: LIMITS,
   async work({ store, note }, options, [id = '']) {
-    const key = await limitKey(store, id, limitsIn(options))
+    const key = await store.transaction((queries) => limitKey(queries, id, limitsIn(options)))
     if (key === undefined) throw unknownKey(id)
     const { requests_per_minute: requests, tokens_per_day: tokens, expires_at: expires } = key
     const numbers = `${requests ?? 'any number of'} requests a minute, ${tokens ?? 'any number of'} tokens a UTC day`
@@ -143,7 +141,7 @@ Exit codes: 0 done, 2 wrong usage or a crash`,
 export function keys(line: CommandLine): Promise<number> {
   return runCommandLine(PROGRAM, line, async (work) => {
     const mustExist = line.args[0] !== 'create'
-    await using store = await openStore(readSettings(line.environment), new Date(), { mustExist })
+    await using store = await openStore(readSettings(line.environment), { mustExist })
     await work({ ...line, store })
   })
 }

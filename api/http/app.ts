@@ -91,7 +91,7 @@ function createAuthenticate({ store, clock }: AppDependencies) {
     if (key.expires_at !== null && key.expires_at <= clock().toISOString())
       throw unauthorized(`This key expired at ${key.expires_at}: send another one`)
     // Noted before the check of the kind: the caller is known even if its key is of the wrong kind.
-    reply.locals.caller = { accountId: key.account_id, keyId: key.id, kind: key.kind, limits: key }
+    reply.locals.caller = key
     if (access !== 'any' && key.kind !== access)
       throw unauthorized(`This path needs a key of kind ${access}; the one sent is of kind ${key.kind}`)
   }
@@ -204,8 +204,8 @@ function recordReplies(log: Log, registry: Registry) {
       path: hideKeys(request.path),
       status,
       ms: Math.round(ms),
-      account_id: caller?.accountId ?? null,
-      key_id: caller?.keyId ?? null,
+      account_id: caller?.account_id ?? null,
+      key_id: caller?.id ?? null,
     }
     // Balancers poll it all the time.
     if (route !== HEALTH_PATH) log.info(isWhole ? line : { ...line, aborted: true }, 'request')

@@ -1,19 +1,10 @@
 /** One request while it is answered: its state, and the ways to end its reply. */
 import type { Request, Response } from 'express'
-import type { KeyKind, StoredLimits } from '../accounts/keys.ts'
-import { ApiError, errorEnvelope, typedMetadata } from './errors.ts'
+import type { StoredKey } from '../accounts/keys.ts'
+import { ApiError, type ErrorEnvelope } from './errors.ts'
 
 /** Returns the time; a parameter, so that tests can move it. */
 export type Clock = () => Date
-
-/** The sender of a request, once its key was accepted. */
-export type Caller = {
-  readonly accountId: string
-  readonly keyId: string
-  readonly kind: KeyKind
-  /** Limits of the key for chat. */
-  readonly limits: StoredLimits
-}
 
 /** The app that a request names; anybody may claim anything. */
 export type NamedApp = {
@@ -40,7 +31,8 @@ export type CallLocals = {
   requestId: string
   /** Path of the matched route, with the names of its parameters. */
   route?: string
-  caller?: Caller
+  /** The accepted key of the sender. */
+  caller?: StoredKey
   app?: NamedApp
   /** Whether errors state their type. */
   typedErrors?: boolean
@@ -67,8 +59,7 @@ export function clientDisconnected(reply: Reply): AbortSignal {
 
 /** The part of the URL after `?`, still encoded; empty if there is none. */
 export function queryString({ originalUrl }: Request): string {
-  const start = originalUrl.indexOf('?')
-  return start === -1 ? '' : originalUrl.slice(start + 1)
+  return originalUrl.replace(/^[^?]*\??/, '')
 }
 
 /** Serializes a body; a bigint becomes an integer with all its digits. */
@@ -109,14 +100,34 @@ export function beginError(reply: Reply, fault: ApiError): void {
   reply.set({ ...DEFAULT_HEADERS, ...fault.headers })
 }
 
+/** The `error_type` of errors without one of their own (CONTRACT 6); errors about providers have one. */
+const TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request',
+  401: 'authentication',
+  413: 'payload_too_large',
+  415: 'invalid_request',
+  429: 'rate_limit_exceeded',
+  500: 'server',
+  503: 'server',
+}
+
+/** The envelope of an error, with what is known of its request. */
+export function errorEnvelope(
+  { status, message, metadata }: ApiError,
+  { caller, typedErrors, routerMetadata }: Partial<CallLocals> = {},
+): ErrorEnvelope {
+  const typed = { error_type: TYPES[status] ?? 'unmapped', ...metadata }
+  return {
+    error: { code: status, message, metadata: typedErrors === true ? typed : (metadata ?? null) },
+    router_metadata: routerMetadata?.() ?? null,
+    user_id: caller?.account_id ?? null,
+  }
+}
+
 /** Ends the reply with the error envelope (CONTRACT 3). */
 export function sendError(reply: Reply, fault: ApiError): void {
   beginError(reply, fault)
-  const { caller, typedErrors, routerMetadata } = reply.locals
-  const { status, message } = fault
-  const metadata = typedErrors === true ? typedMetadata(fault) : fault.metadata
-  const facts = { accountId: caller?.accountId, routerMetadata: routerMetadata?.() }
-  sendJson(reply, status, errorEnvelope({ status, message, metadata }, facts))
+  sendJson(reply, fault.status, errorEnvelope(fault, reply.locals))
 }
 
 /** Lets scripts of any page read the reply and its headers (CONTRACT 4.6): keys are sent explicitly, cookies are not used. */

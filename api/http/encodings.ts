@@ -45,8 +45,7 @@ export function fixedBody(contentType: string, text: Buffer | string, headers: H
   const made = new Map<Encoding, Promise<Buffer>>()
   return async (request, reply) => {
     const encoding = preferredEncoding(request)
-    const encoded = made.get(encoding) ?? encode(body, encoding)
-    made.set(encoding, encoded)
+    const encoded = made.getOrInsertComputed(encoding, () => encode(body, encoding))
     reply.set({ ...headers, Vary: 'Accept-Encoding', ...encodingHeader(encoding) })
     sendBody(reply, 200, contentType, await encoded)
   }

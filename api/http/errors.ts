@@ -35,30 +35,8 @@ export class ApiError extends Error {
   }
 }
 
-/** The envelope of an error, with what is known of its request. */
-export function errorEnvelope(
-  { status, message, metadata }: Pick<ApiError, 'status' | 'message' | 'metadata'>,
-  { accountId, routerMetadata }: { accountId?: string | undefined; routerMetadata?: Facts | undefined } = {},
-): ErrorEnvelope {
-  return {
-    error: { code: status, message, metadata: metadata ?? null },
-    router_metadata: routerMetadata ?? null,
-    user_id: accountId ?? null,
-  }
-}
-
-/** The `error_type` of errors without one of their own (CONTRACT 6); errors about providers have one. */
-const TYPES: Readonly<Record<number, string>> = {
-  400: 'invalid_request',
-  401: 'authentication',
-  413: 'payload_too_large',
-  415: 'invalid_request',
-  429: 'rate_limit_exceeded',
-  500: 'server',
-  503: 'server',
-}
-
-/** The metadata of an error with its type. */
-export function typedMetadata({ status, metadata }: ApiError): Facts {
-  return { error_type: TYPES[status] ?? 'unmapped', ...metadata }
+/** The 503 of a lack that passes: try again after these seconds. */
+export function busy(reason: string, seconds = 2): ApiError {
+  const headers = { 'Retry-After': String(seconds) }
+  return new ApiError(503, `${reason}; try again in ${seconds} seconds`, { headers })
 }

@@ -5,7 +5,7 @@ import type { Request } from 'express'
 import { messageOf } from '../process/system-errors.ts'
 import { exceededBound, shorten } from '../untrusted/json.ts'
 import type { Reply } from './call.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, busy } from './errors.ts'
 
 /** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized with all their digits. */
 export type JsonBody = {
@@ -117,14 +117,12 @@ const IN_FLIGHT_AT_MOST = Math.min(128 * MIB, Math.trunc(process.constrainedMemo
 /** Also the most that one body may have, in MiB. */
 export const KEY_BODIES_MIB = 64
 
-const RETRY_AFTER_SECONDS = 5
-
 /**
  * Returns a function that holds at least so many bytes for a request until its reply is closed.
  * @throws ApiError 503 if the bodies in flight would exceed a bound.
  */
 function holdBytes(reply: Reply): (bytes: number) => void {
-  const key = reply.locals.caller?.keyId ?? ''
+  const key = reply.locals.caller?.id ?? ''
   let held = 0
   const add = (more: number) => {
     held += more
@@ -136,10 +134,7 @@ function holdBytes(reply: Reply): (bytes: number) => void {
     const more = Math.max(0, bytes - held)
     const [ofKey, ofAll] = [inFlight.get(key) ?? 0, inFlight.values().reduce((sum, each) => sum + each, 0)]
     if (ofAll + more <= IN_FLIGHT_AT_MOST && ofKey + more <= KEY_BODIES_MIB * MIB) return add(more)
-    const wait = `try again in ${RETRY_AFTER_SECONDS} seconds`
-    throw new ApiError(503, `The bodies of requests in progress are too large together; ${wait}`, {
-      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-    })
+    throw busy('The bodies of requests in progress are too large together', 5)
   }
 }
 

@@ -8,8 +8,8 @@ import type { Express } from 'express'
 import { z } from 'zod'
 import type { Log } from '../process/log.ts'
 import { messageOf } from '../process/system-errors.ts'
-import { CORS_HEADERS, DEFAULT_HEADERS } from './call.ts'
-import { ApiError, errorEnvelope } from './errors.ts'
+import { CORS_HEADERS, DEFAULT_HEADERS, errorEnvelope } from './call.ts'
+import { ApiError } from './errors.ts'
 
 // An import reads every name of the module, and some of them load the code of fetch and WebSocket: 6 MB.
 const { createServer: createHttpServer, maxHeaderSize, STATUS_CODES } = process.getBuiltinModule('node:http')

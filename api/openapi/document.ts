@@ -56,13 +56,12 @@ export function openApiDocument(routes: readonly Route[]): object {
 }
 
 function describe(route: Route, operation: Operation): ZodOpenApiOperationObject {
-  const { id, tag, summary, description, query, path, body, replies } = operation
+  const { id, tag, query, path, body, replies, ...texts } = operation
   const all = Object.entries({ ...generalReplies(route), ...replies })
   return {
     operationId: id,
     tags: [tag],
-    summary,
-    ...(description !== undefined && { description }),
+    ...texts,
     ...(route.access !== 'open' && { security: [{ key: [] }] }),
     requestParams: {
       ...(path !== undefined && { path: z.object(path) }),

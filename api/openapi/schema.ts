@@ -1,17 +1,13 @@
 /** JSON Schema from zod schemas, in the form that generators of typed clients need. */
 import { z } from 'zod'
 
+type Override = NonNullable<z.core.ToJSONSchemaParams['override']>
+
 /** Formats that make the pattern redundant. */
 const SELF_DESCRIBING = new Set(['date', 'date-time', 'uuid', 'uri'])
 
 /** Adapts one schema of OpenAPI 3.1. */
-export function adaptSchema({
-  zodSchema,
-  jsonSchema: made,
-}: {
-  readonly zodSchema: z.core.$ZodType
-  readonly jsonSchema: z.core.JSONSchema.BaseSchema
-}): void {
+export const adaptSchema: Override = ({ zodSchema, jsonSchema: made }) => {
   // A bigint is an integer in JSON.
   if (zodSchema instanceof z.ZodBigInt) made.type = 'integer'
   // Generators of typed languages take 32 bits otherwise, and lose the rest without an error.

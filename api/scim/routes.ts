@@ -146,5 +146,5 @@ function pollable(job: Job | undefined, reply: Reply) {
 function accountOf(reply: Reply): string {
   const { caller } = reply.locals
   if (caller === undefined) throw new TypeError('The routes of directory sync need an authenticated caller')
-  return caller.accountId
+  return caller.account_id
 }

@@ -17,9 +17,6 @@ export type StoreSettings = {
 
 const NO_STORE = 'nothing is stored there: set DATA_DIR or DATABASE_URL as for the service'
 
-/** The required form, for messages. */
-export const DATABASE_URL_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
-
 /** Whether the text is a database address; the database may not exist. */
 export function isDatabaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
@@ -39,11 +36,7 @@ function describeDatabase(url: string): string {
  * @param mustExist refuses to create them, since they would hide a mistyped DATA_DIR or DATABASE_URL.
  * @throws UsageError if the database is unusable or the folder is not writable.
  */
-export async function openStore(
-  settings: StoreSettings,
-  now: Date,
-  { mustExist = false } = {},
-): Promise<Store> {
+export async function openStore(settings: StoreSettings, { mustExist = false } = {}): Promise<Store> {
   const { DATA_DIR, DATABASE_URL } = settings
   let store: Store | undefined
   try {
@@ -52,7 +45,7 @@ export async function openStore(
       makeDataFolder(DATA_DIR)
     }
     store = await connect(settings)
-    await updateSchema(store, now, mustExist)
+    await updateSchema(store, mustExist)
     return store
   } catch (error) {
     await store?.close()
@@ -111,7 +104,7 @@ const RECORD = 'INSERT INTO migrations (name, applied_at) VALUES ($1, $2)'
  * Applies the files of `migrations/` after the last applied one, in order. One transaction, so that processes that start
  * together take turns; none if all are applied, since it would wait for other writers.
  */
-async function updateSchema(store: Store, now: Date, mustExist: boolean): Promise<void> {
+async function updateSchema(store: Store, mustExist: boolean): Promise<void> {
   const pending = await pendingMigrations(store).catch((error: unknown) => {
     // A new database has no ledger. Nothing is tried twice on one that does not answer.
     if (messageOf(error).includes('migrations')) return undefined
@@ -124,7 +117,7 @@ async function updateSchema(store: Store, now: Date, mustExist: boolean): Promis
     for (const name of await pendingMigrations(queries)) {
       const text = readFileSync(new URL(name, MIGRATIONS), 'utf8')
       for (const [statement] of text.matchAll(STATEMENT)) await queries.query(statement)
-      await queries.query(RECORD, [name, now.toISOString()])
+      await queries.query(RECORD, [name, new Date().toISOString()])
     }
   })
 }

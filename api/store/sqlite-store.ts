@@ -80,9 +80,7 @@ function createRunStatement(database: DatabaseSync) {
   })
   const known = new Map<string, ReturnType<typeof prepare>>()
   return (sql: string, values: readonly Value[]): readonly Row[] => {
-    const prepared = known.get(sql) ?? prepare(sql)
-    known.set(sql, prepared)
-    const { statement, places } = prepared
+    const { statement, places } = known.getOrInsertComputed(sql, prepare)
     return statement.all(...places.map((place) => values[place - 1] ?? null))
   }
 }

@@ -4,7 +4,7 @@
  * tables of migrations/ and run the same queries, with `$1`, `$2` … and common SQL.
  */
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import { ApiError } from '../http/errors.ts'
+import { ApiError, busy } from '../http/errors.ts'
 import type { Log } from '../process/log.ts'
 
 /** Values of query parameters. Booleans are 0 and 1, times are ISO 8601 text. */
@@ -32,7 +32,6 @@ export type Store = Queries &
 
 /** How long a request waits for the store, in ms, and then its client. */
 export const REQUEST_WAIT_MS = 2000
-const RETRY_AFTER_SECONDS = 2
 
 /**
  * The store for requests: they get a 503 if it fails or is slow, however long other users wait for it. A failure is logged
@@ -58,8 +57,7 @@ export function createRequestStore(store: Queries, log: Log) {
       if (error instanceof ApiError) throw error
       if (!isFailing) log.error({ err: error }, 'the store does not answer; requests that need it get 503')
       isFailing = true
-      const message = `Keys, limits and groups are temporarily unavailable; try again in ${RETRY_AFTER_SECONDS} seconds`
-      throw new ApiError(503, message, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } })
+      throw busy('Keys, limits and groups are temporarily unavailable')
     } finally {
       clearTimeout(timer)
     }

@@ -9,7 +9,7 @@ import {
   type DuckDBConnection,
   type DuckDBPreparedStatement,
 } from '@duckdb/node-api'
-import { ApiError } from '../../http/errors.ts'
+import { busy } from '../../http/errors.ts'
 
 type SqlValues = Readonly<Record<string, string | number | null>>
 type SqlRows = readonly Readonly<Record<string, unknown>>[]
@@ -190,14 +190,6 @@ async function runUntil(
 
 function quote(text: string, mark: '"' | "'"): string {
   return `${mark}${text.replaceAll(mark, mark + mark)}${mark}`
-}
-
-const RETRY_AFTER_SECONDS = 2
-
-function busy(reason: string): ApiError {
-  return new ApiError(503, `${reason}; try again in ${RETRY_AFTER_SECONDS} seconds`, {
-    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-  })
 }
 
 function asBusy(error: unknown): unknown {

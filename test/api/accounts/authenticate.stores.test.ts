@@ -110,7 +110,7 @@ describe.each(stores.kinds)('on $name', ({ fresh, name }) => {
 
   it('one first key is created by processes that start together, and none later', async () => {
     const wanted = { account: 'default', kind: 'inference', now: new Date() } as const
-    const other = await openStore(settings, new Date())
+    const other = await openStore(settings)
     const made = await Promise.all(
       [api.store, other, api.store].map((store) => createFirstKey(store, wanted)),
     )

@@ -28,7 +28,7 @@ const sync = (settings: StoreSettings, more = '') => directories(settings, `sync
 
 /** Looks into the store of these settings. */
 async function inStore<Result>(settings: StoreSettings, look: (store: Store) => Promise<Result>) {
-  const store = await openStore(settings, new Date())
+  const store = await openStore(settings)
   const result = await look(store)
   await store.close()
   return result

@@ -28,8 +28,8 @@ async function namesIn(store: Store, sql: string): Promise<string[]> {
 describe.each(stores.kinds)('openStore on $name', ({ fresh, name }) => {
   it('applies each migration once, also for processes that start together', async () => {
     const settings = await fresh()
-    const opened = await Promise.all(Array.from({ length: 5 }, () => openStore(settings, new Date())))
-    for (const store of [...opened, await openStore(settings, new Date())]) {
+    const opened = await Promise.all(Array.from({ length: 5 }, () => openStore(settings)))
+    for (const store of [...opened, await openStore(settings)]) {
       expect(await namesIn(store, 'SELECT name FROM migrations')).toEqual(files)
       await store.close()
     }
@@ -37,7 +37,7 @@ describe.each(stores.kinds)('openStore on $name', ({ fresh, name }) => {
 
   it('brings a store of version 1.0.0 up to date, with its accounts and quotas', async () => {
     const settings = await fresh()
-    const old = await openStore(settings, new Date())
+    const old = await openStore(settings)
     const tables = ['scim_members', 'scim_groups', 'scim_member_lists', 'scim_sync_jobs', 'scim_connections']
     const all = [...tables, 'quotas', 'api_keys', 'accounts', 'migrations']
     const columns = await namesIn(old, COLUMNS[name])
@@ -52,19 +52,19 @@ describe.each(stores.kinds)('openStore on $name', ({ fresh, name }) => {
       INSERT INTO quotas VALUES ('per-day', 'a', '2026-11-21T00:00:00.000Z', 7)`
     await runScript(old, former)
     await old.close()
-    await using store = await openStore(settings, new Date())
+    await using store = await openStore(settings)
     expect(await namesIn(store, COLUMNS[name])).toEqual(columns)
     const [row] = await store.query('SELECT name, used FROM accounts JOIN quotas ON subject = id')
     expect({ ...row }).toEqual({ name: 'Account', used: 7 })
-    await using sqlite = await openStore(await stores.sqlite.fresh(), new Date())
+    await using sqlite = await openStore(await stores.sqlite.fresh())
     expect(columns).toEqual(await namesIn(sqlite, COLUMNS.SQLite))
   })
 
   it('refuses a store that a newer version has migrated, and names both', async () => {
     const settings = await fresh()
-    await using store = await openStore(settings, new Date())
+    await using store = await openStore(settings)
     await store.query("INSERT INTO migrations VALUES ('0099_later.sql', '')")
-    await expect(openStore(settings, new Date())).rejects.toThrow(
+    await expect(openStore(settings)).rejects.toThrow(
       new RegExp(`cannot be used: .*0099_later\\.sql.*version ${VERSION} .*${files.at(-1)}`),
     )
   })
@@ -106,7 +106,7 @@ it.each(databases)(
   'npm run copy-store copies every row into $name, and refuses a database that holds some',
   async ({ fresh }) => {
     const settings = await fresh()
-    await using from = await openStore({ DATA_DIR: settings.DATA_DIR }, new Date())
+    await using from = await openStore({ DATA_DIR: settings.DATA_DIR })
     const create = ['create', '--account', ACCOUNT, '--kind', 'management']
     await runCommandLine(keys, create, { DATA_DIR: settings.DATA_DIR })
     await from.query("UPDATE api_keys SET revoked_at = '2026-11-20T00:00:00.000Z'")
@@ -114,7 +114,7 @@ it.each(databases)(
 
     const run = await copy(settings)
     expect(run).toMatchObject({ code: 0 })
-    await using to = await openStore(settings, new Date())
+    await using to = await openStore(settings)
     const tables = await namesIn(from, "SELECT name FROM sqlite_schema WHERE type = 'table'")
     expect(tables).toEqual(expect.arrayContaining(['api_keys', 'quotas', 'scim_members']))
     for (const table of tables.filter((each) => each !== 'migrations')) {

@@ -15,7 +15,7 @@ afterEach(() => vi.restoreAllMocks())
 
 /** A store with a table that counts. */
 async function openCounter(settings: StoreSettings) {
-  const store = await openStore(settings, new Date())
+  const store = await openStore(settings)
   await store.query('CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL)')
   await store.query("INSERT INTO counter VALUES ('a', 0), ('b', 0) ON CONFLICT DO NOTHING")
   const value = async (name = 'a') =>
@@ -64,7 +64,7 @@ describe.each(stores.kinds)('a transaction on $name', ({ fresh, name }) => {
     await publishSnapshot(settings.DATA_DIR, oneApp())
     await using api = await startApi(settings.DATA_DIR, { environment: asEnvironment(settings) })
     const [key, manager] = [await api.makeKey(), await api.makeKey('management')]
-    await using other = await openStore(settings, new Date())
+    await using other = await openStore(settings)
     const writing = await beginTransaction(other, async (queries) => {
       if (name === 'PostgreSQL') await queries.query('LOCK TABLE quotas IN EXCLUSIVE MODE')
     })

@@ -120,7 +120,7 @@ const jobSchema = z.object({ data: z.object({ id: z.string(), status: z.string()
  */
 async function benchService(print: Print, folder: string, size: DirectorySize): Promise<void> {
   await using service = await startService(folder, { BENCH_TOKEN: 'bench-token' })
-  const store = await openStore({ DATA_DIR: folder }, new Date())
+  const store = await openStore({ DATA_DIR: folder })
   const otherKey = await makeKey({ DATA_DIR: folder }, 'management', 'other')
   const jobs = `${service.origin}/api/v1/scim/sync-jobs`
   const send = (url: string, bearer: string, method = 'GET') =>

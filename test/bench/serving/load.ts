@@ -25,7 +25,7 @@ const KEYS_PER_SECOND = 3600
 /** Adds keys to the store, each with its own account: the limit of a key is 30 requests per minute. */
 async function makeKeys(dataDir: string, count: number): Promise<string[]> {
   const now = new Date()
-  const store = await openStore({ DATA_DIR: dataDir }, now)
+  const store = await openStore({ DATA_DIR: dataDir })
   const keys = await store.transaction(async (queries) => {
     const made: string[] = []
     while (made.length < count)

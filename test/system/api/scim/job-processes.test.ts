@@ -30,7 +30,7 @@ async function connected(settings: StoreSettings, url: string, names: readonly s
 
 /** The rows of a query on the store of these settings. */
 async function rowsOf(settings: StoreSettings, sql: string, values: readonly string[] = []) {
-  const store = await openStore(settings, new Date())
+  const store = await openStore(settings)
   const rows = await store.query(sql, values)
   await store.close()
   return rows
