@@ -141,7 +141,7 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
 async function connect(account: string, given: Partial<ConnectionSettings>, { store, note }: Dependencies) {
   const former = await findConnectionByName(store, account)
   const connection = combineSettings(given, former)
-  if (!(await putConnection(store, account, connection, new Date())))
+  if (!(await putConnection(store, account, connection)))
     throw new UsageError(
       `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
     )

@@ -5,15 +5,13 @@
 import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import type { Agent } from 'undici'
+import type { Connection } from './connections.ts'
 import { SyncFailure } from './failures.ts'
 
 const CONNECT_MS = 10_000
 
-/** What the operator allowed beyond the public internet, as 0 or 1. `allow_private` includes this machine. */
-export type Reach = {
-  readonly allow_loopback: number
-  readonly allow_private: number
-}
+/** What the operator allowed beyond the public internet. `allow_private` includes this machine. */
+type Reach = Pick<Connection, 'allow_loopback' | 'allow_private'>
 
 const LOOPBACK = blockList('127.0.0.0/8 ::1/128')
 const PRIVATE = blockList('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7')

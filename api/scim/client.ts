@@ -55,10 +55,7 @@ export type ClientDependencies = {
 export type Query = Readonly<Record<string, string>>
 
 /** A reply for the caller to assess: a success with its JSON, or a status such as 400, 404 or 501. */
-type Answer = {
-  readonly status: number
-  readonly body: unknown
-}
+type Answer = { readonly status: number; readonly body: unknown }
 
 /** A fault of the directory that may pass; `detail` is for the log, `waitMs` how long the directory demands to wait. */
 type Fault = {
@@ -80,7 +77,6 @@ export class DirectoryClient {
   readonly limits: SyncLimits
   readonly #connection: Connection
   readonly #dependencies: ClientDependencies
-  readonly #secret: string
   readonly #agent: Promise<Agent>
   // Ends concurrent requests and their retries once one has failed, and all that take too long.
   readonly #closing = new AbortController()
@@ -88,15 +84,11 @@ export class DirectoryClient {
   readonly #signal: AbortSignal
   #token: Promise<string> | undefined
 
-  /**
-   * @param signal aborts everything, with its reason.
-   * @throws SyncFailure if the token is not available.
-   */
+  /** @param signal aborts everything, with its reason. */
   constructor(connection: Connection, signal: AbortSignal, dependencies: ClientDependencies) {
     this.limits = dependencies.limits
     this.#connection = connection
     this.#dependencies = dependencies
-    this.#secret = readSecret(connection, dependencies.environment)
     this.#agent = guardedAgent(connection)
     const { syncMs } = dependencies
     const late = new SyncFailure('timed_out', `not done within ${syncMs} ms`)
@@ -112,7 +104,7 @@ export class DirectoryClient {
 
   /**
    * GET of a path below the directory's address.
-   * @throws SyncFailure without an answer to assess: rejected token, redirect, invalid JSON, no connection.
+   * @throws SyncFailure without an answer to assess: no or a rejected token, redirect, invalid JSON, no connection.
    */
   async get(path: string, query: Query = {}, patience: Patience = this.limits) {
     const parameters = new URLSearchParams(query).toString()
@@ -142,7 +134,7 @@ export class DirectoryClient {
    */
   async #issueToken(): Promise<string> {
     const { token_url, client_id } = this.#connection
-    const client_secret = this.#secret
+    const client_secret = readSecret(this.#connection, this.#dependencies.environment)
     if (token_url === null || client_id === null) return client_secret
     const url = new URL(token_url)
     const given = [...url.searchParams].filter(([name]) => IN_BODY.includes(name))

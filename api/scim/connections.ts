@@ -66,14 +66,9 @@ const ADVANCE = `
   UPDATE scim_connections SET next_sync_at = $3 WHERE account_id = $1 AND next_sync_at = $2 RETURNING account_id`
 
 /** Sets or replaces the connection of the account with this name; false without such an account. */
-export async function putConnection(
-  queries: Queries,
-  account: string,
-  settings: ConnectionSettings,
-  now: Date,
-) {
+export async function putConnection(queries: Queries, account: string, settings: ConnectionSettings) {
   const values = SETTINGS.map((name) => settings[name])
-  return await hasRows(queries, PUT, account, now.toISOString(), ...values)
+  return await hasRows(queries, PUT, account, new Date().toISOString(), ...values)
 }
 
 export async function findConnection(queries: Queries, accountId: string): Promise<Connection | undefined> {

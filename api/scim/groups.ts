@@ -7,7 +7,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { insertRows, type Queries, type Store, type Value } from '../store/store.ts'
 import { lostJob } from './failures.ts'
-import { lockJob, selectPage, type PageWanted } from './job-store.ts'
+import { lockJob, selectPage, type Job, type PageWanted } from './job-store.ts'
 import { memberSchema, type Member } from './messages.ts'
 import {
   addTo,
@@ -90,35 +90,33 @@ const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type
 
 const namesSchema = z.array(z.object({ id: z.string(), name: z.string() }))
 
-/** What a stage works on; without a job (a dry run) nothing is written. */
-type StageOptions = {
-  readonly store: Store
-  readonly findFormer: FindFormer
-  readonly job?: { readonly id: string; readonly account_id: string } | undefined
-  /** Receives who joined and left. */
-  readonly report: Report
-}
-
 /** Compares lists of members with the stored ones, and stages those that differ. */
 export class MemberStage {
-  readonly #options: StageOptions
+  readonly #store: Store
+  readonly #findFormer: FindFormer
+  readonly #report: Report
+  readonly #job: Job | undefined
   #lists: Value[][] = []
   #rows: Value[][] = []
 
-  constructor(options: StageOptions) {
-    this.#options = options
+  /** @param report receives who joined and left. @param job without one (a dry run) nothing is written. */
+  constructor(store: Store, findFormer: FindFormer, report: Report, job: Job | undefined) {
+    this.#store = store
+    this.#findFormer = findFormer
+    this.#report = report
+    this.#job = job
   }
 
   /** Whether the stored group has members. */
   hadMembers(group: Identity): boolean {
-    return Number(this.#options.findFormer(group)?.member_count) > 0
+    return Number(this.#findFormer(group)?.member_count) > 0
   }
 
   /** Takes the members of a group; resolves to their columns. A staged list is written after `flush`. */
   async take(received: readonly Member[], group: RemoteGroup) {
     // So that thousands of groups leave others their turn.
     await endOfTurn()
-    const former = this.#options.findFormer(group)
+    const former = this.#findFormer(group)
     // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
     const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
     const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
@@ -133,18 +131,17 @@ export class MemberStage {
 
   /** Reports who joined a stored list, and who left it. */
   async #compare(members: readonly Member[], stored: string | null | undefined, group: string) {
-    const { store, report } = this.#options
-    const rows = stored ? await store.query(MEMBER_NAMES, [stored]) : []
+    const rows = stored ? await this.#store.query(MEMBER_NAMES, [stored]) : []
     const former = new Map(namesSchema.parse(rows).map(({ id, name }) => [id, name]))
     for (const { id, display_name } of members) {
-      if (!former.delete(id)) addTo(report.members_joined, display_name ?? id, group)
+      if (!former.delete(id)) addTo(this.#report.members_joined, display_name ?? id, group)
     }
-    for (const name of former.values()) addTo(report.members_left, name, group)
+    for (const name of former.values()) addTo(this.#report.members_left, name, group)
   }
 
   /** Resolves to the id of the new list; null for an empty one. */
   async #add(members: readonly Member[]): Promise<string | null> {
-    const { job } = this.#options
+    const job = this.#job
     if (members.length === 0 || job === undefined) return null
     const listId = randomUUIDv7()
     this.#lists.push([listId, job.account_id, job.id])
@@ -160,12 +157,12 @@ export class MemberStage {
    * @throws SyncFailure if the job is over: then its lists may have been swept, and nothing would sweep further members.
    */
   async flush(): Promise<void> {
-    const { store, job } = this.#options
+    const job = this.#job
     const [lists, rows] = [this.#lists, this.#rows]
     if (job === undefined || lists.length + rows.length === 0) return
     this.#lists = []
     this.#rows = []
-    await store.transaction(async (queries) => {
+    await this.#store.transaction(async (queries) => {
       if (!(await lockJob(queries, job.id))) throw lostJob()
       await insertRows(queries, LISTS, lists)
       await insertRows(queries, MEMBERS, rows)

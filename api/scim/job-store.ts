@@ -89,10 +89,7 @@ export async function openJob(queries: Queries, accountId: string): Promise<Job 
   return (await jobs(queries, `${SELECT} AND status IN ('queued', 'running')`, [accountId]))[0]
 }
 
-export type PageWanted = {
-  readonly limit: number
-  readonly offset: number
-}
+export type PageWanted = { readonly limit: number; readonly offset: number }
 
 /** A page of the rows of an account, and their total. `from` is the end of a query with the account as `$1`. */
 export async function selectPage<Shown extends z.ZodType>(
@@ -148,16 +145,14 @@ export async function lockJob(queries: Queries, id: string): Promise<boolean> {
   return (await queries.query(LOCK, [id])).length > 0
 }
 
-type Outcome = Partial<Pick<Job, 'failure' | 'synced_groups' | 'deleted_groups'>> & {
-  readonly report?: Report
-}
+type Outcome = Partial<Pick<Job, 'failure' | 'synced_groups'>> & { readonly report?: Report }
 
 /** Records the end of a running job, with its failure or its changes; undefined if the job was over. */
 export async function endJob(queries: Queries, { id }: Job, outcome: Outcome, now: Date) {
-  const { failure = null, synced_groups = null, deleted_groups = null, report } = outcome
+  const { failure = null, synced_groups = null, report } = outcome
   const status = failure === null ? 'succeeded' : 'failed'
-  const changes = report === undefined ? null : JSON.stringify(report)
-  const values = [id, now.toISOString(), status, synced_groups, deleted_groups, changes, failure]
+  const changes = report === undefined ? [null, null] : [report.groups_deleted.count, JSON.stringify(report)]
+  const values = [id, now.toISOString(), status, synced_groups, ...changes, failure]
   return (await jobs(queries, END, values))[0]
 }
 

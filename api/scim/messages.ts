@@ -85,6 +85,7 @@ export function readGroup(row: unknown): ReceivedGroup | undefined {
 }
 
 const REFERENCE = /(?:(?:^|\/)(user|group)s\/)?([^/]+)\/?$/i
+const TYPES = ['User', 'Group'] as const
 
 /** A member as an object, as its id alone, or as its address alone, which ends in `Users/` or `Groups/` and the id. */
 function readMember(entry: unknown): Member | undefined {
@@ -92,13 +93,10 @@ function readMember(entry: unknown): Member | undefined {
   const [, kind, last = ''] = REFERENCE.exec(typeof reference === 'string' ? reference : '') ?? []
   const id = readId(isObject(entry) ? attribute(entry, 'value') : entry) ?? readId(unescape(last))
   if (id === undefined) return undefined
+  const type = readText(attribute(entry, 'type')) ?? kind ?? null
   // Types are compared without case (RFC 7643, 8.7.1), and some directories write them small.
-  const type = (readText(attribute(entry, 'type')) ?? kind)?.replace(/^(?:user|group)$/i, capitalize)
-  return { id, type: type ?? null, display_name: readText(attribute(entry, 'display')) ?? null }
-}
-
-function capitalize(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()
+  const usual = TYPES.find((word) => word.toLowerCase() === type?.toLowerCase())
+  return { id, type: usual ?? type, display_name: readText(attribute(entry, 'display')) ?? null }
 }
 
 /** Whether a `ServiceProviderConfig` announces cursors (RFC 9865), which some write as text. */

@@ -63,8 +63,6 @@ export type RemoteGroup = Pick<ReceivedGroup, 'scim_id' | 'external_id' | 'displ
   members: Pick<StoredGroup, keyof typeof NO_MEMBERS> | null
 }
 
-type Gate = Pick<Connection, 'gate_groups' | 'gate_members' | 'gate_percent'>
-
 /** What a sync compares. */
 type Sides = {
   readonly stored: readonly StoredGroup[]
@@ -72,7 +70,7 @@ type Sides = {
   readonly remote: ReadonlyMap<string, RemoteGroup>
   /** The ids of groups that are not deleted though they are absent. */
   readonly staying: ReadonlySet<string>
-  readonly gate: Gate
+  readonly connection: Connection
 }
 
 /**
@@ -80,7 +78,7 @@ type Sides = {
  * blocks this without `--allow-deletions`, if any. Adds the groups to the report, which has the members already.
  */
 export async function planSync(sides: Sides, report: Report, now: Date) {
-  const { stored, findFormer, remote, staying, gate } = sides
+  const { stored, findFormer, remote, staying, connection } = sides
   const time = now.toISOString()
   const isAbsent = ({ scim_id }: StoredGroup) => !remote.has(scim_id) && !staying.has(scim_id)
   const living = stored.filter(isLiving)
@@ -116,7 +114,7 @@ export async function planSync(sides: Sides, report: Report, now: Date) {
   const fault =
     remote.size === 0 && living.length > 0
       ? new SyncFailure('directory_empty', `the directory has no groups, but ${living.length} are stored`)
-      : deletionFault(living, absent, report.members_left.count, gate)
+      : deletionFault(living, absent, report, connection)
   return { rows, total: remote.size + staying.size, fault }
 }
 
@@ -136,12 +134,11 @@ export type FindFormer = ReturnType<typeof indexStored>
  */
 export function indexStored(stored: readonly StoredGroup[]) {
   const byScimId = new Map(stored.map((group) => [group.scim_id, group]))
-  const [living, deleted] = [true, false].map((is) =>
-    byExternalId(stored.filter((it) => isLiving(it) === is)),
-  )
+  const living = byExternalId(stored.filter(isLiving))
+  const deleted = byExternalId(stored.filter((group) => !isLiving(group)))
   return ({ scim_id, external_id }: Identity): StoredGroup | undefined => {
     const key = external_id ?? ''
-    return byScimId.get(scim_id) ?? living?.get(key) ?? deleted?.get(key)
+    return byScimId.get(scim_id) ?? living.get(key) ?? deleted.get(key)
   }
 }
 
@@ -156,23 +153,19 @@ function byExternalId<Group extends Identity>(groups: readonly Group[]) {
 }
 
 /** The failure if too much is lost, which more likely is an incomplete reading. Added members do not offset removed ones. */
-function deletionFault(
-  groups: readonly StoredGroup[],
-  deleted: ReadonlySet<StoredGroup>,
-  left: number,
-  gate: Gate,
-): SyncFailure | undefined {
-  const counts = groups.map((group) => (deleted.has(group) ? 0 : (group.member_count ?? 0)))
+function deletionFault(living: StoredGroup[], absent: Set<StoredGroup>, report: Report, gate: Connection) {
+  const counts = living.map((group) => (absent.has(group) ? 0 : (group.member_count ?? 0)))
   const members = counts.reduce((sum, count) => sum + count, 0)
+  const left = report.members_left.count
   const isTooMuch =
-    exceedsGate(deleted.size, groups.length, gate.gate_groups, gate) ||
+    exceedsGate(absent.size, living.length, gate.gate_groups, gate) ||
     exceedsGate(left, members, gate.gate_members, gate)
   if (!isTooMuch) return undefined
-  const detail = `${deleted.size} of ${groups.length} groups and ${left} of ${members} memberships would be removed`
+  const detail = `${absent.size} of ${living.length} groups and ${left} of ${members} memberships would be removed`
   return new SyncFailure('deletion_threshold_exceeded', detail)
 }
 
 /** Whether this share of all exceeds a gate; in integers, so that exactly the percentage is allowed. */
-export function exceedsGate(lost: number, all: number, free: number, { gate_percent }: Gate): boolean {
+export function exceedsGate(lost: number, all: number, free: number, { gate_percent }: Connection): boolean {
   return lost > free && lost * 100 > all * gate_percent
 }

@@ -22,12 +22,6 @@ const WARNINGS = {
   kept: 'not in the list, but not provably deleted: these stay',
 } as const
 
-export type ReadOptions = {
-  readonly client: DirectoryClient
-  readonly connection: Connection
-  readonly stage: MemberStage
-}
-
 /** Groups that are requested by their id if the list has no members, to see whether only the list lacks them. */
 const SAMPLES = 5
 /** Concurrent requests for single groups. */
@@ -36,7 +30,9 @@ const PARALLEL = 4
 /** A directory's groups, as a sync reads them. */
 export class Directory {
   readonly groups = new Map<string, RemoteGroup>()
-  readonly #options: ReadOptions
+  readonly #client: DirectoryClient
+  readonly #connection: Connection
+  readonly #stage: MemberStage
   readonly #warned = new Map<keyof typeof WARNINGS, Set<string>>()
   /** Groups that were received without members: these are none once another group has some. */
   readonly #empty = new Set<RemoteGroup>()
@@ -44,8 +40,10 @@ export class Directory {
   /** Whether the directory announces cursors. */
   #hasCursors = false
 
-  constructor(options: ReadOptions) {
-    this.#options = options
+  constructor(client: DirectoryClient, connection: Connection, stage: MemberStage) {
+    this.#client = client
+    this.#connection = connection
+    this.#stage = stage
   }
 
   /**
@@ -54,9 +52,8 @@ export class Directory {
    * @throws SyncFailure if the groups are unreadable or provably incomplete.
    */
   async read(stored: readonly StoredGroup[]): Promise<ReadonlySet<string>> {
-    const { client, connection } = this.#options
-    const { members } = connection
-    const config = await orFailure(client.get('/ServiceProviderConfig', {}, BRIEF))
+    const { members } = this.#connection
+    const config = await orFailure(this.#client.get('/ServiceProviderConfig', {}, BRIEF))
     this.#hasCursors = !(config instanceof SyncFailure) && offersCursors(config.body)
     const walk = await this.#readList(members === 'inline')
     if (walk.isCapped) this.#warn('capped')
@@ -68,7 +65,7 @@ export class Directory {
   }
 
   async #readList(withMembers: boolean): Promise<Walk> {
-    const { client, stage } = this.#options
+    const client = this.#client
     const take = async ({ groups, unusable }: Page) => {
       if (unusable.length > 0) this.#warn('group_without_id', unusable)
       for (const received of groups) {
@@ -80,7 +77,7 @@ export class Directory {
         this.groups.set(scim_id, group)
         if (withMembers) await this.#addMembers(group, received)
       }
-      await stage.flush()
+      await this.#stage.flush()
     }
     return await readList({ client, hasCursors: this.#hasCursors, withMembers, take })
   }
@@ -108,18 +105,17 @@ export class Directory {
     if (members === null) return
     if (members.length === 0) return void this.#empty.add(group)
     this.#memberships += members.length
-    const { client, stage } = this.#options
-    if (this.#memberships > client.limits.members) throw tooLarge('memberships')
-    group.members = await stage.take(members, group)
+    if (this.#memberships > this.#client.limits.members) throw tooLarge('memberships')
+    group.members = await this.#stage.take(members, group)
   }
 
   /** A group without members is empty if the directory supplies members, for others or for this one before. */
   async #addEmpty(): Promise<void> {
-    const { stage } = this.#options
     if (this.#memberships === 0 && this.#empty.size > 0 && this.#empty.size === this.groups.size)
       this.#warn('no_members')
     for (const group of this.#empty)
-      if (this.#memberships > 0 || stage.hadMembers(group)) group.members = await stage.take([], group)
+      if (this.#memberships > 0 || this.#stage.hadMembers(group))
+        group.members = await this.#stage.take([], group)
   }
 
   /**
@@ -129,11 +125,11 @@ export class Directory {
    */
   async #requestEmpty({ query }: Walk): Promise<boolean> {
     if ('excludedAttributes' in query) return true
-    const { client, stage } = this.#options
-    const former = [...this.#empty].filter((group) => stage.hadMembers(group))
+    const former = [...this.#empty].filter((group) => this.#stage.hadMembers(group))
     const full = this.groups.values().find(({ members }) => members !== null)
     const hasControl = full !== undefined && former.length > 0
-    if (hasControl && (await orFailure(readById(client, full.scim_id))) instanceof SyncFailure) return false
+    if (hasControl && (await orFailure(readById(this.#client, full.scim_id))) instanceof SyncFailure)
+      return false
     const samples = full === undefined ? [...this.#empty].slice(0, SAMPLES) : []
     await this.#requestMembers([...new Set([...former, ...samples])], (group, { failure }) => {
       if (failure !== 'directory_invalid_response') this.#keepMembers(group)
@@ -146,7 +142,7 @@ export class Directory {
    * @throws SyncFailure if more are unreadable than the gate lets a sync remove, or the token is not valid any more.
    */
   async #requestUnread(): Promise<void> {
-    const { connection } = this.#options
+    const gate = this.#connection
     const all = this.groups.size
     let missing = 0
     await this.#requestMembers(
@@ -154,7 +150,7 @@ export class Directory {
       (group, failure) => {
         this.#keepMembers(group)
         missing += 1
-        const isTooMany = missing === all || exceedsGate(missing, all, connection.gate_groups, connection)
+        const isTooMany = missing === all || exceedsGate(missing, all, gate.gate_groups, gate)
         if (isTooMany || failure.cause === 401) throw failure
       },
     )
@@ -165,13 +161,12 @@ export class Directory {
     groups: readonly RemoteGroup[],
     fail: (group: RemoteGroup, failure: SyncFailure) => void,
   ): Promise<void> {
-    const { client, stage } = this.#options
     await inParallel(groups, async (group) => {
-      const found = await readById(client, group.scim_id)
+      const found = await readById(this.#client, group.scim_id)
       if (found instanceof SyncFailure) fail(group, found)
       else await this.#addMembers(group, found)
     })
-    await stage.flush()
+    await this.#stage.flush()
   }
 
   #keepMembers(group: RemoteGroup): void {
@@ -194,13 +189,12 @@ export class Directory {
 
   /** Those of these groups that are answered by their id, with anything but 404 or 410. */
   async #notGone(scimIds: readonly string[]): Promise<readonly string[]> {
-    const { client } = this.#options
     // A 404 proves nothing if the directory answers for no single group.
     const [listed = ''] = this.groups.keys()
-    if ((await readById(client, listed)) instanceof SyncFailure) return scimIds
+    if ((await readById(this.#client, listed)) instanceof SyncFailure) return scimIds
     const others: string[] = []
     await inParallel(scimIds, async (scimId) => {
-      const answer = await orFailure(client.get(pathOf(scimId), {}, BRIEF))
+      const answer = await orFailure(this.#client.get(pathOf(scimId), {}, BRIEF))
       const isGone = 'status' in answer && (answer.status === 404 || answer.status === 410)
       if (!isGone) others.push(scimId)
     })

@@ -94,19 +94,11 @@ export function scimRoutes(store: Queries, jobs: SyncJobs): Route[] {
   ]
 }
 
-/** What a request names. */
-type Wanted = {
-  readonly account: string
-  readonly id: string
-  readonly page: PageWanted
-  readonly reply: Reply
-}
-
 /** A GET of a page of a list, which has a total, or of the data with the id in the path; undefined is a 404. */
 function read(
   path: string,
   [id, summary, schema]: readonly [id: string, summary: string, schema: z.ZodObject],
-  find: (wanted: Wanted) => Promise<unknown>,
+  find: (wanted: { account: string; id: string; page: PageWanted; reply: Reply }) => Promise<unknown>,
 ): Route {
   const isPaged = 'total_count' in schema.shape
   const what = path.startsWith(GROUPS_PATH) ? 'group' : 'sync job'

@@ -41,10 +41,10 @@ export async function prepareSync(
   const report = emptyReport()
   await using client = new DirectoryClient(connection, signal, dependencies)
   const findFormer = indexStored(stored)
-  const stage = new MemberStage({ store, findFormer, job, report })
-  const directory = new Directory({ client, connection, stage })
+  const stage = new MemberStage(store, findFormer, report, job)
+  const directory = new Directory(client, connection, stage)
   const staying = await directory.read(stored)
-  const sides = { stored, findFormer, remote: directory.groups, staying, gate: connection }
+  const sides = { stored, findFormer, remote: directory.groups, staying, connection }
   const { fault, ...plan } = await planSync(sides, report, clock())
   report.warnings.push(...directory.warnings())
   return { connection, groups: directory.groups, report, ...plan, fault: allowDeletions ? undefined : fault }
@@ -60,18 +60,19 @@ export async function runSync(job: Job, options: SyncOptions, dependencies: Sync
   const { connection, rows, report, total, fault } = await prepareSync(account_id, options, dependencies, job)
   if (fault !== undefined) throw fault
   const { warnings } = report
-  const success = { synced_groups: total, deleted_groups: report.groups_deleted.count }
+  const isOdd = warnings.length > 0
   const ended = await store.transaction(async (queries) => {
     options.signal.throwIfAborted()
     await writeGroups(queries, account_id, rows)
     // Last, since these lock the rows of the connection and the job: if one has changed, everything is rolled back.
     if (!(await holdConnection(queries, connection))) throw connectionChanged()
-    const done = await endJob(queries, job, { ...success, report }, clock())
+    const done = await endJob(queries, job, { synced_groups: total, report }, clock())
     if (done === undefined) throw lostJob()
     return done
   })
-  const details = { job_id, account_id, ...success, ...(warnings.length > 0 && { warnings }) }
-  log[warnings.length > 0 ? 'warn' : 'info'](details, 'directory sync succeeded')
+  const { synced_groups, deleted_groups } = ended
+  const details = { job_id, account_id, synced_groups, deleted_groups, ...(isOdd && { warnings }) }
+  log[isOdd ? 'warn' : 'info'](details, 'directory sync succeeded')
   return ended
 }
 

@@ -12,10 +12,7 @@ export const ONE_WORD = /^[\x21-\x7e]+$/
  * The token, or the secret of the OAuth client, that a connection names.
  * @throws SyncFailure `token_unavailable`; the message has the remedy and never the secret.
  */
-export function readSecret(
-  { token_kind, token_source }: Pick<Connection, 'token_kind' | 'token_source'>,
-  environment: Environment,
-): string {
+export function readSecret({ token_kind, token_source }: Connection, environment: Environment): string {
   const isFile = token_kind === 'file'
   const place = isFile ? `file "${token_source}"` : `environment variable ${token_source}`
   const secret = (isFile ? readPrivateFile(token_source) : (environment[token_source] ?? '')).trim()

@@ -107,7 +107,7 @@ export async function startSyncApi(
       { account = 'acme', ...more }: Partial<ConnectionSettings> & { account?: string } = {},
     ) {
       const key = await api.makeKey('management', account)
-      await putConnection(api.store, account, connectionTo(url, more), new Date())
+      await putConnection(api.store, account, connectionTo(url, more))
       return administratorOf(api, key)
     },
   }
