@@ -1,7 +1,4 @@
-/**
- * Which addresses a sync may connect to. The check runs at each connection, on the addresses just resolved, so that DNS
- * rebinding is useless.
- */
+/** Which addresses a sync may connect to: checked at each connection, as just resolved, so DNS rebinding is useless. */
 import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import type { Agent } from 'undici'
@@ -43,10 +40,7 @@ export function isWithinReach(address: string, protocol: string, reach: Reach): 
   return isIn(PRIVATE) ? reach.allow_private > 0 : isIn(PUBLIC)
 }
 
-/**
- * An agent that connects to allowed addresses only; otherwise a request fails for a SyncFailure. Its package is loaded on
- * first use, since services without directories never need its 7 MB.
- */
+/** An agent that connects to allowed addresses only, or fails for a SyncFailure; its 7 MB are loaded on first use. */
 export async function guardedAgent(reach: Reach, resolve: LookupFunction = lookup): Promise<Agent> {
   const { Agent, buildConnector } = await import('undici')
   return new Agent({

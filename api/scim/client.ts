@@ -48,8 +48,8 @@ export type ClientDependencies = {
   /** How long a client may be used: milliseconds of a whole sync, test or dry run. */
   readonly syncMs: number
   readonly log: Pick<Log, 'warn'>
-  /** Waits, or rejects when the signal aborts. */
-  readonly wait?: (milliseconds: number, signal: AbortSignal) => Promise<unknown>
+  /** Waits, or rejects when the signal aborts: `setTimeout` of node:timers/promises by default. */
+  readonly wait?: (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 }
 
 export type Query = Readonly<Record<string, string>>
@@ -158,7 +158,7 @@ export class DirectoryClient {
 
   /** One request, with retries and pauses. */
   async #request(request: Request, patience: Patience): Promise<Answer> {
-    const { log, wait = pause } = this.#dependencies
+    const { log, wait = sleep } = this.#dependencies
     for (let failures = 0, slowDowns = 0; ;) {
       const outcome = await this.#exchange(request)
       if ('status' in outcome) return outcome
@@ -171,7 +171,7 @@ export class DirectoryClient {
         : count >= patience.tries
       if (isOver) throw new SyncFailure(failure, `${detail}, ${count} times; the next wait would be ${ms} ms`)
       if (isSlowDown) log.warn({ wait_ms: ms }, 'the directory limits requests, so the sync waits')
-      await wait(ms, this.#signal).catch(() => this.#signal.throwIfAborted())
+      await wait(ms, undefined, { signal: this.#signal }).catch(() => this.#signal.throwIfAborted())
     }
   }
 
@@ -196,8 +196,6 @@ export class DirectoryClient {
     }
   }
 }
-
-const pause = (milliseconds: number, signal: AbortSignal) => sleep(milliseconds, undefined, { signal })
 
 // Doubles with each try; half of it is random, so that clients do not retry together.
 function backoffMs(count: number, limits: SyncLimits): number {

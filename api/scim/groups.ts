@@ -53,10 +53,7 @@ export async function findGroup(queries: Queries, accountId: string, id: string)
   return row === undefined ? undefined : groupRowSchema.parse(row)
 }
 
-/**
- * The members of a group of the account; undefined without such a group. The total is null if the directory never
- * supplied members, so that "unknown" differs from "none".
- */
+/** The members of a group of the account, undefined without it; their total is null if the directory never sent any. */
 export async function listMembers(queries: Queries, accountId: string, id: string, page: PageWanted) {
   const group = await findGroup(queries, accountId, id)
   if (group === undefined) return undefined

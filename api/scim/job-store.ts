@@ -13,6 +13,7 @@ import { emptyReport, reportSchema, type Report } from './plan.ts'
 // A new schema each time: the description of a shared one loses its format.
 const count = () => z.int().nonnegative().nullable()
 const time = z.iso.datetime({ precision: 3 })
+const cause = z.custom<Failure>((name) => Object.hasOwn(FAILURES, String(name)))
 
 /** A job for its account: always all eight keys (CONTRACT 5). */
 export const jobSchema = z
@@ -32,10 +33,7 @@ const rowSchema = jobSchema.omit({ error_message: true }).extend({
   account_id: z.string(),
   scheduled: z.number(),
   // A cause of another version counts as internal.
-  failure: z
-    .custom<Failure>((cause) => Object.hasOwn(FAILURES, String(cause)))
-    .nullable()
-    .catch('internal'),
+  failure: cause.nullable().catch('internal'),
 })
 
 /** A job; times are ISO 8601 UTC with milliseconds. */
@@ -73,10 +71,7 @@ export function showJob(job: Job): z.infer<typeof jobSchema> {
   return jobSchema.strip().parse({ ...job, error_message: job.failure && FAILURES[job.failure] })
 }
 
-/**
- * The open job of the account, or a new one; undefined without a directory. Deletes jobs after RETENTION_DAYS. Call it
- * in a transaction.
- */
+/** The open job of the account, or a new one; undefined without a directory. Deletes old jobs. For a transaction. */
 export async function requestJob(queries: Queries, accountId: string, now: Date, isScheduled = false) {
   const kept = new Date(now.getTime() - RETENTION_DAYS * millisecondsInDay).toISOString()
   await queries.query(`DELETE FROM ${OF_ACCOUNT} AND finished_at < $2`, [accountId, kept])

@@ -15,7 +15,7 @@ import {
   removeConnection,
   type Connection,
 } from './connections.ts'
-import { lostJob, SyncFailure, type Failure } from './failures.ts'
+import { lostJob, SyncFailure } from './failures.ts'
 import { eraseGroups, sweepMembers } from './groups.ts'
 import {
   endJob,
@@ -166,10 +166,11 @@ async function startDue(connection: Connection, { store, clock, log }: JobDepend
 
 /** Ends the jobs of dead processes; resolves to the queued ones. */
 async function endExpired(dependencies: JobDependencies): Promise<readonly Job[]> {
-  const waiting = await waitingJobs(dependencies.store, dependencies.clock())
+  const { store, clock } = dependencies
+  const waiting = await waitingJobs(store, clock())
   for (const job of waiting.filter(({ status }) => status === 'running')) {
-    await failJob(job, 'interrupted', dependencies)
-    await sweepMembers(dependencies.store, job.account_id)
+    await reportEnd(await endJob(store, job, { failure: 'interrupted' }, clock()), dependencies)
+    await sweepMembers(store, job.account_id)
   }
   return waiting.filter(({ status }) => status === 'queued')
 }
@@ -186,47 +187,36 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
       .then((held) => held || ending.abort(lostJob()))
       .catch(failed('the lease of a directory sync could not be renewed'))
   }, leaseMs / TURNS_PER_LEASE)
-  try {
-    await reportEnd(await runSync(job, { ...options, signal }, dependencies), dependencies)
-  } catch (error) {
+  const fail = async (error: unknown) => {
     const fault =
       error instanceof SyncFailure ? error : new SyncFailure('internal', String(error), { cause: error })
     const { failure } = fault
     log[failure === 'internal' ? 'error' : 'warn']({ ...about, failure, err: fault }, 'directory sync failed')
-    await failJob(job, failure, dependencies).catch(
-      failed('the end of a directory sync could not be recorded'),
-    )
-  } finally {
-    clearInterval(lease)
-    await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
+    return await endJob(store, job, { failure }, clock())
   }
+  await runSync(job, { ...options, signal }, dependencies)
+    .catch(fail)
+    .then((ended) => reportEnd(ended, dependencies))
+    .catch(failed('the end of a directory sync could not be recorded or reported'))
+  clearInterval(lease)
+  await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
 }
 
-/** Records the failure of a job, unless it is over: whoever ended it has counted it. */
-async function failJob(job: Job, failure: Failure, dependencies: JobDependencies): Promise<void> {
-  const ended = await endJob(dependencies.store, job, { failure }, dependencies.clock())
-  if (ended !== undefined) await reportEnd(ended, dependencies)
-}
-
-/** Counts the end of a job, and sends a notice of a scheduled one if it fails first or succeeds again. */
-async function reportEnd(job: Job, { store, jobCounter, webhook, log }: JobDependencies): Promise<void> {
-  jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
-  if (webhook === undefined || job.scheduled === 0) return
+/** Counts a job that this process ended, and sends a notice of a scheduled one if it fails first or succeeds again. */
+async function reportEnd(job: Job | undefined, { store, jobCounter, webhook, log }: JobDependencies) {
+  if (job !== undefined) jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
+  if (webhook === undefined || job === undefined || job.scheduled === 0) return
+  const hadFailed = (await formerJob(store, job))?.status === 'failed'
+  if (hadFailed === (job.status === 'failed')) return
+  const account = (await findConnection(store, job.account_id))?.account ?? job.account_id
+  const about = `The scheduled directory sync of account "${account}"`
+  const [event, message] = hadFailed
+    ? ['sync_recovered', `${about} succeeds again.`]
+    : ['sync_failed', `${about} failed. ${showJob(job).error_message}`]
   // An address may hold a secret, but the error does not quote it.
-  const failed = (error: unknown) =>
-    log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
-  try {
-    const hadFailed = (await formerJob(store, job))?.status === 'failed'
-    if (hadFailed === (job.status === 'failed')) return
-    const account = (await findConnection(store, job.account_id))?.account ?? job.account_id
-    const about = `The scheduled directory sync of account "${account}"`
-    const [event, message] = hadFailed
-      ? ['sync_recovered', `${about} succeeds again.`]
-      : ['sync_failed', `${about} failed. ${showJob(job).error_message}`]
-    sendOverHttp(webhook, { event, message, account, job_id: job.id }).catch(failed)
-  } catch (error) {
-    failed(error)
-  }
+  sendOverHttp(webhook, { event, message, account, job_id: job.id }).catch((error: unknown) =>
+    log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent'),
+  )
 }
 
 /** The counter of sync jobs, in `registry`: never an account, an address or what a directory sent. */

@@ -131,9 +131,8 @@ export class Directory {
     if (hasControl && (await orFailure(readById(this.#client, full.scim_id))) instanceof SyncFailure)
       return false
     const samples = full === undefined ? [...this.#empty].slice(0, SAMPLES) : []
-    await this.#requestMembers([...new Set([...former, ...samples])], (group, { failure }) => {
-      if (failure !== 'directory_invalid_response') this.#keepMembers(group)
-    })
+    const asked = [...new Set([...former, ...samples])]
+    await this.#requestMembers(asked, ({ failure }) => failure !== 'directory_invalid_response')
     return full === undefined && this.#memberships > 0
   }
 
@@ -145,33 +144,25 @@ export class Directory {
     const gate = this.#connection
     const all = this.groups.size
     let missing = 0
-    await this.#requestMembers(
-      [...this.groups.values()].filter(({ members }) => members === null),
-      (group, failure) => {
-        this.#keepMembers(group)
-        missing += 1
-        const isTooMany = missing === all || exceedsGate(missing, all, gate.gate_groups, gate)
-        if (isTooMany || failure.cause === 401) throw failure
-      },
-    )
+    const unread = [...this.groups.values()].filter(({ members }) => members === null)
+    await this.#requestMembers(unread, (failure) => {
+      missing += 1
+      const isTooMany = missing === all || exceedsGate(missing, all, gate.gate_groups, gate)
+      if (isTooMany || failure.cause === 401) throw failure
+      return true
+    })
   }
 
-  /** Requests these groups by their id; `fail` gets those that are not answered. */
-  async #requestMembers(
-    groups: readonly RemoteGroup[],
-    fail: (group: RemoteGroup, failure: SyncFailure) => void,
-  ): Promise<void> {
+  /** Requests these groups by their id; after a failure they keep the stored members if `keeps` says so. */
+  async #requestMembers(groups: readonly RemoteGroup[], keeps: (failure: SyncFailure) => boolean) {
     await inParallel(groups, async (group) => {
       const found = await readById(this.#client, group.scim_id)
-      if (found instanceof SyncFailure) fail(group, found)
-      else await this.#addMembers(group, found)
+      if (!(found instanceof SyncFailure)) return await this.#addMembers(group, found)
+      if (!keeps(found)) return
+      this.#empty.delete(group)
+      this.#warn('members_unreadable', [group.scim_id])
     })
     await this.#stage.flush()
-  }
-
-  #keepMembers(group: RemoteGroup): void {
-    this.#empty.delete(group)
-    this.#warn('members_unreadable', [group.scim_id])
   }
 
   /** The stored groups that are not listed, but not provably deleted. May find further groups. */
