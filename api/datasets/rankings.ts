@@ -1,6 +1,5 @@
 /** GET /datasets/app-rankings (CONTRACT 4): the top public apps by token usage inside a date window. */
 import { z } from 'zod'
-import { asOfFromId, daySchema, FLOOR_DATE } from '../../pipeline/contract/calendar.ts'
 import {
   RANKING_COLUMNS,
   type RankingRow,
@@ -23,10 +22,9 @@ import {
   type Values,
 } from '../http/query-parameters.ts'
 import { RANKINGS_PATH } from '../paths.ts'
-import { FORMAT_NAMES } from './formats.ts'
-import type { RowsOperation } from './reply.ts'
-import type { Snapshot } from './snapshots/facts.ts'
-import { daysOf, DEFAULT_WINDOW_DAYS, resolveWindow, type DateWindow } from './window.ts'
+import { REPLY_PARAMETERS, type RowsOperation } from './reply.ts'
+import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
+import { daysOf, resolveWindow, WINDOW_PARAMETERS, type DateWindow } from './window.ts'
 
 const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 50
@@ -34,10 +32,6 @@ const DEFAULT_LIMIT = 50
 export const MAX_OFFSET = 100
 /** The last rank on a page. */
 const REACHABLE_RANKS = MAX_OFFSET + MAX_LIMIT
-
-const LATEST_DAY = 'the last completed day of the dataset'
-
-const isTime = (text: string) => z.iso.datetime({ offset: true }).safeParse(text).success
 
 /** Every parameter with its check (CONTRACT 4.1). */
 export const PARAMETERS = {
@@ -50,37 +44,10 @@ export const PARAMETERS = {
     ...oneOf(SORTS, '`popular` orders by tokens, `trending` by growth over the three preceding windows.'),
     default: SORTS[0],
   },
-  start_date: {
-    schema: daySchema.describe(
-      `First day (UTC), inclusive; clamped to ${FLOOR_DATE}. Default: the window is the ${DEFAULT_WINDOW_DAYS} days that end on \`end_date\`.`,
-    ),
-    allowed: 'a calendar date (UTC) in the form YYYY-MM-DD',
-  },
-  end_date: {
-    schema: daySchema
-      .refine((day) => day >= FLOOR_DATE)
-      .meta({
-        description: `Last day (UTC), inclusive, from ${FLOOR_DATE} on; clamped to ${LATEST_DAY}. Default: ${LATEST_DAY}.`,
-        examples: ['2026-11-19'],
-        // From 2025 on.
-        override: { pattern: String.raw`^(202[5-9]|20[3-9]\d|2[1-9]\d\d|[3-9]\d{3})-\d\d-\d\d$` },
-      }),
-    allowed: `a calendar date (UTC) in the form YYYY-MM-DD, on or after ${FLOOR_DATE}`,
-  },
+  ...WINDOW_PARAMETERS,
   limit: wholeNumber(1, MAX_LIMIT, DEFAULT_LIMIT, 'Rows of the page.'),
   offset: wholeNumber(0, MAX_OFFSET, 0, 'Ranked apps to skip.'),
-  as_of: {
-    // One text for generated clients, not one of two.
-    schema: z
-      .string()
-      .refine((text) => isTime(text) || asOfFromId(text) !== undefined)
-      .describe(
-        'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
-      ),
-    allowed:
-      'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
-  },
-  format: oneOf(FORMAT_NAMES, 'Format of the reply; without it `Accept` decides.'),
+  ...REPLY_PARAMETERS,
 } as const satisfies ParameterTable
 
 /** A query with defaults and clamps applied: equal requests give equal queries. */
@@ -98,8 +65,8 @@ export type RankingsQuery = DateWindow & {
  * @throws ApiError 400 if the window would start after its end, or the subcategory is not in the category.
  */
 export function resolveQuery(
-  parameters: Values<typeof PARAMETERS> & { readonly days?: number | undefined },
-  dataThrough: string,
+  parameters: Values<typeof PARAMETERS> & { readonly days?: number },
+  snapshot: SnapshotFacts,
 ): RankingsQuery {
   const { category, subcategory, sort, limit, offset } = parameters
   const inside = category === undefined ? SUBCATEGORIES : subcategoriesOf(category)
@@ -111,11 +78,11 @@ export function resolveQuery(
     )
   }
   return {
-    ...resolveWindow(parameters, dataThrough),
     sort: sort ?? PARAMETERS.sort.default,
     // The subcategory takes precedence, so its group is redundant.
     category: subcategory === undefined ? (category ?? null) : null,
     subcategory: subcategory ?? null,
+    ...resolveWindow(parameters, snapshot),
     limit: limit ?? PARAMETERS.limit.default,
     offset: offset ?? PARAMETERS.offset.default,
   }
@@ -125,17 +92,10 @@ export const RANKINGS = {
   path: RANKINGS_PATH,
   parameters: PARAMETERS,
   columns: RANKING_COLUMNS,
-  resolve(given, { dataThrough }) {
-    const query = resolveQuery(given, dataThrough)
-    const { sort, category, subcategory, start, end, limit, offset } = query
-    const filter = { ...(category !== null && { category }), ...(subcategory !== null && { subcategory }) }
-    return {
-      parameters: { sort, ...filter, start_date: start, end_date: end, limit, offset },
-      maxOffset: MAX_OFFSET,
-      read: (snapshot) => readRanking(snapshot, query),
-    }
-  },
-} satisfies RowsOperation
+  maxOffset: MAX_OFFSET,
+  resolve: resolveQuery,
+  read: readRanking,
+} satisfies RowsOperation<RankingsQuery>
 
 /** The measure that orders each ranking. */
 const MEASURES = { popular: 'total_tokens', trending: 'excess_tokens' } as const
@@ -146,7 +106,7 @@ type Source = 'main' | 'fast'
 /** The most tokens that an app outside the source may have in the window; null if there is no such app. */
 const UPPER_BOUND: Readonly<Record<Source, string>> = {
   main: 'NULL',
-  fast: '(SELECT tokens FROM fast.upper_bound($start, $end, $category, $subcategory))',
+  fast: '(SELECT tokens FROM fast.upper_bound($start_date, $end_date, $category, $subcategory))',
 }
 
 // Totals are text, since they may exceed 2^63. The count is taken before the page is cut.
@@ -155,7 +115,7 @@ const PAGE = (sort: Sort, source: Source) => `
     CAST(${MEASURES[sort]} AS VARCHAR) AS measure, apps, CAST(${UPPER_BOUND[source]} AS VARCHAR) AS bound
   FROM (
     SELECT *, count(*) OVER () AS apps
-    FROM ${source}.${sort}($start, $end, category := $category, subcategory := $subcategory)
+    FROM ${source}.${sort}($start_date, $end_date, category := $category, subcategory := $subcategory)
   )
   WHERE rank > $offset AND rank <= $offset + $limit
   ORDER BY rank`
@@ -200,8 +160,8 @@ export async function readCandidates(
   query: RankingsQuery,
   ranks: number,
 ): Promise<Page | undefined> {
-  const isSmall = snapshot.rowsPerDay * daysOf(query) <= FEW_ROWS[query.sort]
-  if (!snapshot.hasCandidates || isSmall) return undefined
+  const isSmall = snapshot.rows_per_day * daysOf(query) <= FEW_ROWS[query.sort]
+  if (!snapshot.has_candidates || isSmall) return undefined
   const page = await readPage(snapshot, query, 'fast')
   // An empty page does not show the bound.
   if (page[0]?.bound === null) return page

@@ -1,6 +1,8 @@
 /** Answers requests for rows of the dataset (CONTRACT 4): limits, 304, HEAD, formats, `as_of`, links, cache. */
 import { createHash } from 'node:crypto'
 import type { Request } from 'express'
+import { z } from 'zod'
+import { asOfFromId } from '../../pipeline/contract/calendar.ts'
 import { DATASET_VERSION, LICENCE, type Columns } from '../../pipeline/contract/dataset.ts'
 import { CROISSANT_FILE, SNAPSHOTS_PATH } from '../../pipeline/contract/files.ts'
 import type { ApplyLimits } from '../accounts/rate-limiter.ts'
@@ -14,40 +16,62 @@ import {
 } from '../http/encodings.ts'
 import { ApiError } from '../http/errors.ts'
 import { isNotModified } from '../http/headers.ts'
-import { readParameters, type Given, type ParameterTable } from '../http/query-parameters.ts'
+import {
+  oneOf,
+  readParameters,
+  type Given,
+  type ParameterTable,
+  type Values,
+} from '../http/query-parameters.ts'
 import { DATASETS_PATH } from '../paths.ts'
-import { chooseFormat, FORMATS, type Format, type Table } from './formats.ts'
+import { chooseFormat, FORMAT_NAMES, FORMATS, type Format, type Table } from './formats.ts'
 import { linkField, pagesAround } from './links.ts'
 import type { Snapshots } from './snapshots/current.ts'
 import type { Snapshot, SnapshotFacts } from './snapshots/facts.ts'
 import { LATEST_PATH } from './snapshots/files.ts'
+import type { DateWindow } from './window.ts'
+
+const isTime = (text: string) => z.iso.datetime({ offset: true }).safeParse(text).success
+
+/** The parameters of every operation that returns rows. */
+export const REPLY_PARAMETERS = {
+  as_of: {
+    // One text for generated clients, not one of two.
+    schema: z
+      .string()
+      .refine((text) => isTime(text) || asOfFromId(text) !== undefined)
+      .describe(
+        'Answer from the retained snapshot computed at this time or with this identifier. Default: the current one.',
+      ),
+    allowed:
+      'the time of a snapshot, such as 2026-11-20T02:00:00Z, or its identifier, such as 20261120T020000Z',
+  },
+  format: oneOf(FORMAT_NAMES, 'Format of the reply; without it `Accept` decides.'),
+} as const satisfies ParameterTable
+
+/** Every parameter of requested rows written out, except snapshot and format; null for a filter that is not set. */
+export type RowsQuery = DateWindow & Readonly<Record<string, string | number | null>>
 
 /** An operation that returns rows. */
-export type RowsOperation = {
+export type RowsOperation<Query extends RowsQuery> = {
   readonly path: string
   readonly parameters: ParameterTable
   readonly columns: Columns
-  /** @throws ApiError 400 for parameters that are valid alone, but not together or not with this snapshot. */
-  readonly resolve: (given: Given, snapshot: SnapshotFacts) => Rows
-}
-
-/** Requested rows, with defaults and clamps applied. */
-type Rows = {
-  /** Every parameter written out, except snapshot and format: equal requests have equal ones. */
-  readonly parameters: {
-    readonly start_date: string
-    readonly end_date: string
-    readonly limit?: number
-    readonly offset?: number
-    readonly [name: string]: string | number
-  }
   /** The largest allowed offset, if it is less than the total. */
   readonly maxOffset?: number
   /**
-   * Reads them, and their total over all pages in the unit of limit and offset, if there are pages.
+   * Applies defaults and clamps: equal requests have equal queries.
+   * @throws ApiError 400 for parameters that are valid alone, but not together or not with this snapshot.
+   */
+  readonly resolve: (given: Given, snapshot: SnapshotFacts) => Query
+  /**
+   * Reads the rows, and their total over all pages in the unit of limit and offset, if there are pages.
    * @throws ApiError 400 if the snapshot lacks the requested apps.
    */
-  readonly read: (snapshot: Snapshot) => Promise<{ readonly rows: Table['rows']; readonly total?: number }>
+  readonly read: (
+    snapshot: Snapshot,
+    query: Query,
+  ) => Promise<{ readonly rows: Table['rows']; readonly total?: number }>
 }
 
 /** The bytes of a reply, and the headers that depend on its rows. */
@@ -69,18 +93,18 @@ export type ReplyDependencies = {
 }
 
 /** Answers from the current snapshot, or from the one in `as_of`, and applies the limits to each request. */
-export function replyRows(
+export function replyRows<Query extends RowsQuery>(
   { snapshots, bodies, applyLimits }: ReplyDependencies,
-  operation: RowsOperation,
+  operation: RowsOperation<Query>,
 ): Handler {
   /** Finds what is requested, of a snapshot that `held` keeps open. */
   async function find(request: Request, held: DisposableStack) {
     const given = readParameters(operation.parameters, queryString(request))
-    const { as_of, format: named }: { as_of?: string; format?: Format } = given
+    const { as_of, format: named }: Values<typeof REPLY_PARAMETERS> = given
     const snapshot = held.use(await snapshots.take(as_of, 'clients'))
-    const rows = operation.resolve(given, snapshot)
-    const format = chooseFormat(request, named)
-    return represent({ snapshot, operation, rows, format, encoding: preferredEncoding(request) })
+    const query = operation.resolve(given, snapshot)
+    const form = { format: chooseFormat(request, named), encoding: preferredEncoding(request) }
+    return represent(operation, query, snapshot, form)
   }
 
   return async (request, reply) => {
@@ -108,33 +132,30 @@ export function replyRows(
 const LONGEST_VALUES = 80
 const HASH_CHARACTERS = 22
 
-type Chosen = {
-  readonly snapshot: Snapshot
-  readonly operation: RowsOperation
-  readonly rows: Rows
-  readonly format: Format
-  readonly encoding: Encoding
-}
-
 /** What a request gets: all that is known before the count and the query, and how the rest is made. */
-function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
-  const { parameters, maxOffset = Infinity } = rows
+function represent<Query extends RowsQuery>(
+  { path, columns, maxOffset = Infinity, read }: RowsOperation<Query>,
+  query: Query,
+  snapshot: Snapshot,
+  { format, encoding }: { readonly format: Format; readonly encoding: Encoding },
+) {
+  const parameters = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null))
   const { contentType, encode } = FORMATS[format]
-  const dataset = operation.path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
+  const dataset = path.slice(DATASETS_PATH.length + 1).replaceAll('/', '-')
   const values = Object.values(parameters).join('.').replaceAll(',', '-')
   const hash = () => createHash('sha256').update(values).digest('base64url').slice(0, HASH_CHARACTERS)
   const short = values.length > LONGEST_VALUES ? hash() : values
   // A descriptive file name, unique over operations, parameters, snapshots and formats.
   const name = [dataset, short, snapshot.id, format].join('.')
   const etag = encodedTag(name, encoding)
-  const lastModified = new Date(snapshot.asOf)
+  const lastModified = new Date(snapshot.as_of)
 
   /** Page links pin the snapshot, so that a swap between two pages loses and repeats nothing; `total` is over all pages. */
   function linksTo(total: number): string {
     const folder = `${SNAPSHOTS_PATH}/${snapshot.id}`
     const given = { as_of: snapshot.id, ...parameters, ...(format !== 'json' && { format }) }
     return linkField({
-      ...pagesAround(operation.path, given, Math.min(total, maxOffset + 1)),
+      ...pagesAround(path, given, Math.min(total, maxOffset + 1)),
       license: LICENCE.url,
       describedby: `${folder}/${CROISSANT_FILE}`,
       'cite-as': folder,
@@ -143,13 +164,13 @@ function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
   }
 
   async function make(): Promise<Made> {
-    const { rows: read, total } = await rows.read(snapshot)
-    const meta = metaOf(snapshot, parameters.start_date, parameters.end_date)
+    const { rows, total } = await read(snapshot, query)
+    const meta = metaOf(snapshot, query)
     const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
     const metadata = { ...meta, ...parameters, ...licence }
     const count = total === undefined ? {} : { 'X-Total-Count': String(total) }
     return {
-      body: await encode({ columns: operation.columns, rows: read, meta, metadata }),
+      body: await encode({ columns, rows, meta, metadata }),
       headers: { Link: linksTo(total ?? 0), ...count },
     }
   }
@@ -169,6 +190,6 @@ function represent({ snapshot, operation, rows, format, encoding }: Chosen) {
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
 /** The description of rows in every reply (CONTRACT 4.3). */
-export function metaOf({ asOf }: SnapshotFacts, start_date: string, end_date: string) {
-  return { as_of: asOf, start_date, end_date, version: DATASET_VERSION }
+export function metaOf({ as_of }: SnapshotFacts, { start_date, end_date }: DateWindow) {
+  return { as_of, start_date, end_date, version: DATASET_VERSION }
 }

@@ -16,7 +16,13 @@ import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
 import { FORMAT_NAMES, FORMATS } from './formats.ts'
 import { RANKINGS } from './rankings.ts'
-import { createBodies, replyRows, type ReplyDependencies, type RowsOperation } from './reply.ts'
+import {
+  createBodies,
+  replyRows,
+  type ReplyDependencies,
+  type RowsOperation,
+  type RowsQuery,
+} from './reply.ts'
 import { MODELS, SERIES } from './series.ts'
 import { snapshotEntrySchema } from './snapshots/catalogue.ts'
 import type { Snapshots } from './snapshots/current.ts'
@@ -45,7 +51,10 @@ export function datasetRoutes({ clock, schedule, ...dependencies }: DatasetDepen
 
 function rowsRoutes(dependencies: ReplyDependencies): readonly Route[] {
   /** A route of rows: it needs a key of any kind, and all share the key's limits. */
-  const rows = (operation: RowsOperation, description: Description): Route => {
+  const rows = <Query extends RowsQuery>(
+    operation: RowsOperation<Query>,
+    description: Description,
+  ): Route => {
     const handle = replyRows(dependencies, operation)
     const route = get(operation.path, handle, { ...description, query: operation.parameters })
     return { ...route, access: 'any', limited: true }

@@ -6,7 +6,6 @@ import {
   modelRowSchema,
   SERIES_COLUMNS,
   seriesRowSchema,
-  type SeriesRow,
 } from '../../pipeline/contract/dataset.ts'
 import {
   asInteger,
@@ -16,10 +15,9 @@ import {
   type Values,
 } from '../http/query-parameters.ts'
 import { MODEL_RANKING_PATH, SERIES_PATH } from '../paths.ts'
-import { PARAMETERS } from './rankings.ts'
-import type { RowsOperation } from './reply.ts'
+import { REPLY_PARAMETERS, type RowsOperation } from './reply.ts'
 import type { Snapshot } from './snapshots/facts.ts'
-import { daysOf, resolveWindow, type DateWindow } from './window.ts'
+import { daysOf, earlier, resolveWindow, WINDOW_PARAMETERS, type DateWindow } from './window.ts'
 
 const MAX_APPS = 10
 /** Days of one reply. */
@@ -34,8 +32,6 @@ const idSchema = z
   .transform(BigInt)
   .refine((id) => id <= MAX_ID)
 
-const { start_date, end_date, as_of, format } = PARAMETERS
-
 /** Every parameter with its check; limit and offset count days. */
 const SERIES_PARAMETERS = {
   app_id: {
@@ -45,40 +41,34 @@ const SERIES_PARAMETERS = {
       .max(MAX_APPS)
       .describe('The apps by `app_id`: repeat the parameter, or separate them by commas.'),
     allowed: `the app_id of a public app, given at most ${MAX_APPS} times`,
-    most: MAX_APPS,
-    required: true,
+    isList: true,
   },
-  start_date,
-  end_date,
+  ...WINDOW_PARAMETERS,
   limit: wholeNumber(1, MAX_DAYS, MAX_DAYS, 'Days of the page.'),
   offset: wholeNumber(0, MAX_OFFSET, 0, 'Days of the window to skip.'),
-  as_of,
-  format,
+  ...REPLY_PARAMETERS,
 } as const satisfies ParameterTable
+
+type SeriesQuery = DateWindow & { readonly app_id: string; readonly limit: number; readonly offset: number }
 
 export const SERIES = {
   path: SERIES_PATH,
   parameters: SERIES_PARAMETERS,
   columns: SERIES_COLUMNS,
-  resolve(given, { dataThrough }) {
-    const sent: Values<typeof SERIES_PARAMETERS> = given
-    const { limit = SERIES_PARAMETERS.limit.default, offset = SERIES_PARAMETERS.offset.default } = sent
-    const { start, end } = resolveWindow(sent, dataThrough)
-    const total = daysOf({ start, end })
-    const last = addDays(start, Math.min(offset + limit, total) - 1)
-    const page = { start: addDays(start, offset), end: last }
+  resolve(given: Values<typeof SERIES_PARAMETERS>, snapshot) {
+    const { limit = SERIES_PARAMETERS.limit.default, offset = SERIES_PARAMETERS.offset.default } = given
     // The same apps in another order are the same request.
-    const apps = [...new Set(sent.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
-    return {
-      parameters: { app_id: apps.join(','), start_date: start, end_date: end, limit, offset },
-      read: async (snapshot) => {
-        const { rows, unknown } = await readSeries(snapshot, apps, page)
-        if (unknown.length === 0) return { rows, total }
-        throw invalidParameter('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)
-      },
-    }
+    const apps = [...new Set(given.app_id)].toSorted((one, other) => (one < other ? -1 : 1))
+    return { app_id: apps.join(','), ...resolveWindow(given, snapshot), limit, offset }
   },
-} satisfies RowsOperation
+  async read(snapshot, { app_id, limit, offset, ...window }) {
+    const start_date = addDays(window.start_date, offset)
+    const end_date = earlier(addDays(start_date, limit - 1), window.end_date)
+    const { rows, unknown } = await readSeries(snapshot, app_id, { start_date, end_date })
+    if (unknown.length === 0) return { rows, total: daysOf(window) }
+    throw invalidParameter('app_id', unknown.join(', '), SERIES_PARAMETERS.app_id.allowed)
+  },
+} satisfies RowsOperation<SeriesQuery>
 
 // A row for each day, so that days without usage differ from days without data; one without a day for an empty window.
 const DAYS = `
@@ -89,46 +79,40 @@ const DAYS = `
     CAST(coalesce(CAST(d.prompt_tokens AS HUGEINT) + CAST(d.completion_tokens AS HUGEINT), 0) AS VARCHAR)
       AS total_tokens,
     c.status AS coverage
-  FROM (SELECT * FROM apps WHERE list_contains(TRY_CAST(string_split($apps, ',') AS BIGINT[]), app_id)) AS a
-  LEFT JOIN coverage AS c ON c.day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
+  FROM (SELECT * FROM apps WHERE list_contains(TRY_CAST(string_split($ids, ',') AS BIGINT[]), app_id)) AS a
+  LEFT JOIN coverage AS c ON c.day BETWEEN CAST($start_date AS DATE) AND CAST($end_date AS DATE)
   LEFT JOIN (
     SELECT * FROM app_daily
-    WHERE day BETWEEN CAST($start AS DATE) AND CAST($end AS DATE)
-      AND list_contains(TRY_CAST(string_split($apps, ',') AS BIGINT[]), app_id)
+    WHERE day BETWEEN CAST($start_date AS DATE) AND CAST($end_date AS DATE)
+      AND list_contains(TRY_CAST(string_split($ids, ',') AS BIGINT[]), app_id)
   ) AS d ON d.day = c.day AND d.app_id = a.app_id
   ORDER BY c.day, a.app_id`
 
 const daysSchema = z.array(seriesRowSchema)
 
-/** The rows of each day of the window, by day and app, and the ids without a public app. */
-export async function readSeries(
-  { query }: Snapshot,
-  ids: readonly bigint[],
-  { start, end }: DateWindow,
-): Promise<{ readonly rows: readonly SeriesRow[]; readonly unknown: readonly bigint[] }> {
-  const days = await query(DAYS, { apps: ids.join(','), start, end })
-  const known = new Set(days.map(({ app_id }) => app_id))
+/**
+ * The rows of each day of the window, by day and app, and the ids without a public app.
+ * @param ids separated by commas.
+ */
+export async function readSeries({ query }: Snapshot, ids: string, window: DateWindow) {
+  const days = await query(DAYS, { ids, ...window })
+  const known = new Set(days.map(({ app_id }) => String(app_id)))
   const rows = daysSchema.parse(days.filter(({ day }) => day !== null))
-  return { rows, unknown: ids.filter((id) => !known.has(id)) }
+  return { rows, unknown: ids.split(',').filter((id) => !known.has(id)) }
 }
 
 // The order of the macro is that of the rule.
 const MODEL_DAYS = `
   SELECT CAST(date AS VARCHAR) AS date, model_permaslug, CAST(total_tokens AS VARCHAR) AS total_tokens
-  FROM daily_models($start, $end)`
+  FROM daily_models($start_date, $end_date)`
 
 const modelDaysSchema = z.array(modelRowSchema)
 
 /** A day has few rows, so there are no pages. */
 export const MODELS = {
   path: MODEL_RANKING_PATH,
-  parameters: { start_date, end_date, as_of, format },
+  parameters: { ...WINDOW_PARAMETERS, ...REPLY_PARAMETERS },
   columns: MODEL_COLUMNS,
-  resolve(given, { dataThrough }) {
-    const { start, end } = resolveWindow(given, dataThrough)
-    const read = async ({ query }: Snapshot) => {
-      return { rows: modelDaysSchema.parse(await query(MODEL_DAYS, { start, end })) }
-    }
-    return { parameters: { start_date: start, end_date: end }, read }
-  },
-} satisfies RowsOperation
+  resolve: resolveWindow,
+  read: async ({ query }, window) => ({ rows: modelDaysSchema.parse(await query(MODEL_DAYS, window)) }),
+} satisfies RowsOperation<DateWindow>

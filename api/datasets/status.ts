@@ -56,17 +56,17 @@ export function datasetStatus(snapshots: Snapshots, schedule: CronSchedule, cloc
     const { lastRun, unreadable } = lastRunOf(snapshots.dataDir)
     const data: Status['data'] = {
       version: VERSION,
-      as_of: facts.asOf ?? null,
-      first_day: facts.firstDay ?? null,
-      data_through: facts.dataThrough ?? null,
+      as_of: facts.as_of ?? null,
+      first_day: facts.first_day ?? null,
+      data_through: facts.data_through ?? null,
       coverage: facts.coverage ?? null,
-      days_missing: facts.daysMissing ?? [],
-      days_partial: facts.daysPartial ?? [],
+      days_missing: facts.days_missing ?? [],
+      days_partial: facts.days_partial ?? [],
       retracted: [...retractions],
       last_run: lastRun,
       faults: [snapshots.fault() ?? [], ...faults, ...unreadable].flat(),
       next_run_expected: nextRun === undefined ? null : wholeSeconds(nextRun),
-      stale: isStale(facts.dataThrough, schedule, now),
+      stale: isStale(facts.data_through, schedule, now),
     }
     sendJson(reply, 200, { data })
   }
@@ -102,17 +102,17 @@ export function measureDataset(registry: Registry, snapshots: Snapshots): void {
   measure(
     'dataset_snapshot_timestamp_seconds',
     'Time the served snapshot was computed (as_of), Unix time; 0 without a snapshot.',
-    () => secondsOf(snapshots.current()?.asOf),
+    () => secondsOf(snapshots.current()?.as_of),
   )
   measure(
     'dataset_data_through_timestamp_seconds',
     'Start of the last completed UTC day in the dataset, Unix time; 0 without a snapshot.',
-    () => secondsOf(snapshots.current()?.dataThrough),
+    () => secondsOf(snapshots.current()?.data_through),
   )
   measure(
     'dataset_days_missing',
     'Days inside the dataset without delivered usage.',
-    () => snapshots.current()?.daysMissing.length ?? 0,
+    () => snapshots.current()?.days_missing.length ?? 0,
   )
   measure('dataset_degraded', '1 while the newest snapshot cannot be served, else 0.', () =>
     Number(snapshots.fault() !== undefined),

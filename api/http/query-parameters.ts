@@ -8,10 +8,8 @@ type Parameter = {
   readonly schema: z.ZodType
   /** The allowed values, for a message after "allowed: ". */
   readonly allowed: string
-  /** Maximum number of values, repeated or separated by commas; the schema is for their list. Default: one value. */
-  readonly most?: number
-  /** Whether the parameter is required. */
-  readonly required?: boolean
+  /** Whether it is a list of at least one value, repeated or separated by commas; otherwise one, which may be left out. */
+  readonly isList?: true
   /** The constant default value, if there is one. */
   readonly default?: string | number
 }
@@ -81,9 +79,8 @@ export function readParameters(table: ParameterTable, query: string): Given {
     if ('problem' in found) faults.push(found)
     else values[name] = found.value
   }
-  for (const [parameter, { allowed, required }] of Object.entries(table)) {
-    if (required === true && !sent.has(parameter))
-      faults.push({ parameter, problem: 'missing', sent: '', allowed })
+  for (const [parameter, { allowed, isList }] of Object.entries(table)) {
+    if (isList && !sent.has(parameter)) faults.push({ parameter, problem: 'missing', sent: '', allowed })
   }
   if (faults.length > 0) throw badRequest(faults)
   return values
@@ -97,13 +94,12 @@ function readParameter(table: ParameterTable, name: string, texts: string[]): { 
     const allowed = names.length === 0 ? 'no parameters' : `the parameters ${names.join(', ')}`
     return { parameter: shorten(name), problem: 'unknown', sent, allowed }
   }
-  const { schema, allowed, most } = found
+  const { schema, allowed, isList } = found
   const fault = { parameter: name, sent, allowed }
-  if (most === undefined && texts.length > 1)
-    return { ...fault, problem: 'repeated', allowed: `${allowed}, given once` }
-  const each = most === undefined ? texts : texts.flatMap((text) => text.split(','))
+  if (!isList && texts.length > 1) return { ...fault, problem: 'repeated', allowed: `${allowed}, given once` }
+  const each = isList ? texts.flatMap((text) => text.split(',')) : texts
   if (each.includes('')) return { ...fault, problem: 'empty' }
-  const parsed = schema.safeParse(most === undefined ? each[0] : each)
+  const parsed = schema.safeParse(isList ? each : each[0])
   return parsed.success ? { value: parsed.data } : { ...fault, problem: 'invalid' }
 }
 

@@ -76,9 +76,9 @@ function describe(route: Route, operation: Operation): ZodOpenApiOperationObject
 
 /** The schema of a query string; each parameter has its description from its own schema. */
 function querySchema(table: ParameterTable) {
-  const fields = Object.entries(table).map(([name, { schema, required, default: fallback }]) => {
+  const fields = Object.entries(table).map(([name, { schema, isList, default: fallback }]) => {
     const meta = { description: schema.description, ...(fallback !== undefined && { default: fallback }) }
-    return [name, (required === true ? schema : schema.optional()).meta(meta)] as const
+    return [name, (isList ? schema : schema.optional()).meta(meta)] as const
   })
   return z.object(Object.fromEntries(fields))
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { addDays } from '../../pipeline/contract/calendar.ts'
 import { SERIES_COLUMNS, type SeriesRow } from '../../pipeline/contract/dataset.ts'
 import { csvText, FORMATS } from '../datasets/formats.ts'
-import { PARAMETERS } from '../datasets/rankings.ts'
+import { REPLY_PARAMETERS } from '../datasets/reply.ts'
 import { readSeries } from '../datasets/series.ts'
 import { windowUpTo, type DateWindow } from '../datasets/window.ts'
 import { ApiError } from '../http/errors.ts'
@@ -11,6 +11,8 @@ import { APPS_PATH } from '../paths.ts'
 import { shorten } from '../untrusted/json.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
 import { address, HTML, markup, type Html } from './html.ts'
+
+const AS_OF = { as_of: REPLY_PARAMETERS.as_of }
 
 const rank = z.bigint().nullable()
 const appSchema = z.object({
@@ -21,9 +23,9 @@ const appSchema = z.object({
 })
 
 const ID = 'TRY_CAST($id AS BIGINT)'
-const RANK = (sort: string, { start, end }: DateWindow) =>
-  `(SELECT r.rank FROM ${sort}('${start}', '${end}') AS r WHERE r.app_id = ${ID})`
-const WEEK = (week: DateWindow) => `{'end': '${week.end}',
+const RANK = (sort: string, { start_date, end_date }: DateWindow) =>
+  `(SELECT r.rank FROM ${sort}('${start_date}', '${end_date}') AS r WHERE r.app_id = ${ID})`
+const WEEK = (week: DateWindow) => `{'end': '${week.end_date}',
   popular: ${RANK('popular', week)}, trending: ${RANK('trending', week)}}`
 const APP = (weeks: readonly DateWindow[]) => `
   SELECT a.app_name AS name, a.subcategories AS tags, [${weeks.map(WEEK).join(', ')}] AS weeks
@@ -34,13 +36,13 @@ const APP = (weeks: readonly DateWindow[]) => `
  * @throws ApiError 404 if no such app is listed.
  */
 async function readHistory({ snapshot, id }: ViewContext): Promise<readonly SeriesRow[]> {
-  const { asOf, firstDay: start, dataThrough: end } = snapshot
-  const ids = /^\d+$/.test(id) ? [BigInt(id)] : []
-  const { rows } = await readSeries(snapshot, ids, { start, end })
+  const { as_of, first_day, data_through } = snapshot
+  const window = { start_date: first_day, end_date: data_through }
+  const { rows } = await readSeries(snapshot, /^\d+$/.test(id) ? id : '', window)
   if (rows.length === 0) {
     throw new ApiError(
       404,
-      `No app with the id ${shorten(id)} is listed in the snapshot of ${asOf}: ids are numbers, such as /apps/1. ` +
+      `No app with the id ${shorten(id)} is listed in the snapshot of ${as_of}: ids are numbers, such as /apps/1. ` +
         'An app is not listed if it is not registered or not public, or if it is an alias: then its usage counts for another app',
     )
   }
@@ -50,7 +52,7 @@ async function readHistory({ snapshot, id }: ViewContext): Promise<readonly Seri
 
 export const historyFile: View = {
   contentType: FORMATS.csv.contentType,
-  parameters: { as_of: PARAMETERS.as_of },
+  parameters: AS_OF,
   async make(context) {
     const { app_id: _id, app_name: _name, ...columns } = SERIES_COLUMNS
     return csvText({ columns, rows: await readHistory(context) })
@@ -62,13 +64,13 @@ const WEEKS = 12
 
 export const appView: View = {
   contentType: HTML,
-  parameters: { as_of: PARAMETERS.as_of },
+  parameters: AS_OF,
   async make(context, given) {
     const { snapshot, id } = context
     const { as_of }: { as_of?: string } = given
     const weeks = Array.from({ length: WEEKS }, (_, index) =>
-      windowUpTo(addDays(snapshot.dataThrough, -7 * index), 7),
-    ).filter(({ start }) => start >= snapshot.firstDay)
+      windowUpTo(addDays(snapshot.data_through, -7 * index), 7),
+    ).filter(({ start_date }) => start_date >= snapshot.first_day)
     const rows = await readHistory(context)
     const [found] = await snapshot.query(APP(weeks), { id })
     const app = appSchema.parse(found)

@@ -117,14 +117,14 @@ function firstLine(
   { snapshot, isCurrent, isStale }: ViewContext,
   { controls, path = '/', parameters }: PageDocument,
 ): Html {
-  const { asOf, dataThrough, sources } = snapshot
-  const ofThisSnapshot = { as_of: isCurrent ? null : asOf }
+  const { as_of, data_through, sources } = snapshot
+  const ofThisSnapshot = { as_of: isCurrent ? null : as_of }
   const kept: Given = parameters ?? ofThisSnapshot
   const field = markup`<input type="search" name="q" value="${kept['q']}" placeholder="Find by name (/)"
     maxlength="100" aria-label="Find by name" />`
   return markup`<p>
       ${controls === undefined && markup`<a href="${address('/', ofThisSnapshot)}">Rankings</a> · `} Data through
-      <time>${dataThrough}</time> <span class="wide">· snapshot <time>${asOf}</time></span>
+      <time>${data_through}</time> <span class="wide">· snapshot <time>${as_of}</time></span>
       ${sources?.includes(SAMPLE) && markup` · <strong>sample data</strong>`}
       ${!isCurrent && markup` · <strong>an earlier snapshot</strong>`}
       ${isStale && markup` · <strong>outdated</strong>`}
@@ -146,8 +146,8 @@ function structuredData({ snapshot, folder, entries, origin }: ViewContext): Htm
     creator: { '@type': 'Organization', name: publisher, url: `${origin}/` },
     creditText: snapshot.attribution,
     isAccessibleForFree: true,
-    dateModified: snapshot.asOf,
-    temporalCoverage: `${snapshot.firstDay}/${snapshot.dataThrough}`,
+    dateModified: snapshot.as_of,
+    temporalCoverage: `${snapshot.first_day}/${snapshot.data_through}`,
     distribution: [SNAPSHOT_FILE, 'rankings.csv'].map((name) => {
       return { '@type': 'DataDownload', name, contentUrl: `${origin}${folder}/${name}` }
     }),

@@ -35,7 +35,7 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
         return in_page ? [row] : []
       })
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
-      const meta = metaOf(snapshot, list.start, list.end)
+      const meta = metaOf(snapshot, list)
       const series = parameters.series && { measure: list.measure, ...seriesOf(list) }
       return jsonText({ data: rows, meta, series })
     },

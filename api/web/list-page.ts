@@ -46,8 +46,8 @@ export function listView(subject: Subject): View {
 
 function renderPage(page: Page): string {
   const { context, list, parameters } = page
-  const { subject, order, measure, start, end, offset, limit } = list
-  const range = describeRange({ from: start, to: end })
+  const { subject, order, measure, offset, limit } = list
+  const range = describeRange({ from: list.start_date, to: list.end_date })
   const kind = order === 'trending' ? 'Trending' : 'Popular'
   const title = [kind, list.subcategory ?? list.category, subject].filter((word) => word !== null).join(' ')
   const turn = (rel: string, label: string, to: number) =>
@@ -96,30 +96,31 @@ function isCompared(snapshot: SnapshotFacts, window: DateWindow): boolean {
 }
 
 /** Number of days of a window without delivered usage, including those before the first day of the data. */
-function daysWithout({ firstDay, daysMissing }: SnapshotFacts, { start, end }: DateWindow): number {
-  const before = Math.min(Math.max(daysBetween(start, firstDay), 0), daysOf({ start, end }))
-  return before + daysMissing.filter((day) => day >= start && day <= end).length
+function daysWithout({ first_day, days_missing }: SnapshotFacts, window: DateWindow): number {
+  const { start_date, end_date } = window
+  const before = Math.min(Math.max(daysBetween(start_date, first_day), 0), daysOf(window))
+  return before + days_missing.filter((day) => day >= start_date && day <= end_date).length
 }
 
 /** Every choice: links and forms, which work without a script. */
 function controls({ context, list, parameters }: Page): Html {
-  const { subject, start, end } = list
+  const { subject } = list
   const { days, start_date, end_date, as_of, chart } = parameters
   const shared = { days, start_date, end_date, as_of, chart }
   const kept = { ...parameters, offset: null }
   const window = { days: null, start_date: null, end_date: null }
-  const max = context.snapshot.dataThrough
+  const max = context.snapshot.data_through
   const choice = (text: string, isChosen: boolean, changes: Given) =>
     link(text, isChosen, PAGES[subject], { ...kept, ...changes })
   const orders = LISTS[subject].sort.schema.options.map((each) => {
     return choice(ORDERS[each], each === list.order, { sort: each === 'popular' ? null : each })
   })
   const windows = WINDOWS.map((each) => {
-    return choice(`${each} d`, each === daysOf(list) && end === max, { ...window, days: each })
+    return choice(`${each} d`, each === daysOf(list) && list.end_date === max, { ...window, days: each })
   })
-  const date = (name: string, label: string, value: string) =>
-    markup`<input type="date" name="${name}" aria-label="${label}" value="${value}" min="${FLOOR_DATE}" max="${max}" />`
-  const dates = markup`${date('start_date', 'First day', start)} ${date('end_date', 'Last day', end)}
+  const date = (name: 'start_date' | 'end_date', label: string) =>
+    markup`<input type="date" name="${name}" aria-label="${label}" value="${list[name]}" min="${FLOOR_DATE}" max="${max}" />`
+  const dates = markup`${date('start_date', 'First day')} ${date('end_date', 'Last day')}
     <button>Show</button>`
   return markup`<section id="controls" aria-label="What is shown">
     <nav aria-label="Ranking of">
@@ -157,9 +158,9 @@ function categories({ category, subcategory }: List): Html {
 
 /** The totals of the window, and the days that are not whole. */
 function caption({ list, context }: Page): Html {
-  const { firstDay } = context.snapshot
+  const { first_day } = context.snapshot
   const others = (['missing', 'partial', 'restated'] as const).flatMap((status) => {
-    const number = list.window.filter(({ day, coverage }) => day >= firstDay && coverage === status).length
+    const number = list.window.filter(({ day, coverage }) => day >= first_day && coverage === status).length
     return number === 0 ? [] : [`${pluralize(number, 'day')} ${status}`]
   })
   const { q, order, measure, subject, unknown } = list
@@ -169,7 +170,7 @@ function caption({ list, context }: Page): Html {
     ${pluralize(grouped(list.ranks), `${isTrending ? 'growing ' : ''}${subject.slice(0, -1)}`)}
     ${q !== '' && markup`with <q>${q}</q> in the name`}
     ${unknown.length > 0 && `· not in this snapshot: ${unknown.join(', ')}`}
-    ${list.start < firstDay && `· data begins ${firstDay}`}
+    ${list.start_date < first_day && `· data begins ${first_day}`}
     ${others.length > 0 && markup`· <a href="${context.folder}/coverage.csv">${others.join(', ')}</a>`}`
 }
 

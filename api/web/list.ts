@@ -8,7 +8,7 @@ import { COVERAGE_STATUSES } from '../../pipeline/contract/dataset.ts'
 import { CATEGORIES, SUBCATEGORIES } from '../../pipeline/contract/taxonomy.ts'
 import { PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankings.ts'
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
-import { daysOf, windowsBefore, windowUpTo } from '../datasets/window.ts'
+import { daysOf, earlier, later, windowsBefore, windowUpTo } from '../datasets/window.ts'
 import { invalidParameter, oneOf, type Values } from '../http/query-parameters.ts'
 
 /** What a list ranks. */
@@ -111,20 +111,20 @@ export const RECENT_DAYS = 30
  * @throws ApiError 400 for parameters that are valid alone, but not together.
  */
 export async function readList(snapshot: Snapshot, subject: Subject, given: ListParameters): Promise<List> {
-  const query = resolveList(subject, given, snapshot.dataThrough)
+  const query = resolveList(subject, given, snapshot)
   const { subject: _subject, order: _order, measure: _measure, category, subcategory, ...page } = query
   const chosen = given[subject] ?? 'none'
   const ids = chosen === 'none' ? [] : chosen.split(',')
-  const recent = windowUpTo(page.end, RECENT_DAYS).start
+  const recent = windowUpTo(page.end_date, RECENT_DAYS).start_date
   const before = windowsBefore(query, 1)
   const values = {
     ...page,
     ...(subject === 'apps' && { category, subcategory }),
     drawn: ids.join(','),
-    first: page.start < recent ? page.start : recent,
-    earlier_start: before.start,
+    first: earlier(page.start_date, recent),
+    earlier_start: before.start_date,
     // The macros refuse an end before the floor.
-    earlier_end: before.end < FLOOR_DATE ? FLOOR_DATE : before.end,
+    earlier_end: later(before.end_date, FLOOR_DATE),
   }
   const [row] = await snapshot.query(statement(PARTS[subject](query)), values)
   const data = dataSchema.parse(row)
@@ -134,7 +134,7 @@ export async function readList(snapshot: Snapshot, subject: Subject, given: List
   return { ...query, ...data, unknown, window, total }
 }
 
-function resolveList(subject: Subject, given: ListParameters, dataThrough: string): Query {
+function resolveList(subject: Subject, given: ListParameters, snapshot: Snapshot): Query {
   const { category: either, sort: order = 'popular', q = '', ...sent } = given
   if (sent.days !== undefined && sent.start_date !== undefined) {
     throw invalidParameter('days', String(sent.days), SHARED.days.allowed)
@@ -142,7 +142,7 @@ function resolveList(subject: Subject, given: ListParameters, dataThrough: strin
   const group = CATEGORIES.find((each) => each === either)
   const tag = sent.subcategory ?? SUBCATEGORIES.find((each) => each === either)
   const filter = { ...(group && { category: group }), ...(tag && { subcategory: tag }) }
-  const { sort: _apiSort, ...query } = resolveQuery({ ...sent, ...filter }, dataThrough)
+  const { sort: _apiSort, ...query } = resolveQuery({ ...sent, ...filter }, snapshot)
   return { ...query, subject, order, measure: order === 'requests' ? 'requests' : 'tokens', q }
 }
 
@@ -179,12 +179,12 @@ function partsOfApps({ order, measure, category, subcategory }: Query): Parts {
       FROM apps AS a`,
     usage: `
       SELECT CAST(d.app_id AS VARCHAR) AS id, d.day, ${USED[measure]} AS used FROM app_daily AS d
-      WHERE ${BETWEEN('first', 'end')} AND d.app_id IN (SELECT CAST(s.id AS BIGINT) FROM shown AS s)`,
+      WHERE ${BETWEEN('first', 'end_date')} AND d.app_id IN (SELECT CAST(s.id AS BIGINT) FROM shown AS s)`,
     totals: isWhole
       ? `SELECT c.day, c.total_${measure} AS used FROM coverage AS c`
       : `SELECT d.day, sum(${USED[measure]}) AS used
       FROM app_daily AS d JOIN filtered_apps($category, $subcategory) AS f ON f.app_id = d.app_id
-      WHERE ${BETWEEN('first', 'end')} GROUP BY d.day`,
+      WHERE ${BETWEEN('first', 'end_date')} GROUP BY d.day`,
   }
 }
 
@@ -203,7 +203,7 @@ function partsOfModels({ measure }: Query): Parts {
       FROM model_daily AS m`,
     usage: `
       SELECT d.model_permaslug AS id, d.day, ${USED[measure]} AS used
-      FROM model_daily AS d WHERE ${BETWEEN('first', 'end')}`,
+      FROM model_daily AS d WHERE ${BETWEEN('first', 'end_date')}`,
     totals: 'SELECT u.day, sum(u.used) AS used FROM usage AS u GROUP BY u.day',
   }
 }
@@ -211,7 +211,7 @@ function partsOfModels({ measure }: Query): Parts {
 const PARTS = { apps: partsOfApps, models: partsOfModels } as const
 
 const statement = ({ ranking, items, usage, totals }: Parts) => `
-WITH ranking AS MATERIALIZED (${ranking('start', 'end')}),
+WITH ranking AS MATERIALIZED (${ranking('start_date', 'end_date')}),
 earlier AS (${ranking('earlier_start', 'earlier_end')}),
 found AS (
   SELECT r.id, row_number() OVER (ORDER BY r.rank) - $offset BETWEEN 1 AND $limit AS in_page FROM ranking AS r
@@ -223,7 +223,7 @@ shown AS MATERIALIZED (
   FROM (${items}) AS i LEFT JOIN ranking AS r ON r.id = i.id LEFT JOIN found AS f ON f.id = i.id
   WHERE f.in_page OR list_contains(string_split($drawn, ','), i.id)
 ),
-days AS (SELECT d.day, d.status AS coverage FROM coverage AS d WHERE ${BETWEEN('first', 'end')}),
+days AS (SELECT d.day, d.status AS coverage FROM coverage AS d WHERE ${BETWEEN('first', 'end_date')}),
 usage AS (${usage}),
 daily AS (
   SELECT s.id,

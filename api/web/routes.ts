@@ -59,8 +59,8 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
 
   async function get(view: View, { path, given, encoding, ...shown }: Chosen, signal?: AbortSignal) {
     const entries = snapshots.catalogue.read().entries.filter(({ state }) => state === 'retained')
-    const { id, dataThrough } = shown.snapshot
-    const isOld = shown.isCurrent && isStale(dataThrough, schedule, clock())
+    const { id, data_through } = shown.snapshot
+    const isOld = shown.isCurrent && isStale(data_through, schedule, clock())
     const context = { ...shown, folder: `${SNAPSHOTS_PATH}/${id}`, isStale: isOld, entries, origin }
     // The newest snapshot and their number stand for the list of snapshots.
     const key = [path, id, given, context.isCurrent, isOld, entries[0]?.id, entries.length]

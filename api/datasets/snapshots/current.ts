@@ -162,7 +162,7 @@ export class Snapshots {
         this.#serving.dispose()
         this.#serving = held.move()
         this.#current = next
-        this.#log.info({ snapshot: id, data_through: next.dataThrough }, 'snapshot served')
+        this.#log.info({ snapshot: id, data_through: next.data_through }, 'snapshot served')
         return id
       } catch (error) {
         this.catalogue.logFault(id, error, 'snapshot cannot be opened')

@@ -12,25 +12,25 @@ const factsSchema = z.object({
   /** Identifier: as_of in basic form, also the name of its folder. */
   id: z.string(),
   /** Time it was computed, ISO 8601 UTC in whole seconds. */
-  asOf: z.string(),
+  as_of: z.string(),
   /** The most recent completed day in the data. */
-  dataThrough: daySchema,
+  data_through: daySchema,
   /** First day in the data. */
-  firstDay: daySchema,
+  first_day: daySchema,
   /** From the first to the last day. */
   coverage: coverageSchema,
   /** Days without delivered usage. */
-  daysMissing: z.array(daySchema),
+  days_missing: z.array(daySchema),
   /** Days with rejected rows. */
-  daysPartial: z.array(daySchema),
+  days_partial: z.array(daySchema),
   /** The attribution line for reuse of the data. */
   attribution: z.string(),
   /** Credit lines of the data's sources, also required. */
   sources: z.string().nullable(),
   /** Average rows of app_daily per day. */
-  rowsPerDay: z.number(),
+  rows_per_day: z.number(),
   /** Whether it has candidates, which prove most pages: a snapshot of few apps has none. */
-  hasCandidates: z.boolean(),
+  has_candidates: z.boolean(),
 })
 export type SnapshotFacts = Readonly<z.infer<typeof factsSchema>>
 
@@ -50,19 +50,19 @@ const FACTS = `
   covered AS (
     SELECT c.day, c.status FROM coverage AS c, meta AS m WHERE c.day BETWEEN m.first_day AND m.data_through
   )
-  SELECT strftime(as_of, '%Y%m%dT%H%M%SZ') AS "id", strftime(as_of, '%Y-%m-%dT%H:%M:%SZ') AS "asOf",
-    CAST(data_through AS VARCHAR) AS "dataThrough", CAST(first_day AS VARCHAR) AS "firstDay",
+  SELECT strftime(m.as_of, '%Y%m%dT%H%M%SZ') AS id, strftime(m.as_of, '%Y-%m-%dT%H:%M:%SZ') AS as_of,
+    CAST(m.data_through AS VARCHAR) AS data_through, CAST(m.first_day AS VARCHAR) AS first_day,
     (
       SELECT {complete: ${NUMBER_OF('complete')}, partial: ${NUMBER_OF('partial')},
         restated: ${NUMBER_OF('restated')}, missing: ${NUMBER_OF('missing')}} FROM covered
-    ) AS "coverage",
-    (SELECT ${DAYS_OF('missing')} FROM covered) AS "daysMissing",
-    (SELECT ${DAYS_OF('partial')} FROM covered) AS "daysPartial",
-    attribution, sources,
+    ) AS coverage,
+    (SELECT ${DAYS_OF('missing')} FROM covered) AS days_missing,
+    (SELECT ${DAYS_OF('partial')} FROM covered) AS days_partial,
+    m.attribution, m.sources,
     (SELECT CAST(size AS DOUBLE) FROM tables WHERE name = 'main.app_daily')
-      / (1 + date_diff('day', first_day, data_through)) AS "rowsPerDay",
-    EXISTS (SELECT 1 FROM tables WHERE name = 'fast.prefix_sums' AND size > 0) AS "hasCandidates"
-  FROM meta`
+      / (1 + date_diff('day', m.first_day, m.data_through)) AS rows_per_day,
+    EXISTS (SELECT 1 FROM tables WHERE name = 'fast.prefix_sums' AND size > 0) AS has_candidates
+  FROM meta AS m`
 
 /** @throws if the database is not a snapshot. */
 export async function readFacts(query: Query): Promise<SnapshotFacts> {

@@ -40,15 +40,15 @@ export function nameOf({ sort, filter, length }: Kind): string {
 /** Windows of a kind whose ends are spread over the second half of the data. */
 function windowsOf(
   { sort, filter, length }: Kind,
-  { firstDay, dataThrough }: Snapshot,
+  { first_day, data_through }: Snapshot,
   count: number,
 ): RankingsQuery[] {
-  const days = (Date.parse(dataThrough) - Date.parse(firstDay)) / 86_400_000
+  const days = (Date.parse(data_through) - Date.parse(first_day)) / 86_400_000
   return Array.from({ length: count }, (_, index) => {
-    const end = addDays(dataThrough, -Math.floor((index * days) / 2 / count))
-    const start = length === 'all' ? firstDay : addDays(end, 1 - length)
-    const page = { limit: 100, offset: 0 }
-    return { sort, start: start < firstDay ? firstDay : start, end, ...FILTERS[filter], ...page }
+    const end_date = addDays(data_through, -Math.floor((index * days) / 2 / count))
+    const start = length === 'all' ? first_day : addDays(end_date, 1 - length)
+    const start_date = start < first_day ? first_day : start
+    return { sort, start_date, end_date, ...FILTERS[filter], limit: 100, offset: 0 }
   })
 }
 
@@ -96,7 +96,7 @@ export async function measureWindows({
 
 const PLAIN = (sort: Sort) => `
   SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens
-  FROM ${sort}($start, $end, category := $category, subcategory := $subcategory)
+  FROM ${sort}($start_date, $end_date, category := $category, subcategory := $subcategory)
   WHERE rank <= $limit ORDER BY rank`
 
 /** Queries the service's reader and plain SQL. */

@@ -102,7 +102,7 @@ export async function makeShaped(
     await connection.run('USE memory; DETACH snapshot')
   })
   // Claims so many rows that the candidates are always used.
-  return { ...(await openSnapshot(folder)), rowsPerDay: Infinity }
+  return { ...(await openSnapshot(folder)), rows_per_day: Infinity }
 }
 
 const queries: fc.Arbitrary<RankingsQuery> = fc
@@ -117,8 +117,8 @@ const queries: fc.Arbitrary<RankingsQuery> = fc
   })
   .map(({ from, days, category, subcategory, ...rest }) => ({
     ...rest,
-    start: addDays(FIRST_DAY, from),
-    end: addDays(FIRST_DAY, Math.min(from + days, DAYS) - 1),
+    start_date: addDays(FIRST_DAY, from),
+    end_date: addDays(FIRST_DAY, Math.min(from + days, DAYS) - 1),
     category: subcategory === null ? category : null,
     subcategory,
   }))
