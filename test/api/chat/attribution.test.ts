@@ -7,17 +7,6 @@ import { COMPLETIONS_PATH } from '../../../api/paths.ts'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { sendRaw } from '../../support/api.ts'
 import { startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
-import {
-  answers,
-  chunksOf,
-  completion,
-  either,
-  json,
-  sse,
-  status,
-  stream,
-  type Behaviour,
-} from '../../support/chat/upstream.ts'
 
 type Sent = Readonly<Record<string, string>>
 
@@ -27,9 +16,9 @@ beforeAll(async () => {
 })
 afterAll(() => chat.stop())
 
-async function ask(headers: Sent, behaviour: Behaviour = answers(), isStream = false) {
-  chat.script(behaviour)
-  const response = await chat.api.ask({ stream: isStream }, { headers })
+async function ask(sent: Sent) {
+  const headers = { ...sent, 'X-Router-Metadata': 'enabled' }
+  const response = await chat.api.ask({}, { headers })
   const text = await response.text()
   const [record] = chat.records(response.headers.get('X-Request-Id') ?? '')
   return { appId: response.headers.get('X-App-Id'), text, record }
@@ -62,8 +51,10 @@ describe('the id of an app', () => {
     ['its title beside an address of IPv6', addressed('http://[::1]:3000', TITLE), LOCAL, 'My  Tool'],
     ['its title beside a private name', addressed('https://a.corp.internal', TITLE), LOCAL, 'My  Tool'],
   ])('follows from %s alone', async (_name, headers, identity, app = headers['HTTP-Referer']) => {
-    const { appId, record } = await ask(headers)
+    const { appId, text, record } = await ask(headers)
     expect(appId).toBe(String(appIdOf(identity)))
+    const foundBy = identity === LOCAL ? 'title' : 'address'
+    expect(text).toContain(`"app":{"app_id":${appId},"found_by":"${foundBy}"}`)
     expect(record).toMatchObject({ app, app_title: headers['X-Title'] ?? null, app_categories: null })
     expect(record).not.toHaveProperty('app_id')
   })
@@ -76,22 +67,11 @@ describe('the id of an app', () => {
     ['an address of another kind', addressed('chrome-extension://abcdef/page.html', TITLE)],
     ['an address without end', addressed(`https://app.example/${'x'.repeat(300)}`, TITLE)],
   ])('is 0 for %s', async (_name, headers) => {
-    const { appId, record } = await ask(headers)
+    const { appId, text, record } = await ask(headers)
     expect(appId).toBe('0')
+    expect(text).toContain('"app":{"app_id":0,"found_by":"nothing"}')
     expect(record).toMatchObject({ app_id: 0 })
     expect(record).not.toHaveProperty('app')
-  })
-
-  it.each<[string, Behaviour, boolean]>([
-    ['whole, served', answers(), false],
-    ['whole, refused', status(400), false],
-    ['whole, failed', status(500), false],
-    ['streamed, served', answers(), true],
-    ['streamed, failed', status(500), true],
-  ])('is in the reply to a new app: %s', async (name, behaviour, isStream) => {
-    const host = `${name.replaceAll(/\W+/g, '-')}.example`
-    const { appId } = await ask(addressed(`https://${host}`), behaviour, isStream)
-    expect(appId).toBe(String(appIdOf(host)))
   })
 
   it.each<[string, RequestInit, number]>([
@@ -106,15 +86,6 @@ describe('the id of an app', () => {
     const response = await fetch(address, { ...init, headers })
     expect(response.status).toBe(expected)
     expect(response.headers.get('X-App-Id')).toBe(String(appIdOf('app.example')))
-  })
-
-  it.each<[string, Sent, string, number]>([
-    ['its address', addressed('https://app.example'), 'address', appIdOf('app.example')],
-    ['its title', addressed('http://localhost', TITLE), 'title', appIdOf(LOCAL)],
-    ['nothing', {}, 'nothing', 0],
-  ])('is in the router metadata, which say that %s named the app', async (_name, headers, foundBy, id) => {
-    const { text } = await ask({ ...headers, 'X-Router-Metadata': 'enabled' })
-    expect(text).toContain(`"app":{"app_id":${id},"found_by":"${foundBy}"}`)
   })
 })
 
@@ -144,27 +115,6 @@ describe('the record', () => {
     await sendRaw(chat.api.origin, chat.rawRequest(lines))
     const both = { app: 'https://first.example', app_categories: 'game,legal' }
     expect(chat.records().at(-1)).toMatchObject(both)
-  })
-
-  const PROMPT = { prompt_tokens_details: { cached_tokens: 5 } }
-  const COMPLETION = { completion_tokens_details: { reasoning_tokens: 2 } }
-
-  it.each<[boolean, string, object]>([
-    [false, "as OpenAI's", { ...PROMPT, ...COMPLETION }],
-    [true, "as OpenAI's", { ...PROMPT, ...COMPLETION }],
-    [false, "as Mistral's", { num_cached_tokens: 5, ...COMPLETION }],
-    [
-      false,
-      "as OpenAI's other API",
-      { input_tokens_details: { cached_tokens: 5 }, output_tokens_details: { reasoning_tokens: 2 } },
-    ],
-  ])('has the parts of the tokens, null if unreported, streamed: %s, %s', async (isStream, _name, parts) => {
-    const usage = { prompt_tokens: 7, completion_tokens: 3, ...parts }
-    const reporting = either(json({ ...completion(), usage }), stream(sse(chunksOf(['Hello'], usage))))
-    const { record } = await ask(NAMED, reporting, isStream)
-    expect(record).toMatchObject({ reasoning_tokens: 2, cached_tokens: 5 })
-    const plain = await ask(NAMED, answers(), isStream)
-    expect(plain.record).toMatchObject({ reasoning_tokens: null, cached_tokens: null })
   })
 })
 

@@ -36,11 +36,11 @@ it('requests of two apps are in the rankings of the next day, with the exact tot
   const { reported, behaviour } = startReporting()
   await using chat = await startScriptedChat({
     behaviours: { up: behaviour, down: status(503), mute: json({ ...completion(), usage: undefined }) },
-    wire: ({ base_url }) => ({
-      [MODEL]: ['down', 'up'].map((model) => ({ name: model, base_url, model })),
-      'acme/broken': [{ base_url, model: 'down' }],
-      'acme/mute': [{ base_url, model: 'mute' }],
-    }),
+    models: {
+      [MODEL]: ['down', 'up'].map((model) => ({ name: model, model })),
+      'acme/broken': [{ model: 'down' }],
+      'acme/mute': [{ model: 'mute' }],
+    },
   })
   const { api } = chat
   const client = (defaultHeaders = {}) =>

@@ -7,7 +7,7 @@ import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { envelopeSchema, startApi, startServer, until } from '../../support/api.ts'
 import { ONE, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
-import { answers, completion, status } from '../../support/chat/upstream.ts'
+import { completion, status } from '../../support/chat/upstream.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { listen } from '../../support/ports.ts'
 import { startProgram, REPOSITORY } from '../../support/processes.ts'
@@ -81,14 +81,8 @@ async function sentWith(
 ) {
   const dataDir = makeFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dataDir, name), text)
-  await using chat = await startScriptedChat({
-    wire: (provider) => ({
-      'a/one': [{ ...provider, base_url: `${provider.base_url}/chat/completions/`, ...entry }],
-    }),
-    dataDir,
-    environment,
-  })
-  chat.script(answers())
+  await using chat = await startScriptedChat({ dataDir, environment })
+  await chat.configure({ 'a/one': [{ base_url: `${chat.upstream.url}/chat/completions/`, ...entry }] })
   const { status: code } = await chat.api.ask()
   const [received] = chat.upstream.received
   return { code, path: received?.path, headers: received?.headers, lines: chat.api.lines.join('') }
@@ -121,13 +115,10 @@ describe('a provider', () => {
     const environment = { ALPHA_KEY: 'alpha-secret', BETA_KEY: 'beta-secret' }
     await using chat = await startScriptedChat({
       environment,
-      behaviours: {
-        ALPHA_KEY: status(401, { error: { message: 'bad key alpha-secret' } }),
-        BETA_KEY: answers(),
+      behaviours: { first: status(401, { error: { message: 'bad key alpha-secret' } }) },
+      models: {
+        'a/one': [{ name: 'first', model: 'first', api_key_env: 'ALPHA_KEY' }, { api_key_env: 'BETA_KEY' }],
       },
-      wire: ({ base_url }) => ({
-        'a/one': Object.keys(environment).map((name) => ({ base_url, name, model: name, api_key_env: name })),
-      }),
     })
     const headers = { Cookie: 'a=b', 'HTTP-Referer': 'https://app.example', 'X-Forwarded-For': '1.2.3.4' }
     const response = await chat.api.ask({}, { headers })
@@ -170,9 +161,8 @@ describe('a proxy that the environment names', () => {
     await using listening = await listen(proxy)
     await using chat = await startScriptedChat({
       environment: { [variable]: `http://127.0.0.1:${listening.port}`, NO_PROXY: 'localhost,127.0.0.1' },
-      wire: (provider) => ({ 'a/one': [{ ...provider, ...(base_url && { base_url }) }] }),
+      models: { 'a/one': [base_url === undefined ? {} : { base_url }] },
     })
-    chat.script(answers())
     await chat.api.ask()
     expect(asked).toEqual(wanted === undefined ? [] : [wanted])
     expect(chat.upstream.received).toHaveLength(wanted === undefined ? 1 : 0)
@@ -240,7 +230,6 @@ describe('a service', () => {
     [10, {}],
   ])('takes at most %i fallbacks with the limits %j', async (most, modelLimits) => {
     await using chat = await startScriptedChat({ modelLimits })
-    chat.script(answers())
     const models = Array.from({ length: most }, () => 'a/one')
     expect((await chat.api.ask({ models })).status).toBe(200)
     const refused = await chat.api.ask({ models: [...models, 'a/one'] })

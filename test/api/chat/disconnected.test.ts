@@ -10,7 +10,8 @@ import {
   chunk,
   chunksOf,
   completion,
-  ends,
+  endsWith,
+  events,
   held,
   json,
   sse,
@@ -26,24 +27,16 @@ type Options = NonNullable<Parameters<typeof startScriptedChat>[0]>
 
 const nothing: Behaviour = () => undefined
 const BEGUN = { prompt_tokens: 11, completion_tokens: 2 }
-const beginsWord = writes(sse([chunk({ content: 'Hel' })], false))
-const beginsStream = writes(sse([chunk({ content: 'Hel' }, null, { usage: BEGUN })], false))
+const beginsWord = events(chunk({ content: 'Hel' }))
+const beginsStream = events(chunk({ content: 'Hel' }, null, { usage: BEGUN }))
 
 /** A service over a provider that behaves like this, with a backup. */
-async function start(behaviour: Behaviour, provided: Members = {}, options: Options = {}) {
-  const chat = await startScriptedChat({
-    wire: (provider) => ({
-      'a/one': [
-        { ...provider, ...provided },
-        { ...provider, name: 'backup', model: 'backup' },
-      ],
-    }),
-    behaviours: { backup: answers() },
+const start = (behaviour: Behaviour, provided: Members = {}, options: Options = {}) =>
+  startScriptedChat({
+    models: { 'a/one': [provided, { name: 'backup', model: 'backup' }] },
+    behaviours: { scripted: behaviour, backup: answers() },
     ...options,
   })
-  chat.script(behaviour)
-  return chat
-}
 
 /** Waits until the service has noticed that a client disconnected. */
 const untilNoticed = ({ api }: ScriptedChat) =>
@@ -81,7 +74,7 @@ type DisconnectCase = {
 const CASES: Readonly<Record<string, DisconnectCase>> = {
   'amid a stream has the usage at its end in its record': {
     first: beginsStream,
-    last: ends(sse(chunksOf(['lo']))),
+    last: endsWith(...chunksOf(['lo'])),
     record: { status: 200, requests: 1, ...ended, usage_missing: null },
   },
   'before a whole reply has its usage in the record all the same': {
@@ -222,7 +215,7 @@ const atOnce = { limits: { stopMs: 50 } }
 
 describe('a service that stops', () => {
   it('lets a stream come to its end', async () => {
-    const { behaviour, goOn } = held(beginsStream, ends(sse(chunksOf(['lo']))))
+    const { behaviour, goOn } = held(beginsStream, endsWith(...chunksOf(['lo'])))
     await using chat = await start(behaviour)
     const response = await chat.api.ask({ stream: true })
     const closed = chat.api.close()

@@ -9,38 +9,36 @@ import {
   does,
   goesOn,
   ofStream,
+  rowsOf,
   UNHURRIED,
+  type Cases,
   type Outcome,
-  type ProviderCase,
 } from '../../support/chat/provider-case.ts'
 import {
   answers,
   chunk,
   completion,
   ends,
+  endsWith,
+  events,
   hangUp,
   reset,
   sse,
   stall,
   status,
   stream,
+  writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
-
-type Cases = Readonly<Record<string, ProviderCase>>
 
 /** A failure of the provider, or of our account there. */
 const broken = (message: string) =>
   ({ status: 502, type: 'provider_unavailable', retryAfter: '5', message }) as const
 const refusal = (type: string, message: string) =>
   ({ status: 400, type, retryAfter: null, message: `refused the request: ${message}` }) as const
-const limited = (retryAfter = '5') =>
-  ({
-    status: 429,
-    type: 'rate_limit_exceeded',
-    retryAfter,
-    message: 'takes no more requests for now',
-  }) as const
+const limited = (retryAfter: unknown = '5') => {
+  return { status: 429, type: 'rate_limit_exceeded', retryAfter, message: 'takes no more requests for now' }
+}
 
 const MEANINGS = {
   connection: broken('could not be reached'),
@@ -62,12 +60,6 @@ const MEANINGS = {
   tooLarge: refusal('payload_too_large', 'its body is too large'),
   filtered: refusal('content_policy_violation', 'its content is not allowed'),
 } as const satisfies Readonly<Record<string, Outcome>>
-
-function meaningOf(name: string): Outcome {
-  const [, outcome] = Object.entries(MEANINGS).find(([key]) => key === name) ?? []
-  if (outcome === undefined) throw new TypeError(`There is no meaning ${name}`)
-  return outcome
-}
 
 /** Meaning, statuses, what it is, and the body; with 200 as a whole reply, and as the only event of a stream. */
 const REPORTS = `
@@ -107,19 +99,13 @@ failed | 400 | vLLM: no memory | {"object":"error","message":"CUDA out of memory
 filtered | 400 | DeepSeek: content | {"error":{"message":"Content Exists Risk","type":"invalid_request_error","param":null,"code":null}}
 filtered | 400 | Volcengine: content | {"error":{"message":"the input text may contain sensitive information","type":"invalid_request_error","param":null,"code":null}}
 tooLong | 400 | Volcengine: a context | {"error":{"message":"Total tokens of image and text exceed max message tokens.","type":"invalid_request_error","param":null,"code":null}}
-tooLong | 400 | SiliconFlow: a context | {"code":20015,"message":"length of prompt_tokens (12388) must be less than max_seq_len (8192).","data":null}
 tooLong | 400 | Vertex: a context | [{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Unable to submit request because the input token count is 1048600 but model only supports up to 1048576."}}]
 tooLong | 400 | LM Studio: a context that overflows | {"error":"Reached context length of 4096 tokens with this model, but this model does not currently support mid-generation context overflow."}
 tooLong | 400 | OpenAI: a content too long | {"error":{"message":"Invalid 'messages[0].content[0].text': string too long. Expected a string with maximum length 10485760.","type":"invalid_request_error","param":"messages[0].content[0].text","code":"string_above_max_length"}}
 malformed | 400 | OpenAI: an id of a tool call too long | {"error":{"message":"Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40.","type":"invalid_request_error","param":"messages[2].tool_calls[0].id","code":"string_above_max_length"}}
-tooLong | 400 | SGLang: a context | {"object":"error","message":"Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens). Use a shorter input or enable --allow-auto-truncate.","type":"BadRequestError","param":null,"code":400}
-tooLong | 400 | GitHub Copilot: a context | {"error":{"message":"prompt token count of 130000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}
 tooLong | 422 | TGI: a context with its answer | {"error":"Input validation error: \`inputs\` tokens + \`max_new_tokens\` must be <= 4096. Given: 5000 \`inputs\` tokens and 100 \`max_new_tokens\`","error_type":"validation"}
-tooLong | 400 | LM Studio: a context | {"error":"The number of tokens to keep from the initial prompt is greater than the context length."}
 tooLong | 500 | older llama.cpp: a context | {"error":{"message":"Input prompt is too big compared to KV size.","type":"invalid_request_error","param":null,"code":null}}
 quota | 403 | watsonx: a quota | {"errors":[{"code":"token_quota_reached","message":"The usage token quota has been reached"}]}
-operator | 403 | Novita: a balance | {"code":403,"reason":"NOT_ENOUGH_BALANCE","message":"not enough balance"}
-operator | 403 | DeepInfra: a balance | {"detail":"Please top up your account"}
 operator | 400 | LiteLLM: a budget | {"error":{"message":"Budget has been exceeded!","type":"budget_exceeded","param":null,"code":null}}
 malformed | 422 | Mistral: a field, inside the message | {"message":{"detail":[{"type":"extra_forbidden","msg":"Extra inputs are not permitted"}]}}
 malformed | 200 | MiniMax: parameters | {"base_resp":{"status_code":2013,"status_msg":"invalid params"}}
@@ -133,12 +119,10 @@ operator | 400 | Groq: a restricted organisation | {"error":{"message":"Organiza
 operator | 403 | a proxy that forbids | "<html><h1>403 Forbidden</h1></html>"
 operator | 400 | Anthropic: an empty balance | {"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Claude API."}}
 operator | 400 | OpenAI: the hard limit | {"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}
-operator | 403 | xAI: no credits | {"code":"The caller does not have permission","error":"Your team doesn't have any credits yet."}
 operator | 400 | Alibaba: arrears | {"error":{"message":"Access denied, please make sure your account is in good standing.","type":"invalid_request_error","param":null,"code":"Arrearage"}}
 operator | 429 | Zhipu: arrears with 429 | {"error":{"code":"1113","message":"x"}}
 operator | 429 | Zhipu: a subscription that has ended, with 429 | {"error":{"code":"1309","message":"x"}}
 operator | 400 | Bedrock: an account without the operation | {"message":"Operation not allowed"}
-operator | 403 | SiliconFlow: no balance | {"code":30001,"message":"Sorry, your account balance is insufficient","data":null}
 operator | 200 | MiniMax: no balance | {"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}
 quota | 429 | OpenAI: a quota | {"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}
 quota | 429 | Moonshot: a quota | {"error":{"type":"exceeded_current_quota_error","message":"suspended"}}
@@ -154,12 +138,10 @@ operator | 404 | OpenAI: a model for another operation | {"error":{"message":"Th
 operator | 400 | Azure: a model for another operation | {"error":{"code":"OperationNotSupported","message":"The chatCompletion operation does not work with the specified model, x."}}
 operator | 400 | GitHub: an unavailable model | {"error":{"code":"unavailable_model","message":"Unavailable model: x"}}
 operator | 200 | MiniMax: a wrong key | {"base_resp":{"status_code":1004,"status_msg":"login fail"},"choices":null}
-operator | 404 | vLLM: an unknown model | {"object":"error","message":"The model \`x\` does not exist.","type":"NotFoundError","code":404}
 tooLong | 400 | OpenAI: too long | {"error":{"message":"too long","type":"invalid_request_error","param":null,"code":"context_length_exceeded"}}
 tooLong | 400, 500 | llama.cpp: too long | {"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}
 tooLong | 400 | Anthropic: too long | {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}
 tooLong | 400 | Anthropic: too long with its answer | {"type":"error","error":{"type":"invalid_request_error","message":"input length and \`max_tokens\` exceed context limit: 199000 + 21333 > 200000"}}
-tooLong | 400 | Gemini: too long | [{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."}}]
 tooLong | 400 | Bedrock: too long | {"message":"Input is too long for requested model."}
 tooLong | 400 | Mistral: too long | {"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length","code":"3051"}
 tooLong | 422 | TGI: too long | {"error":"Input validation error: \`inputs\` must have less than 4096 tokens. Given: 5000","error_type":"validation"}
@@ -177,7 +159,6 @@ filtered | 400 | Alibaba: a filter | {"error":{"message":"Input data may contain
 malformed | 400 | OpenAI: a parameter | {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model.","type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}
 malformed | 400 | Ollama: no tools | {"error":{"message":"library/x does not support tools","type":"api_error","param":null,"code":null}}
 malformed | 400 | vLLM: no tools | {"object":"error","message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}
-malformed | 400 | vLLM: roles of a template | {"object":"error","message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"BadRequestError","param":null,"code":400}
 malformed | 404 | OpenRouter: no host with tools | {"error":{"message":"No endpoints found that support tool use.","code":404}}
 failed | 400 | Groq: an output that does not parse | {"error":{"message":"Parsing failed.","type":"invalid_request_error","param":null,"code":"output_parse_failed"}}
 failed | 400 | LM Studio: a model that does not load | {"error":{"message":"Failed to load model \\"x\\". Error: insufficient system resources"}}
@@ -219,13 +200,15 @@ invalidReply | 200 | the finish error | {"choices":[{"index":0,"delta":{"content
 invalidReply | 200 | choices of another operation | {"choices":[{"index":0,"text":"secret","finish_reason":"stop"}]}
 `
 
-function reportCases(row: string): readonly (readonly [string, ProviderCase])[] {
-  const [meaning = '', codes = '', name = '', ...rest] = row.split(' | ')
-  const body: unknown = JSON.parse(rest.join(' | '))
+const isMeaning = (name: string): name is keyof typeof MEANINGS => name in MEANINGS
+
+function reportCases([meaning = '', codes = '', name = '', sent = '']: readonly string[]) {
+  if (!isMeaning(meaning)) throw new TypeError(`There is no meaning ${meaning}`)
+  const body: unknown = JSON.parse(sent)
   return codes.split(', ').map((code) => {
     const whole = status(Number(code), body)
     const streamed = code === '200' ? stream(sse([body])) : whole
-    return [`${code}, ${name}`, { whole, streamed, outcome: meaningOf(meaning) }]
+    return [`${code}, ${name}`, { whole, streamed, outcome: MEANINGS[meaning] }] as const
   })
 }
 
@@ -248,9 +231,9 @@ const WAITS = `
 5 | no time | {} | {"error":{"message":"Please try again later. (secret)"}}
 `
 
-function waitCase(row: string): readonly [string, ProviderCase] {
-  const [seconds, name = '', headers = '', body = ''] = row.split(' | ')
-  return [`a 429 with ${name}`, does(status(429, JSON.parse(body), JSON.parse(headers)), limited(seconds))]
+function waitCase([seconds, name = '', headers = '', body = '']: readonly string[]) {
+  const behaviour = status(429, JSON.parse(body), JSON.parse(headers))
+  return [`a 429 with ${name}`, does(behaviour, limited(seconds))] as const
 }
 
 const WORD = sse([chunk({ content: 'Hel' })], false)
@@ -267,7 +250,7 @@ const withoutReturns: Behaviour = (response) =>
 
 /** The time 3000 seconds from now, in seconds since 1970, and what the client is told. */
 const IN_3000_S = String(Math.ceil(Date.now() / 1000) + 3000)
-const ABOUT_3000 = { ...limited(), retryAfter: expect.stringMatching(/^(?:29|30)\d\d$/) as unknown }
+const ABOUT_3000 = limited(expect.stringMatching(/^(?:29|30)\d\d$/))
 
 const BROKEN: Cases = {
   'a connection that is reset': does(reset, MEANINGS.connection),
@@ -348,10 +331,9 @@ the end of a choice, in another word | data: {"choices":[{"index":0,"delta":{},"
 data that is no JSON | data: secret
 `
 
-function errorCase(row: string): readonly [string, ProviderCase] {
-  const [name = '', text = '', type = 'provider_unavailable'] = row.split(' | ')
+function errorCase([name = '', text = '', type = 'provider_unavailable']: readonly string[]) {
   const sent = `${text.replaceAll(String.raw`\n`, '\n')}\n\ndata: [DONE]\n\n`
-  return [`an error amid a stream: ${name}`, goesOn(ends(sent), { cut: 'Hel', type })]
+  return [`an error amid a stream: ${name}`, goesOn(ends(sent), { cut: 'Hel', type })] as const
 }
 
 const isCut = { cut: 'Hel' }
@@ -359,22 +341,22 @@ const breaks: Behaviour = (response) => void response.destroy()
 
 const CUT: Cases = {
   'a break amid a stream': goesOn(breaks, isCut),
-  'a break amid a stream with an empty finish in each chunk': goesOn(breaks, isCut, {
-    begin: sse([chunk({ content: 'Hel' }, '')], false),
-  }),
+  'a break amid a stream with an empty finish in each chunk': goesOn(breaks, isCut, [
+    chunk({ content: 'Hel' }, ''),
+  ]),
   'a break amid an event': goesOn(
     (response) =>
       void response.write(sse([chunk({ content: 'lo' })], false).slice(0, -30), () => response.destroy()),
     isCut,
   ),
   'a break before the second of two choices': {
-    ...goesOn(breaks, isCut, { begin: sse([chunk({ content: 'Hel' }), chunk({}, 'stop')], false) }),
+    ...goesOn(breaks, isCut, [chunk({ content: 'Hel' }), chunk({}, 'stop')]),
     asked: { n: 2 },
   },
   'an end without a finish': goesOn(ends(''), isCut),
-  'an event above the size limit': goesOn(ends(sse([chunk({ content: 'x'.repeat(17 * 2 ** 20) })])), isCut),
+  'an event above the size limit': goesOn(endsWith(chunk({ content: 'x'.repeat(17 * 2 ** 20) })), isCut),
   'words, and an error in the same read': goesOn(
-    ends(sse([chunk({ content: 'lo' }), { error: { message: 'secret' } }])),
+    endsWith(chunk({ content: 'lo' }), { error: { message: 'secret' } }),
     { cut: 'Hello' },
   ),
 }
@@ -387,16 +369,8 @@ const LATE: Cases = {
     ...does(stall, MEANINGS.timeout),
     provider: { timeouts: { first_token_ms: 300, total_ms: 300 } },
   },
-  'a stream of a role alone': ofStream(
-    stream(sse([role], false), { ending: 'stall' }),
-    MEANINGS.timeout,
-    hurried,
-  ),
-  'a stream of two comments': ofStream(
-    stream(': still here\n\n: still here\n\n', { ending: 'stall' }),
-    MEANINGS.timeout,
-    hurried,
-  ),
+  'a stream of a role alone': ofStream(events(role), MEANINGS.timeout, hurried),
+  'a stream of two comments': ofStream(writes(': still here\n\n: still here\n\n'), MEANINGS.timeout, hurried),
   'a stream of signs of life, which have so much time and no more': ofStream(
     (response) => {
       response.writeHead(200).flushHeaders()
@@ -407,18 +381,18 @@ const LATE: Cases = {
     { timeouts: { ...UNHURRIED, first_token_ms: 300, keep_alive_ms: 600 } },
   ),
   'silence amid a stream': ofStream(
-    stream(WORD, { ending: 'stall' }),
+    events(chunk({ content: 'Hel' })),
     { cut: 'Hel', type: 'timeout' },
     { timeouts: { ...UNHURRIED, idle_ms: 300 } },
   ),
 }
 
 describeCases('fails with %s', {
-  ...Object.fromEntries(REPORTS.trim().split('\n').flatMap(reportCases)),
-  ...Object.fromEntries(WAITS.trim().split('\n').map(waitCase)),
+  ...Object.fromEntries(rowsOf(REPORTS).flatMap(reportCases)),
+  ...Object.fromEntries(rowsOf(WAITS).map(waitCase)),
   ...BROKEN,
   ...BEFORE_SENT,
-  ...Object.fromEntries(ERRORS.trim().split('\n').map(errorCase)),
+  ...Object.fromEntries(rowsOf(ERRORS).map(errorCase)),
   ...CUT,
   ...LATE,
 })

@@ -6,19 +6,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import OpenAI, { RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, until } from '../../support/api.ts'
-import { MESSAGES, ONE, startScriptedChat, writeModels } from '../../support/chat/chat.ts'
+import { MESSAGES, ONE, startScriptedChat } from '../../support/chat/chat.ts'
 import {
   answers,
   chunk,
   completion,
-  ends,
+  endsWith,
+  events,
   held,
   inTurn,
   json,
-  sse,
   stall,
   status,
-  writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
@@ -34,20 +33,16 @@ async function start(
   first: Behaviour,
   { second = answers(), other = answers(), total_ms = 600_000 }: Options = {},
 ) {
-  const behaviours = { first, second, other }
+  // Only a provider that never answers has little time, since the others may be slow on a busy machine.
+  const provider = (name: string, model: string, behaviour: Behaviour) => {
+    return { name, model, timeouts: behaviour === stall ? { first_token_ms: 300, total_ms: 300 } : {} }
+  }
   const chat = await startScriptedChat({
-    behaviours,
+    behaviours: { first, second, other },
     modelLimits: { total_ms },
-    wire({ base_url }) {
-      const provider = (name: string, model: keyof typeof behaviours) => {
-        // Only a provider that never answers has little time, since the others may be slow on a busy machine.
-        const timeouts = behaviours[model] === stall ? { first_token_ms: 300, total_ms: 300 } : {}
-        return { name, base_url, model, timeouts }
-      }
-      return {
-        'a/one': [provider('alpha', 'first'), provider('beta', 'second')],
-        'a/two': [provider('gamma', 'other')],
-      }
+    models: {
+      'a/one': [provider('alpha', 'first', first), provider('beta', 'second', second)],
+      'a/two': [provider('gamma', 'other', other)],
     },
   })
   return {
@@ -151,11 +146,9 @@ it('a request that arrives after its time limit is reported as such', async () =
 
 it('the next provider is tried if nobody listens at the address', async () => {
   await using chat = await start(answers())
-  const { upstream, api } = chat
-  const beta = { name: 'beta', base_url: upstream.url, model: 'second' }
-  writeModels(api.dataDir, { 'a/one': [{ name: 'alpha', base_url: 'http://127.0.0.1:9' }, beta] })
-  await api.reload()
-  expect((await api.ask()).status).toBe(200)
+  const alpha = { name: 'alpha', base_url: 'http://127.0.0.1:9' }
+  await chat.configure({ 'a/one': [alpha, { name: 'beta', model: 'second' }] })
+  expect((await chat.api.ask()).status).toBe(200)
   const attempts = attemptsOf(['alpha', null, 'provider_unavailable'], ['beta', 200, null])
   expect(chat.records()).toMatchObject([{ attempts }])
 })
@@ -243,10 +236,7 @@ describe('a failing provider', () => {
   it('is first again with the first token of the stream that probes it', async () => {
     await using chat = await start(after('1'))
     await chat.api.ask()
-    const { behaviour, goOn } = held(
-      writes(sse([chunk({ content: 'Hel' })], false)),
-      ends(sse([chunk({}, 'stop')])),
-    )
+    const { behaviour, goOn } = held(events(chunk({ content: 'Hel' })), endsWith(chunk({}, 'stop')))
     chat.upstream.behaviours['first'] = behaviour
     // In its last place until the second is over.
     const probing = await until(async () => {
@@ -264,8 +254,7 @@ describe('a failing provider', () => {
     for (let request = 0; request < 3; request++) await chat.api.ask()
     const beta = 'chat_breaker_open{model="a/one",provider="beta"} 0'
     expect(await chat.failing()).toEqual(['chat_breaker_open{model="a/one",provider="alpha"} 1', beta])
-    writeModels(chat.api.dataDir, { 'a/one': [{ name: 'beta', base_url: chat.upstream.url }] })
-    await chat.api.reload()
+    await chat.configure({ 'a/one': [{ name: 'beta' }] })
     expect(await chat.failing()).toEqual([beta])
   })
 })

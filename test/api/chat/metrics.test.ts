@@ -1,25 +1,19 @@
 /** CONTRACT 4.6: the chat metrics in /metrics. Labels hold names of the configuration alone. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { MESSAGES, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
-import { answers, completion, json, status } from '../../support/chat/upstream.ts'
+import { startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
+import { completion, json, status } from '../../support/chat/upstream.ts'
 
 let chat: ScriptedChat
 beforeAll(async () => {
   chat = await startScriptedChat({
-    wire: (provider) => ({
-      'a/one': [
-        { ...provider, name: 'alpha' },
-        { ...provider, name: 'beta', model: 'second' },
-      ],
-    }),
+    models: { 'a/one': [{ name: 'alpha' }, { name: 'beta', model: 'second' }] },
+    behaviours: { second: json({ ...completion(), usage: undefined }) },
   })
-  chat.upstream.behaviours['second'] = json({ ...completion(), usage: undefined })
-  chat.script(answers())
   const headers = { 'HTTP-Referer': 'https://app.example' }
-  await (await chat.api.post({ model: 'a/one', messages: MESSAGES, stream: true }, { headers })).text()
+  await (await chat.api.ask({ stream: true }, { headers })).text()
   chat.script(status(500))
-  await chat.api.post({ model: 'a/one', messages: MESSAGES })
-  await chat.api.post({ model: 'client/wrote-this', messages: MESSAGES })
+  await chat.api.ask()
+  await chat.api.ask({ model: 'client/wrote-this' })
 })
 afterAll(() => chat.stop())
 
@@ -40,7 +34,7 @@ it.each([
   'chat_attempt_duration_seconds_bucket{le="600",provider="alpha"} 2',
   'usage_records_waiting 0',
 ])('%s', async (line) => {
-  const text = await (await fetch(`${chat.api.origin}/metrics`)).text()
+  const text = await chat.api.metrics()
   expect(text.split('\n')).toContain(line)
   expect(text).not.toContain('client/wrote-this')
 })

@@ -28,7 +28,6 @@ beforeEach(async () => {
   now = new Date(`${CHAT_DAY}T12:00:00Z`)
   dataDir = makeFolder()
   chat = await startScriptedChat({ dataDir, clock: () => now })
-  chat.script(answers())
 })
 afterEach(() => chat.stop())
 
@@ -84,7 +83,6 @@ describe('a record', () => {
 
   it('of another process is in a file of its own', async () => {
     await using other = await startScriptedChat({ dataDir, clock: () => now })
-    other.script(answers())
     await Promise.all([ask(), other.api.ask().then((response) => response.text())])
     expect(usageFiles(dataDir)).toHaveLength(2)
   })
@@ -129,8 +127,7 @@ describe('a record that cannot be written', () => {
 
   it('does not wait in memory beyond 64 MiB: the log has it', async () => {
     const model = `a/${'x'.repeat(8 * 2 ** 20)}`
-    await using large = await startScriptedChat({ dataDir, wire: (provider) => ({ [model]: [provider] }) })
-    large.script(answers())
+    await using large = await startScriptedChat({ dataDir, models: { [model]: [{}] } })
     const obstacle = blockDay()
     // Each record has the name of the model twice.
     for (let count = 0; count < 5; count++) await (await large.api.ask({ model })).text()

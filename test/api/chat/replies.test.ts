@@ -5,11 +5,12 @@ import {
   describeCases,
   does,
   goesOn,
-  sends,
   ofStream,
+  rowsOf,
+  sends,
   UNHURRIED,
+  type Cases,
   type Outcome,
-  type ProviderCase,
 } from '../../support/chat/provider-case.ts'
 import {
   answers,
@@ -17,6 +18,8 @@ import {
   completion,
   either,
   ends,
+  endsWith,
+  events,
   inTurn,
   sse,
   stream,
@@ -25,7 +28,6 @@ import {
 } from '../../support/chat/upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
-type Cases = Readonly<Record<string, ProviderCase>>
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
 
@@ -61,13 +63,6 @@ function alike({ choices, usage, ...beside }: WholeReply, outcome: Outcome = HEL
 /** A case of a stream of these chunks. */
 const inStream = (chunks: readonly unknown[], outcome: Outcome = HELLO) =>
   ofStream(stream(sse(chunks)), outcome)
-
-/** The rows of a table in text; columns are parted by bars. */
-const rowsOf = (table: string) =>
-  table
-    .trim()
-    .split('\n')
-    .map((row) => row.split(' | '))
 
 /**
  * Name; parts of the stream; calls that clients read; finish; and the calls of a whole message, if those differ (`=`: the
@@ -126,7 +121,7 @@ function callPart(text: string): unknown {
 }
 
 /** The chunks of a stream of calls, and the end of their choice. */
-const callChunks = (deltas: readonly (readonly unknown[])[], finish: unknown) => [
+const callChunks = (deltas: readonly unknown[], finish: unknown) => [
   ...deltas.map((calls) => part({ tool_calls: calls })),
   part({}, finish),
   counted,
@@ -153,6 +148,7 @@ const call = (more: Members = {}, inner: Members = {}) => ({
   ...more,
 })
 const READ: readonly [string, string] = ['read_file', '{"a":1}']
+const STOPPED = { calls: [READ], finish: 'tool_calls', native: 'stop' }
 const SIGNATURE = { extra_content: { google: { thought_signature: 'signature' } } }
 
 /** A case of such a call, in one piece. */
@@ -163,22 +159,11 @@ const ODD_CALLS: Cases = {
   'parsed arguments': odd(call({}, { arguments: { a: 1 } })),
   'name and arguments without a function around them': odd({ name: 'read_file', arguments: { a: 1 } }),
   'a call instead of a list of calls, as older versions of TGI stream': inStream(
-    [
-      part({
-        tool_calls: {
-          index: 0,
-          id: '',
-          type: 'function',
-          function: { name: 'read_file', arguments: '{"a"' },
-        },
-      }),
-      part({
-        tool_calls: { index: 0, id: '', type: 'function', function: { name: null, arguments: ':1}' } },
-      }),
-      part({}, 'stop'),
-      counted,
-    ],
-    { calls: [READ], finish: 'tool_calls', native: 'stop' },
+    callChunks(
+      [call({ id: '' }, { arguments: '{"a"' }), call({ id: '' }, { name: null, arguments: ':1}' })],
+      'stop',
+    ),
+    STOPPED,
   ),
   'an object for no calls, as gateways in Lua pack an empty list': alike(whole({ ...HELLO, tool_calls: {} })),
   'an id that is a number': odd(call({ id: 7 })),
@@ -189,11 +174,11 @@ const ODD_CALLS: Cases = {
       [[call({ ...SIGNATURE, index: undefined })], [call({ index: undefined, id: '' }, { name: 'b' })]],
       'stop',
     ),
-    { calls: [READ, ['b', '{"a":1}']], finish: 'tool_calls', native: 'stop' },
+    { ...STOPPED, calls: [READ, ['b', '{"a":1}']] },
   ),
   'a signature in a part of its own': inStream(
     callChunks([[call({ index: undefined })], [SIGNATURE]], 'stop'),
-    { calls: [READ], finish: 'tool_calls', native: 'stop' },
+    STOPPED,
   ),
   'a call with a finish in every part': inStream(
     [
@@ -201,7 +186,7 @@ const ODD_CALLS: Cases = {
       part({ tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] }, 'stop'),
       counted,
     ],
-    { calls: [READ], finish: 'tool_calls', native: 'stop' },
+    STOPPED,
   ),
   'a function call of the older form': sends(
     whole({ content: null, function_call: call().function }, 'function_call'),
@@ -258,16 +243,18 @@ const ODD_FINISHES: Cases = {
   }),
 }
 
-/** Name, tokens in the record, and the members of the whole reply and of the last chunk that hold the usage. */
+/** Name, tokens in the record (prompt, completion, cached, reasoning), and the members of the whole reply and of the last chunk that hold the usage. */
 const USAGES = `
 usage of Groq | 11 7 | {"x_groq":{"id":"r","usage":{"prompt_tokens":11,"completion_tokens":7}}}
-usage of Gemini | 11 7 | {"usageMetadata":{"promptTokenCount":11,"candidatesTokenCount":4,"thoughtsTokenCount":3,"totalTokenCount":18}}
-usage of Anthropic, with its cache apart | 11 7 | {"usage":{"input_tokens":3,"cache_read_input_tokens":6,"cache_creation_input_tokens":2,"output_tokens":7}}
-usage of xAI, with what was thought in the total alone | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}}
+usage of Gemini | 11 7 - 3 | {"usageMetadata":{"promptTokenCount":11,"candidatesTokenCount":4,"thoughtsTokenCount":3,"totalTokenCount":18}}
+usage of Anthropic, with its cache apart | 11 7 6 | {"usage":{"input_tokens":3,"cache_read_input_tokens":6,"cache_creation_input_tokens":2,"output_tokens":7}}
+usage of xAI, with what was thought in the total alone | 11 7 - 3 | {"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}}
 usage of Gemini in the form of OpenAI, with what was thought in the total alone | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":18}}
-times of llama.cpp instead of usage | 11 7 | {"timings":{"prompt_n":6,"cache_n":5,"predicted_n":7}}
+times of llama.cpp instead of usage | 11 7 5 | {"timings":{"prompt_n":6,"cache_n":5,"predicted_n":7}}
 usage in a list | 11 7 | {"usage":[{"prompt_tokens":11,"completion_tokens":7}]}
-usage with a cache and reasoning | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":null},"completion_tokens_details":{"reasoning_tokens":3},"cost":0.01}}
+usage with a cache and reasoning | 11 7 5 3 | {"usage":{"prompt_tokens":11,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":null},"completion_tokens_details":{"reasoning_tokens":3},"cost":0.01}}
+usage of Mistral, with the cached tokens beside it | 11 7 5 | {"usage":{"prompt_tokens":11,"completion_tokens":7,"num_cached_tokens":5}}
+usage with the details of OpenAI's other API | 11 7 5 2 | {"usage":{"prompt_tokens":11,"completion_tokens":7,"input_tokens_details":{"cached_tokens":5},"output_tokens_details":{"reasoning_tokens":2}}}
 usage without the completion | 11 60 | {"usage":{"prompt_tokens":11,"total_tokens":71}}
 usage with a null completion | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":null,"total_tokens":18}}
 usage in fractions | 11 7 | {"usage":{"prompt_tokens":11,"completion_tokens":7.4,"total_tokens":18.4}}
@@ -282,8 +269,7 @@ usage beyond exact numbers | none | {"usage":{"prompt_tokens":9007199254740992,"
 
 function usageCase([name = '', counts = '', sent = '']: readonly string[]) {
   const members = { usage: undefined, ...JSON.parse(sent) }
-  const [prompt = 0, completed = 0] = counts.split(' ').map(Number)
-  const tokens = counts === 'none' ? null : ([prompt, completed] as const)
+  const tokens = counts === 'none' ? null : counts.split(' ').map((one) => (one === '-' ? null : Number(one)))
   return [name, alike(whole(HELLO, 'stop', members), { ...HELLO, tokens })] as const
 }
 
@@ -348,8 +334,9 @@ const besideFinish = (members: Members, more = members) =>
     ...HELLO,
     more,
   })
-const saysHello = (sent: unknown, ...deltas: readonly unknown[]) =>
-  sends(whole({ content: sent }), [...deltas.map((content) => part({ content })), ...STOP], HELLO)
+/** A case of content in parts, each in a chunk of its own if streamed. */
+const inParts = (content: readonly unknown[], more: Members = {}) =>
+  sends(whole({ content }), [...content.map((one) => part({ content: [one] })), ...STOP], { ...HELLO, more })
 
 const MEMBERS: Cases = {
   'nothing but content': sends({ choices: [{ message: HELLO }] }, [{ choices: [{ delta: HELLO }] }], {
@@ -444,24 +431,10 @@ const MEMBERS: Cases = {
     ...HELLO,
     more: THOUGHT,
   }),
-  'reasoning and content in parts of Mistral': sends(
-    whole({ content: MISTRALS }),
-    [part({ content: MISTRALS.slice(0, 1) }), part({ content: MISTRALS.slice(1) }), ...STOP],
-    { ...HELLO, more: THOUGHT },
-  ),
-  'content in parts of Mistral that refer to documents': saysHello(REFERRING, REFERRING),
-  'reasoning and content in parts of Databricks': sends(
-    whole({ content: DATABRICKS }),
-    [part({ content: DATABRICKS.slice(0, 1) }), part({ content: DATABRICKS.slice(1) }), ...STOP],
-    { ...HELLO, more: THOUGHT },
-  ),
-  'content in parts': saysHello(
-    [
-      { type: 'text', text: 'Hel' },
-      { type: 'output_text', text: 'lo' },
-    ],
-    [{ type: 'text', text: 'Hel' }, 'lo'],
-  ),
+  'reasoning and content in parts of Mistral': inParts(MISTRALS, THOUGHT),
+  'content in parts of Mistral that refer to documents': inParts(REFERRING),
+  'reasoning and content in parts of Databricks': inParts(DATABRICKS, THOUGHT),
+  'content in parts': inParts([{ type: 'text', text: 'He' }, { type: 'output_text', text: 'l' }, 'lo']),
   'half of a surrogate pair in each chunk': inStream(
     [part({ content: 'a\uD83D' }), part({ content: '\uDE00b' }), ...STOP],
     { content: 'a\uD83D\uDE00b' },
@@ -483,18 +456,43 @@ function packed(headers: Readonly<Record<string, string>>, pack = (text: string)
 }
 const coded = (coding: string, pack: (text: string) => Buffer) =>
   packed({ 'content-encoding': coding, 'content-type': 'text/event-stream' }, pack)
-/** This text, whatever was asked for. */
-const always = (type: string, text: string) =>
-  does((response) => void response.writeHead(200, { 'content-type': type }).end(text), GREETED)
+const beginsEach = (text: string) => EVENTS.replaceAll('data: {', `${text}data: {`)
 
-const lines = CHUNKS.map((one) => `${JSON.stringify(one)}\n`).join('')
-const prettyEvents = CHUNKS.map((one) => `${JSON.stringify(one, null, 1).replaceAll(/^/gm, 'data: ')}\n\n`)
-const amongOthers = `: waiting\n\nretry: 3000\n\nevent: message\nid: 1\n${EVENTS.replaceAll('data: ', ':\n\n: still here\n\ndata: ')}`
-/** Of sse-starlette, and of an agent that runs tools. */
-const otherEvents = 'event: ping\ndata: 2026-11-26 12:00:00\n\nevent: status\ndata: {"message":"working"}\n\n'
-const emptyEvents = EVENTS.replaceAll('data: {', 'data:\n\nevent: ping\ndata: \n\ndata: {')
+/** Texts of a reply, whatever was asked for. */
+const TEXTS = {
+  events: EVENTS,
+  JSON: WHOLE,
+  'a line of JSON each': CHUNKS.map((one) => `${JSON.stringify(one)}\n`).join(''),
+  'a list of JSON': JSON.stringify(CHUNKS),
+  'events without blank lines': EVENTS.replaceAll('\n\n', '\n'),
+  'events without a space': EVENTS.replaceAll('data: ', 'data:'),
+  'events of several lines': CHUNKS.map(
+    (one) => `${JSON.stringify(one, null, 1).replaceAll(/^/gm, 'data: ')}\n\n`,
+  ).join(''),
+  'events among comments and other fields': `: waiting\n\nretry: 3000\n\nevent: message\nid: 1\n${EVENTS.replaceAll('data: ', ':\n\n: still here\n\ndata: ')}`,
+  'events among empty ones': beginsEach('data:\n\nevent: ping\ndata: \n\n'),
+  'events among null': beginsEach('data: null\n\n'),
+  'events among comments that are called data, as Vertex sends': beginsEach('data: : keepalive\n\n'),
+  // Of sse-starlette, and of an agent that runs tools.
+  'events among events of other names': beginsEach(
+    'event: ping\ndata: 2026-11-26 12:00:00\n\nevent: status\ndata: {"message":"working"}\n\n',
+  ),
+  'events whose field is named twice': EVENTS.replaceAll('data: ', 'data: data: '),
+  'events with data after [DONE]': `${EVENTS}data: {"choices":[]}\n\n`,
+  'events without [DONE]': sse(CHUNKS, false),
+  'events without the blank line at its end': EVENTS.trimEnd(),
+}
+
+/** A reply of other words after what `begin` sends. */
+const after = (begin: Behaviour) => does(inTurn(begin, answers()), { ...HELLO, tokens: [7, 3] })
 
 const FORMS: Cases = {
+  ...Object.fromEntries(
+    Object.entries(TEXTS).map(([name, text]) => [
+      `a reply in ${name}`,
+      does((response) => void response.end(text), GREETED),
+    ]),
+  ),
   'a reply packed by gzip': coded('gzip', gzipSync),
   'a reply packed by deflate': coded('deflate', deflateSync),
   'a reply packed by br': coded('br', brotliCompressSync),
@@ -510,34 +508,6 @@ const FORMS: Cases = {
   'a reply in lines that end with CRLF': packed({}, (text) => text.replaceAll('\n', '\r\n')),
   'a reply in lines that end with CR': packed({}, (text) => text.replaceAll('\n', '\r')),
   'a reply in JSON after blank lines': packed({}, (text) => `\n\n  ${text}`),
-  'a reply in events, whatever was asked for': always('text/event-stream', EVENTS),
-  'a reply in JSON, whatever was asked for': always('application/json', WHOLE),
-  'a reply in a line of JSON each': always('application/x-ndjson', lines),
-  'a reply in a list of JSON': always('application/json', JSON.stringify(CHUNKS)),
-  'a reply in events without blank lines': always('text/event-stream', EVENTS.replaceAll('\n\n', '\n')),
-  'a reply in events without a space': always('text/event-stream', EVENTS.replaceAll('data: ', 'data:')),
-  'a reply in events of several lines': always('text/event-stream', prettyEvents.join('')),
-  'a reply in events among comments and other fields': always('text/event-stream', amongOthers),
-  'a reply in events among empty ones': always('text/event-stream', emptyEvents),
-  'a reply in events among null': always(
-    'text/event-stream',
-    EVENTS.replaceAll('data: {', 'data: null\n\ndata: {'),
-  ),
-  'a reply in events among comments that are called data, as Vertex sends': always(
-    'text/event-stream',
-    EVENTS.replaceAll('data: {', 'data: : keepalive\n\ndata: {'),
-  ),
-  'a reply in events among events of other names': always(
-    'text/event-stream',
-    EVENTS.replaceAll('data: {', `${otherEvents}data: {`),
-  ),
-  'a reply in events whose field is named twice': always(
-    'text/event-stream',
-    EVENTS.replaceAll('data: ', 'data: data: '),
-  ),
-  'a reply with data after [DONE]': always('text/event-stream', `${EVENTS}data: {"choices":[]}\n\n`),
-  'a reply without [DONE]': always('text/event-stream', sse(CHUNKS, false)),
-  'a reply without the blank line at its end': always('text/event-stream', EVENTS.trimEnd()),
   'a reply in single bytes': does(
     either(stream(WHOLE, { pieces: 1 }), stream(EVENTS, { pieces: 1 })),
     GREETED,
@@ -547,25 +517,12 @@ const FORMS: Cases = {
     streamed: stream(EVENTS),
   },
   'a reply with a 201': does((response) => void response.writeHead(201).end(WHOLE), GREETED),
-  'a reply after 100 Continue': does(
-    (response, received) => {
-      response.writeContinue()
-      return answers()(response, received)
-    },
-    { ...HELLO, tokens: [7, 3] },
-  ),
-  'a reply after early hints': does(
-    (response, received) => {
-      response.writeEarlyHints({ link: '</x>; rel=preload' })
-      return answers()(response, received)
-    },
-    { ...HELLO, tokens: [7, 3] },
-  ),
+  'a reply after 100 Continue': after((response) => response.writeContinue()),
+  'a reply after early hints': after((response) => response.writeEarlyHints({ link: '</x>; rel=preload' })),
   'a reply of HTTP/1.0': does(
     (response) => void response.socket?.end(`HTTP/1.0 200 OK\r\n\r\n${WHOLE}`),
     GREETED,
   ),
-  'a stream that stays open after [DONE]': ofStream(stream(EVENTS, { ending: 'stall' }), GREETED),
   'an event beyond all measure after [DONE]': ofStream(
     stream(`${EVENTS}data: ${'x'.repeat(17 * 2 ** 20)}`, { ending: 'stall' }),
     GREETED,
@@ -574,12 +531,11 @@ const FORMS: Cases = {
     (response) => void response.write(sse([part({}, 'stop')], false), () => response.destroy()),
     { content: 'Hel', tokens: null },
   ),
-  'words that go on after the first was read': goesOn(ends(sse([part({ content: 'lo' }), ...STOP])), HELLO),
+  'words that go on after the first was read': goesOn(endsWith(part({ content: 'lo' }), ...STOP), HELLO),
 }
 
 const OVER = [part(HELLO), part({}, 'stop')]
-const inEvents = (...chunks: readonly unknown[]) => writes(sse(chunks, false))
-const finished = (content: string) => inEvents(part({ content }, 'stop', { usage: USAGE }))
+const finished = (content: string) => events(part({ content }, 'stop', { usage: USAGE }))
 const SECOND = { choices: [{ index: 1, delta: { content: 'Other' }, finish_reason: 'length' }] }
 /** Signs of life, one every 50 milliseconds, for so long. */
 const signs =
@@ -595,31 +551,31 @@ const signs =
 const patient = { timeouts: { ...UNHURRIED, first_token_ms: 2000 } }
 
 const PAUSES: Cases = {
-  'a stream with every choice over, but open': ofStream(inEvents(...OVER), { ...HELLO, tokens: null }),
-  'a stream that stays open after its usage': ofStream(inEvents(...OVER, counted), HELLO),
+  'a stream with every choice over, but open': ofStream(events(...OVER), { ...HELLO, tokens: null }),
+  'a stream that stays open after its usage': ofStream(events(...OVER, counted), HELLO),
   'a stream that goes on with comments after its usage': ofStream(
-    inTurn(inEvents(...OVER, counted), signs(UNHURRIED.total_ms)),
+    inTurn(events(...OVER, counted), signs(UNHURRIED.total_ms)),
     HELLO,
   ),
   'a stream with its usage seconds after its finish': ofStream(
-    inTurn(inEvents(...OVER), 1500, ends(sse([counted]))),
+    inTurn(events(...OVER), 1500, endsWith(counted)),
     HELLO,
   ),
   'a stream with finish and usage in every chunk, however slowly it goes on': ofStream(
-    inTurn(finished('one '), 1500, finished('two'), 1500, ends(sse([counted]))),
+    inTurn(finished('one '), 1500, finished('two'), 1500, endsWith(counted)),
     { content: 'one two' },
   ),
   'a stream in which one of the requested choices begins late': {
-    ...ofStream(inTurn(inEvents(...OVER, counted), 1500, ends(sse([SECOND]))), { ...HELLO, second: 'Other' }),
+    ...ofStream(inTurn(events(...OVER, counted), 1500, endsWith(SECOND)), { ...HELLO, second: 'Other' }),
     asked: { n: 2 },
   },
   'a stream with blank lines before its first event': ofStream(
-    inTurn(writes(''), signs(3000, '\n'), ends(sse([...OVER, counted]))),
+    inTurn(writes(''), signs(3000, '\n'), endsWith(...OVER, counted)),
     HELLO,
     patient,
   ),
   'a stream with signs of life before its first token': ofStream(
-    inTurn(writes(''), signs(3000), ends(sse([...OVER, counted]))),
+    inTurn(writes(''), signs(3000), endsWith(...OVER, counted)),
     HELLO,
     patient,
   ),

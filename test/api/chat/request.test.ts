@@ -3,7 +3,6 @@ import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
 import { MESSAGES, ONE, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
-import { answers } from '../../support/chat/upstream.ts'
 
 const fine = JSON.stringify(ONE)
 /** A value with this many levels, which takes long to serialize. */
@@ -16,12 +15,8 @@ const preferring = (provider: unknown) => ({ ...ONE, provider })
 let chat: ScriptedChat
 beforeAll(async () => {
   chat = await startScriptedChat({
-    wire: (provider) => ({
-      'a/one': [provider],
-      'a/picky': [{ ...provider, drop: ['top_k'], include_usage: false }],
-    }),
+    models: { 'a/one': [{}], 'a/picky': [{ drop: ['top_k'], include_usage: false }] },
   })
-  chat.script(answers())
 })
 afterAll(() => chat.stop())
 

@@ -9,22 +9,23 @@ import {
   chunk,
   chunksOf,
   ends,
+  endsWith,
+  events,
   held,
   inTurn,
   sse,
   stream,
   USAGE,
-  writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
-const word = (content: string) => sse([chunk({ content })], false)
+const word = (content: string) => chunk({ content })
 const withoutEnd: Behaviour = () => undefined
 
 /** More than all buffers between a provider and a client hold. */
 const MUCH = 400
 const WORD = 'x'.repeat(50_000)
-const words = Array.from({ length: MUCH }, () => chunk({ content: WORD }))
+const words = Array.from({ length: MUCH }, () => word(WORD))
 /** How long that provider may be silent. */
 const IDLE_MS = 2500
 
@@ -32,11 +33,11 @@ let chat: ScriptedChat
 
 beforeAll(async () => {
   chat = await startScriptedChat({
-    behaviours: { talkative: stream(sse(words, false), { ending: 'stall' }) },
-    wire: (provider) => ({
-      'a/one': [{ ...provider, timeouts: UNHURRIED }],
-      'a/impatient': [{ ...provider, model: 'talkative', timeouts: { ...UNHURRIED, idle_ms: IDLE_MS } }],
-    }),
+    behaviours: { talkative: events(...words) },
+    models: {
+      'a/one': [{ timeouts: UNHURRIED }],
+      'a/impatient': [{ model: 'talkative', timeouts: { ...UNHURRIED, idle_ms: IDLE_MS } }],
+    },
     modelLimits: { total_ms: UNHURRIED.total_ms },
   })
 })
@@ -112,7 +113,7 @@ describe('in silence', () => {
   }
 
   it('a client gets empty chunks of the same reply, before and between its words', async () => {
-    const { text } = await ask(writes(word('Hel')), ends(sse([chunk({ content: 'lo' }), chunk({}, 'stop')])))
+    const { text } = await ask(events(word('Hel')), endsWith(word('lo'), chunk({}, 'stop')))
     const { chunks, content, isWhole } = readChunks(text)
     expect({ content, isWhole }).toEqual({ content: 'Hello', isWhole: true })
     // Comments end the streams of some clients.
@@ -131,18 +132,16 @@ describe('in silence', () => {
 })
 
 describe('the connection to a provider', () => {
-  const failing = sse([{ error: { code: 'server_error' } }], false)
+  const failing = { error: { code: 'server_error' } }
   it.each([
-    ['[DONE]', sse(chunksOf(['Hello']))],
-    ['[DONE] before any token', sse([chunk({ role: 'assistant' })])],
-    ['an error', word('Hel') + failing],
-    ['an error before any token', failing],
-  ])('is closed after %s, though the provider leaves it open', async (_name, text) => {
+    ['[DONE]', [...chunksOf(['Hello']), '[DONE]']],
+    ['[DONE] before any token', [chunk({ role: 'assistant' }), '[DONE]']],
+    ['an error', [word('Hel'), failing]],
+    ['an error before any token', [failing]],
+  ])('is closed after %s, though the provider leaves it open', async (_name, chunks) => {
     const closed = Promise.withResolvers<unknown>()
     await readText(
-      await post(
-        inTurn((response) => closed.resolve(once(response, 'close')), stream(text, { ending: 'stall' })),
-      ),
+      await post(inTurn((response) => closed.resolve(once(response, 'close')), events(...chunks))),
     )
     await closed.promise
   })
@@ -151,17 +150,15 @@ describe('the connection to a provider', () => {
   const keepAlive: Behaviour = (response) => void response.setHeader('Connection', 'keep-alive')
 
   it.each([1, 1000])('of a stream of %i words serves the next request', async (length) => {
-    const text = sse(chunksOf(Array.from({ length }, () => 'x'.repeat(100))))
+    const words = Array.from({ length }, () => 'x'.repeat(100))
     const connections = new Set<number | undefined>()
     const requests = 10
-    const { behaviour, goOn } = held(
-      inTurn(
-        keepAlive,
-        ({ socket }) => void connections.add(socket?.remotePort),
-        stream(text, { ending: 'stall' }),
-      ),
-      ends(''),
+    const begin = inTurn(
+      keepAlive,
+      ({ socket }) => void connections.add(socket?.remotePort),
+      events(...chunksOf(words), '[DONE]'),
     )
+    const { behaviour, goOn } = held(begin, ends(''))
     for (let request = 0; request < requests; request++) {
       // The provider ends its reply late.
       await readText(await post(behaviour), (read) => void (read.includes('[DONE]') && goOn()))

@@ -5,38 +5,35 @@ import { z } from 'zod'
 import { BASE_PATH } from '../../../api/paths.ts'
 import { makeFolder } from '../folders.ts'
 import { startApi, until } from '../api.ts'
-import { startUpstream, type Behaviour } from './upstream.ts'
+import { answers, startUpstream, type Behaviour } from './upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
-type ProviderWanted = Members & { readonly base_url: string }
 
-/** Models by name, with their providers. */
-type Wiring = Readonly<Record<string, readonly ProviderWanted[]>>
+/** Models by name, with the keys of their providers. */
+type Models = Readonly<Record<string, readonly Members[]>>
 
 /** Writes a routing configuration; returns its path. A provider is `acme` and knows a model by our name by default. */
-export function writeModels(folder: string, wiring: Wiring, limits?: Members): string {
+export function writeModels(folder: string, wanted: Models, { limits, ...defaults }: Members = {}): string {
   const models = Object.fromEntries(
-    Object.entries(wiring).map(([model, providers]) => [
+    Object.entries(wanted).map(([model, providers]) => [
       model,
-      { providers: providers.map((provider) => ({ name: 'acme', model, ...provider })) },
+      { providers: providers.map((provider) => ({ name: 'acme', model, ...defaults, ...provider })) },
     ]),
   )
   mkdirSync(folder, { recursive: true })
   const path = join(folder, 'models.json')
-  writeFileSync(path, JSON.stringify({ models, ...(limits && { limits }) }))
+  writeFileSync(path, JSON.stringify({ models, limits }))
   return path
 }
 
 type ApiOptions = NonNullable<Parameters<typeof startApi>[1]>
-type Scripted = ProviderWanted & { readonly model: 'scripted' }
-
 type ScriptedChatOptions = ApiOptions & {
   readonly dataDir?: string
   /** The members of `limits` in the routing configuration. */
   readonly modelLimits?: Members
-  /** The models of a single provider; by default `a/one`. */
-  readonly wire?: (provider: Scripted) => Wiring
-  /** What the provider does for its models; `script` replaces that of the model `scripted`. */
+  /** Its models, by default `a/one`; each provider is the scripted one, for its model `scripted`, by default. */
+  readonly models?: Models
+  /** What the provider does for its models: it serves `scripted` by default, and `script` replaces that. */
   readonly behaviours?: Readonly<Record<string, Behaviour>>
 }
 
@@ -50,13 +47,15 @@ export const CHAT_DAY = '2026-03-10'
 export async function startScriptedChat({
   dataDir: given,
   modelLimits,
-  wire = (provider) => ({ 'a/one': [provider] }),
+  models = { 'a/one': [{}] },
   behaviours = {},
   ...options
 }: ScriptedChatOptions = {}) {
   const dataDir = given ?? makeFolder()
-  const upstream = await startUpstream({ ...behaviours })
-  const MODELS_FILE = writeModels(dataDir, wire({ base_url: upstream.url, model: 'scripted' }), modelLimits)
+  const upstream = await startUpstream({ scripted: answers(), ...behaviours })
+  const configure = (wanted: Models) =>
+    writeModels(dataDir, wanted, { base_url: upstream.url, model: 'scripted', limits: modelLimits })
+  const MODELS_FILE = configure(models)
   const service = await startApi(dataDir, {
     clock: () => new Date(`${CHAT_DAY}T12:00:00Z`),
     ...options,
@@ -88,6 +87,11 @@ export async function startScriptedChat({
     upstream,
     /** Replaces the provider's script. */
     script: (behaviour: Behaviour) => void (upstream.behaviours['scripted'] = behaviour),
+    /** Replaces its models. */
+    async configure(wanted: Models): Promise<void> {
+      configure(wanted)
+      await service.reload()
+    },
     /** The usage records so far, or those of one request. */
     records,
     /** Waits until there are so many records; returns them. */

@@ -6,8 +6,9 @@ import { ChatResult$inboundSchema, ChatStreamChunk$inboundSchema } from '@openro
 import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { MESSAGES, readText, startScriptedChat, type ScriptedChat } from './chat.ts'
-import { answers, chunk, either, held, json, sse, stream, writes, type Behaviour } from './upstream.ts'
+import { readText, startScriptedChat, type ScriptedChat } from './chat.ts'
+import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
+import { answers, chunk, either, events, held, json, sse, stream, type Behaviour } from './upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -19,8 +20,8 @@ type Served = {
   readonly finish?: string
   /** The provider's own word for the finish. */
   readonly native?: string
-  /** Prompt and completion tokens in the record; null if unknown. */
-  readonly tokens?: readonly [number, number] | null
+  /** Tokens in the record: prompt, completion, and of these cached and reasoning; null if unknown. */
+  readonly tokens?: readonly (number | null)[] | null
   /** Further members of the message, its choice, and the reply. */
   readonly more?: Members
   /** The content of the second choice. */
@@ -47,7 +48,10 @@ type Cut = {
 
 export type Outcome = Served | Failed | Cut
 
-export type ProviderCase = {
+/** Cases by name. */
+export type Cases = Readonly<Record<string, ProviderCase>>
+
+type ProviderCase = {
   /** Absent in a case of streams alone. */
   readonly whole?: Behaviour
   readonly streamed: Behaviour
@@ -86,33 +90,37 @@ export function ofStream(streamed: Behaviour, outcome: Outcome, provider: Member
 export function goesOn(
   end: Behaviour,
   outcome: Outcome,
-  { begin = sse([chunk({ content: 'Hel' })], false) } = {},
+  begin: readonly unknown[] = [chunk({ content: 'Hel' })],
 ): ProviderCase {
-  const { behaviour, goOn } = held(writes(begin), end)
+  const { behaviour, goOn } = held(events(...begin), end)
   return { ...ofStream(behaviour, outcome), goOn }
 }
+
+/** The rows of a table in text; columns are parted by bars. */
+export const rowsOf = (table: string) =>
+  table
+    .trim()
+    .split('\n')
+    .map((row) => row.split(' | '))
 
 /** Deadlines beyond any test. */
 const HOUR_MS = 3_600_000
 export const UNHURRIED = { first_token_ms: HOUR_MS, idle_ms: HOUR_MS, total_ms: HOUR_MS }
 
 /** A service with a model for each case in each way, so that they share no circuit breaker. */
-function startCases(cases: readonly (readonly [string, ProviderCase])[]): Promise<ScriptedChat> {
+function startCases(cases: Cases): Promise<ScriptedChat> {
+  const behaviours = Object.entries(cases).map(([name, { streamed, whole = streamed }]) => [
+    name,
+    either(whole, streamed),
+  ])
+  const models = Object.entries(cases).flatMap(([model, { provider }]) => {
+    const first = { model, timeouts: UNHURRIED, ...provider, name: 'first' }
+    const backup = { model: 'backup', name: 'backup' }
+    return WAYS.map((way) => [modelOf(model, way), way.backed ? [first, backup] : [first]])
+  })
   return startScriptedChat({
-    behaviours: {
-      ...Object.fromEntries(
-        cases.map(([name, { streamed, whole = streamed }]) => [name, either(whole, streamed)]),
-      ),
-      backup: answers(),
-    },
-    wire: ({ base_url }) =>
-      Object.fromEntries(
-        cases.flatMap(([name, { provider }]) => {
-          const first = { base_url, model: name, timeouts: UNHURRIED, ...provider, name: 'first' }
-          const backup = { base_url, model: 'backup', name: 'backup' }
-          return WAYS.map((way) => [modelOf(name, way), way.backed ? [first, backup] : [first]])
-        }),
-      ),
+    behaviours: { ...Object.fromEntries(behaviours), backup: answers() },
+    models: Object.fromEntries(models),
     modelLimits: { total_ms: HOUR_MS },
   })
 }
@@ -128,6 +136,8 @@ type Way = (typeof WAYS)[number]
 
 const modelOf = (name: string, { way }: Way) => `${way}/${name}`.replaceAll(/[^\w/]+/g, '-')
 
+const APP = 'app.example'
+
 /** Runs a case once: with or without `stream`, alone or with the backup. */
 async function runCase(
   chat: ScriptedChat,
@@ -138,12 +148,14 @@ async function runCase(
   const asked = () => chat.upstream.asked().filter((one) => one === name).length
   const before = asked()
   const model = modelOf(name, way)
-  const response = await chat.api.post({ model, messages: MESSAGES, stream: streams, ...more })
+  const headers = { 'HTTP-Referer': `https://${APP}` }
+  const response = await chat.api.ask({ model, stream: streams, ...more }, { headers })
   const { text, isBroken } = await readText(
     response,
     goOn && ((read) => void (read.includes('Hel') && goOn())),
   )
   expect(text).not.toContain('secret')
+  expect(response.headers.get('X-App-Id')).toBe(String(appIdOf(APP)))
   const outcome = streams ? streamOutcome : usual
   // A provider gets a request once.
   expect(asked()).toBe(before + 1)
@@ -151,15 +163,19 @@ async function runCase(
   expect(records).toHaveLength(1)
   const [record = {}] = records
   expect(isBroken).toBe('cut' in outcome)
-  if (streams && !('status' in outcome)) {
+  if ('status' in outcome) {
+    if (backed) checkReplaced(text, record, outcome)
+    else checkFailed(response, text, record, outcome)
+    return
+  }
+  expect(record).toMatchObject({ provider: 'first', model, requests: 1, status: 200, stream: streams })
+  if (streams) {
     expect(response.headers.get('Content-Type')).toBe('text/event-stream; charset=utf-8')
     // Proxies on the way do not buffer it.
     expect(response.headers.get('X-Accel-Buffering')).toBe('no')
   }
   if ('cut' in outcome) checkCut(text, record, outcome)
-  else if (!('status' in outcome)) await checkServed(text, record, { outcome, streams, model })
-  else if (backed) checkReplaced(text, record, outcome)
-  else checkFailed(response, text, { record, outcome })
+  else checkServed(streams ? await assembled(text) : wholeReply(text), record, outcome)
 }
 
 const errorSchema = z.looseObject({
@@ -168,11 +184,8 @@ const errorSchema = z.looseObject({
   metadata: z.looseObject({ error_type: z.string() }),
 })
 
-function checkFailed(
-  response: Response,
-  text: string,
-  { record, outcome: { status, type, retryAfter, message = '' } }: { record: Members; outcome: Failed },
-): void {
+function checkFailed(response: Response, text: string, record: Members, outcome: Failed): void {
+  const { status, type, retryAfter, message = '' } = outcome
   const { error } = z.looseObject({ error: errorSchema }).parse(JSON.parse(text))
   expect({ status: response.status, type: error.metadata.error_type }).toEqual({ status, type })
   expect(error.message).toContain(message)
@@ -198,14 +211,12 @@ const callSchema = z.looseObject({
   type: z.literal('function'),
   function: z.looseObject({ name: z.string(), arguments: z.string() }),
 })
+const messageOf = <Call extends z.ZodType>(call: Call) =>
+  z.looseObject({ content: z.string().nullish(), tool_calls: z.array(call).optional() }).optional()
 const choiceSchema = z.looseObject({
   index: z.int(),
-  delta: z
-    .looseObject({ content: z.string().nullish(), tool_calls: z.array(partSchema).optional() })
-    .optional(),
-  message: z
-    .looseObject({ content: z.string().nullish(), tool_calls: z.array(callSchema).optional() })
-    .optional(),
+  delta: messageOf(partSchema),
+  message: messageOf(callSchema),
   finish_reason: z
     .enum(['stop', 'length', 'tool_calls', 'content_filter', 'function_call', 'error'])
     .nullable(),
@@ -231,9 +242,7 @@ export function readChunks(text: string) {
   const data = events.map((event) => event.slice('data: '.length))
   const isWhole = data.at(-1) === '[DONE]'
   const chunks = data.slice(0, isWhole ? -1 : undefined).map((one) => replySchema.parse(JSON.parse(one)))
-  const identities = chunks.map(({ id, created, object, model }) =>
-    JSON.stringify({ id, created, object, model }),
-  )
+  const identities = chunks.map(({ id, created, object, model }) => [id, created, object, model].join())
   expect(new Set(identities).size).toBeLessThan(2)
   const first = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === 0)
   return { chunks, isWhole, content: first.map(({ delta }) => delta?.content ?? '').join('') }
@@ -247,41 +256,12 @@ function checkCut(text: string, record: Members, { cut, type = 'provider_unavail
   expect(chunks.at(-1)).toMatchObject({ error: { code, metadata: { error_type: type } }, choices })
   // Some clients look for the error in the first key.
   expect(text).toMatch(/data: \{"error":\{[^\n]*\n\n$/)
-  expect(record).toMatchObject({ outcome: 'cut', requests: 1, prompt_tokens: null })
+  expect(record).toMatchObject({ outcome: 'cut', prompt_tokens: null })
 }
 
-async function checkServed(
-  text: string,
-  record: Members,
-  {
-    outcome,
-    streams,
-    model,
-  }: { readonly outcome: Served; readonly streams: boolean; readonly model: string },
-): Promise<void> {
-  const reply = streams ? await assembled(text) : wholeReply(text)
-  expect(reply).toMatchObject({ model, provider: 'first' })
-  checkReply(reply, outcome)
-  const { tokens = [11, 7] } = outcome
-  const [prompt, completion] = tokens ?? [null, null]
-  expect(reply.usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
-  expect(record).toMatchObject({
-    provider: 'first',
-    model,
-    requests: 1,
-    outcome: 'completed',
-    status: 200,
-    stream: streams,
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    usage_missing: tokens === null ? 'the provider reported none' : null,
-  })
-}
-
-function checkReply(
-  { choices, ...top }: Reply,
-  { content, calls = [], finish = 'stop', native, more = {}, second }: Served,
-): void {
+function checkServed({ choices, ...top }: Reply, record: Members, outcome: Served): void {
+  const { content, calls = [], finish = 'stop', native, more = {}, second, tokens = [11, 7] } = outcome
+  expect(top).toMatchObject({ model: record['model'], provider: 'first' })
   const [{ message = {}, ...choice }, other] = z.tuple([choiceSchema], choiceSchema).parse(choices)
   if (content !== undefined) expect(message.content ?? '').toBe(content)
   const { tool_calls: got = [] } = message
@@ -293,6 +273,16 @@ function checkReply(
   }).toEqual({ calls, ids: calls.length, finish, native })
   expect({ ...top, ...choice, ...message }).toMatchObject(more)
   expect(other?.message?.content).toBe(second)
+  const [prompt = null, completion = null, cached = null, reasoning = null] = tokens ?? []
+  expect(top.usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
+  expect(record).toMatchObject({
+    outcome: 'completed',
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    cached_tokens: cached,
+    reasoning_tokens: reasoning,
+    usage_missing: tokens === null ? 'the provider reported none' : null,
+  })
 }
 
 function wholeReply(text: string): Reply {
@@ -326,8 +316,7 @@ async function assembled(text: string): Promise<Reply> {
 }
 
 /** Makes the tests of cases, each by its name in `title` and in each of the ways. */
-export function describeCases(title: string, named: Readonly<Record<string, ProviderCase>>): void {
-  const cases = Object.entries(named)
+export function describeCases(title: string, cases: Cases): void {
   let chat: ScriptedChat
   beforeAll(async () => {
     chat = await startCases(cases)
@@ -335,7 +324,7 @@ export function describeCases(title: string, named: Readonly<Record<string, Prov
   afterAll(() => chat.stop())
 
   describe.each(WAYS)('a provider for a request $way', (way) => {
-    const own = cases.filter(([, { whole }]) => way.streams || whole !== undefined)
+    const own = Object.entries(cases).filter(([, { whole }]) => way.streams || whole !== undefined)
     it.concurrent.each(own)(title, async (name, one) => {
       await runCase(chat, [name, one], way)
     })

@@ -150,6 +150,12 @@ export function writes(part: string): Behaviour {
   }
 }
 
+/** Writes these chunks of a stream. */
+export const events = (...chunks: readonly unknown[]) => writes(sse(chunks, false))
+
+/** Ends a stream with these chunks and [DONE]. */
+export const endsWith = (...chunks: readonly unknown[]) => ends(sse(chunks))
+
 /** Ends a reply with this text. */
 export function ends(rest: string): Behaviour {
   return (response) => void response.end(rest)

@@ -156,8 +156,7 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
   beforeAll(async () => {
     chat = await startScriptedChat({
       behaviours: BEHAVIOURS,
-      wire: ({ base_url }) =>
-        Object.fromEntries(Object.keys(BEHAVIOURS).map((model) => [`a/${model}`, [{ base_url, model }]])),
+      models: Object.fromEntries(Object.keys(BEHAVIOURS).map((model) => [`a/${model}`, [{ model }]])),
       chat: { silenceMs: SILENCE_MS },
     })
   })
