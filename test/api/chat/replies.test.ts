@@ -17,7 +17,6 @@ import {
   chunksOf,
   completion,
   either,
-  ends,
   endsWith,
   events,
   inTurn,

@@ -150,13 +150,13 @@ describe('the connection to a provider', () => {
   const keepAlive: Behaviour = (response) => void response.setHeader('Connection', 'keep-alive')
 
   it.each([1, 1000])('of a stream of %i words serves the next request', async (length) => {
-    const words = Array.from({ length }, () => 'x'.repeat(100))
+    const lines = Array.from({ length }, () => 'x'.repeat(100))
     const connections = new Set<number | undefined>()
     const requests = 10
     const begin = inTurn(
       keepAlive,
       ({ socket }) => void connections.add(socket?.remotePort),
-      events(...chunksOf(words), '[DONE]'),
+      events(...chunksOf(lines), '[DONE]'),
     )
     const { behaviour, goOn } = held(begin, ends(''))
     for (let request = 0; request < requests; request++) {

@@ -238,8 +238,7 @@ type Reply = z.infer<typeof replySchema>
 
 /** The chunks of a stream, all of one reply; `isWhole` if [DONE] follows. */
 export function readChunks(text: string) {
-  const events = text.split('\n\n').filter((event) => event.startsWith('data: '))
-  const data = events.map((event) => event.slice('data: '.length))
+  const data = [...text.matchAll(/^data: (.*)\n\n/gm)].map(([, sent = '']) => sent)
   const isWhole = data.at(-1) === '[DONE]'
   const chunks = data.slice(0, isWhole ? -1 : undefined).map((one) => replySchema.parse(JSON.parse(one)))
   const identities = chunks.map(({ id, created, object, model }) => [id, created, object, model].join())
@@ -273,8 +272,12 @@ function checkServed({ choices, ...top }: Reply, record: Members, outcome: Serve
   }).toEqual({ calls, ids: calls.length, finish, native })
   expect({ ...top, ...choice, ...message }).toMatchObject(more)
   expect(other?.message?.content).toBe(second)
+  checkUsage(top.usage, record, tokens)
+}
+
+function checkUsage(usage: Reply['usage'], record: Members, tokens: Served['tokens']): void {
   const [prompt = null, completion = null, cached = null, reasoning = null] = tokens ?? []
-  expect(top.usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
+  expect(usage).toMatchObject({ prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 })
   expect(record).toMatchObject({
     outcome: 'completed',
     prompt_tokens: prompt,
