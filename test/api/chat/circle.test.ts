@@ -8,10 +8,9 @@ import {
   chunksOf,
   completion,
   either,
+  endsWith,
   json,
-  sse,
   status,
-  stream,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
@@ -27,7 +26,7 @@ function startReporting() {
     reported.requests += 1
     const usage = { prompt_tokens: 100 + reported.requests, completion_tokens: 7 * reported.requests }
     reported.tokens += usage.prompt_tokens + usage.completion_tokens
-    return either(json({ ...completion(), usage }), stream(sse(chunksOf(['Hel', 'lo'], usage))))(...given)
+    return either(json({ ...completion(), usage }), endsWith(...chunksOf(['Hel', 'lo'], usage)))(...given)
   }
   return { reported, behaviour }
 }

@@ -152,7 +152,7 @@ describe('a proxy that the environment names', () => {
     const asked: unknown[] = []
     const proxy = createServer(({ url }, response) => {
       asked.push(url)
-      response.end(JSON.stringify(completion('from the proxy')))
+      response.end(JSON.stringify(completion()))
     })
     proxy.on('connect', ({ url }, socket) => {
       asked.push(`CONNECT ${url}`)

@@ -16,7 +16,6 @@ import {
   json,
   sse,
   status,
-  stream,
   USAGE,
   writes,
   type Behaviour,
@@ -200,7 +199,7 @@ describe('a client that does not read', () => {
 
   it('and disconnects has the usage at the end of its stream in its record', async () => {
     const words = Array.from({ length: 400 }, () => 'x'.repeat(50_000))
-    await using chat = await start(stream(sse(chunksOf(words))))
+    await using chat = await start(endsWith(...chunksOf(words)))
     const socket = askWithoutReading(chat)
     await until(() => chat.upstream.received.length === 1)
     // By then the service mostly waits for the client; before, the result is the same.

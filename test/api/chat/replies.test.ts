@@ -14,35 +14,24 @@ import {
 } from '../../support/chat/provider-case.ts'
 import {
   answers,
+  chunk,
   chunksOf,
   completion,
+  counted,
   either,
   endsWith,
   events,
   inTurn,
   sse,
   stream,
+  USAGE,
   writes,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
-
-const whole = (message: unknown, finish: unknown = 'stop', more: Members = {}) => ({
-  id: 'chatcmpl-1',
-  choices: [{ index: 0, message, finish_reason: finish }],
-  usage: USAGE,
-  ...more,
-})
-const part = (delta: unknown, finish: unknown = null, more: Members = {}) => ({
-  id: 'chatcmpl-1',
-  choices: [{ index: 0, delta, finish_reason: finish }],
-  ...more,
-})
-const counted = { id: 'chatcmpl-1', choices: [], usage: USAGE }
-const STOP = [part({}, 'stop'), counted]
+const STOP = [chunk({}, 'stop'), counted()]
 const HELLO = { content: 'Hello' }
 
 type WholeReply = Members & {
@@ -57,11 +46,15 @@ function alike({ choices, usage, ...beside }: WholeReply, outcome: Outcome = HEL
   const last = choices.map(({ message: _message, ...choice }) => ({
     choices: [{ index: 0, ...choice, delta: {} }],
   }))
-  return sends({ ...beside, choices, usage }, [...parts, ...last, { ...counted, ...beside, usage }], outcome)
+  return sends(
+    { ...beside, choices, usage },
+    [...parts, ...last, { ...counted(), ...beside, usage }],
+    outcome,
+  )
 }
 /** A case of a stream of these chunks. */
 const inStream = (chunks: readonly unknown[], outcome: Outcome = HELLO) =>
-  ofStream(stream(sse(chunks)), outcome)
+  ofStream(endsWith(...chunks), outcome)
 
 /**
  * Name; parts of the stream; calls that clients read; finish; and the calls of a whole message, if those differ (`=`: the
@@ -121,9 +114,9 @@ function callPart(text: string): unknown {
 
 /** The chunks of a stream of calls, and the end of their choice. */
 const callChunks = (deltas: readonly unknown[], finish: unknown) => [
-  ...deltas.map((calls) => part({ tool_calls: calls })),
-  part({}, finish),
-  counted,
+  ...deltas.map((calls) => chunk({ tool_calls: calls })),
+  chunk({}, finish),
+  counted(),
 ]
 
 function toolCallCase([name = '', parts = '', expected = '', finish = '', sent]: readonly string[]) {
@@ -135,7 +128,7 @@ function toolCallCase([name = '', parts = '', expected = '', finish = '', sent]:
   const plain = calls.map(([called, text], index) => callPart(`${index} c${index + 1} ${called} ${text}`))
   const message = sent === undefined ? plain : sent === '=' ? deltas.flat() : [callPart(sent)]
   const outcome = { calls, finish: 'tool_calls', ...(finish !== 'tool_calls' && { native: finish }) }
-  const reply = whole({ content: null, tool_calls: message }, finish)
+  const reply = completion({ content: null, tool_calls: message }, finish)
   return [name, sends(reply, callChunks(deltas, finish), outcome)] as const
 }
 
@@ -152,7 +145,10 @@ const SIGNATURE = { extra_content: { google: { thought_signature: 'signature' } 
 
 /** A case of such a call, in one piece. */
 const odd = (one: unknown) =>
-  alike(whole({ content: null, tool_calls: [one] }, 'tool_calls'), { calls: [READ], finish: 'tool_calls' })
+  alike(completion({ content: null, tool_calls: [one] }, 'tool_calls'), {
+    calls: [READ],
+    finish: 'tool_calls',
+  })
 
 const ODD_CALLS: Cases = {
   'parsed arguments': odd(call({}, { arguments: { a: 1 } })),
@@ -164,11 +160,13 @@ const ODD_CALLS: Cases = {
     ),
     STOPPED,
   ),
-  'an object for no calls, as gateways in Lua pack an empty list': alike(whole({ ...HELLO, tool_calls: {} })),
+  'an object for no calls, as gateways in Lua pack an empty list': alike(
+    completion({ ...HELLO, tool_calls: {} }),
+  ),
   'an id that is a number': odd(call({ id: 7 })),
   'a null type': odd(call({ type: null })),
   'calls of Gemini, without index, one without id': sends(
-    whole({ content: null, tool_calls: [call(SIGNATURE), call({ id: '' }, { name: 'b' })] }, 'stop'),
+    completion({ content: null, tool_calls: [call(SIGNATURE), call({ id: '' }, { name: 'b' })] }, 'stop'),
     callChunks(
       [[call({ ...SIGNATURE, index: undefined })], [call({ index: undefined, id: '' }, { name: 'b' })]],
       'stop',
@@ -181,25 +179,25 @@ const ODD_CALLS: Cases = {
   ),
   'a call with a finish in every part': inStream(
     [
-      part({ tool_calls: [call({}, { arguments: '' })] }, 'stop'),
-      part({ tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] }, 'stop'),
-      counted,
+      chunk({ tool_calls: [call({}, { arguments: '' })] }, 'stop'),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] }, 'stop'),
+      counted(),
     ],
     STOPPED,
   ),
   'a function call of the older form': sends(
-    whole({ content: null, function_call: call().function }, 'function_call'),
+    completion({ content: null, function_call: call().function }, 'function_call'),
     [
-      part({ function_call: { name: 'read_file', arguments: '' } }),
-      part({ function_call: call().function }),
-      part({}, 'function_call'),
-      counted,
+      chunk({ function_call: { name: 'read_file', arguments: '' } }),
+      chunk({ function_call: call().function }),
+      chunk({}, 'function_call'),
+      counted(),
     ],
     { finish: 'function_call', more: { function_call: call().function } },
   ),
   'a call cut amid its arguments before [DONE]': sends(
-    whole({ content: null, tool_calls: [call()] }, null),
-    [part({ tool_calls: [call({}, { arguments: '{"a":' })] })],
+    completion({ content: null, tool_calls: [call()] }, null),
+    [chunk({ tool_calls: [call({}, { arguments: '{"a":' })] })],
     { calls: [READ], finish: 'tool_calls' },
     { status: 502, type: 'provider_unavailable' },
   ),
@@ -221,22 +219,22 @@ a finish that nobody knows | "MALFORMED_FUNCTION_CALL" | stop
 function finishCase([name = '', sent = '', finish = '']: readonly string[]) {
   const native: unknown = JSON.parse(sent)
   const outcome = { ...HELLO, finish, ...(typeof native === 'string' && native !== finish && { native }) }
-  return [name, alike(whole(HELLO, native), outcome)] as const
+  return [name, alike(completion(HELLO, native), outcome)] as const
 }
 
 const NO_ANSWER = { prompt_tokens: 11, completion_tokens: 0 }
 
 const ODD_FINISHES: Cases = {
   'a finish named as Gemini does': alike(
-    whole(HELLO, 'stop', { choices: [{ index: 0, finishReason: 'MAX_TOKENS', message: HELLO }] }),
+    completion(HELLO, 'stop', { choices: [{ index: 0, finishReason: 'MAX_TOKENS', message: HELLO }] }),
     { ...HELLO, finish: 'length', native: 'MAX_TOKENS' },
   ),
   'a text null while the choice goes on': sends(
-    whole(HELLO, 'null'),
-    [part({ content: 'Hel' }, 'null'), part({ content: 'lo' }, 'null'), ...STOP],
+    completion(HELLO, 'null'),
+    [chunk({ content: 'Hel' }, 'null'), chunk({ content: 'lo' }, 'null'), ...STOP],
     HELLO,
   ),
-  'no content at all': alike(whole({ content: '' }, 'stop', { usage: NO_ANSWER }), {
+  'no content at all': alike(completion({ content: '' }, 'stop', { usage: NO_ANSWER }), {
     content: '',
     tokens: [11, 0],
   }),
@@ -269,7 +267,7 @@ usage beyond exact numbers | none | {"usage":{"prompt_tokens":9007199254740992,"
 function usageCase([name = '', counts = '', sent = '']: readonly string[]) {
   const members = { usage: undefined, ...JSON.parse(sent) }
   const tokens = counts === 'none' ? null : counts.split(' ').map((one) => (one === '-' ? null : Number(one)))
-  return [name, alike(whole(HELLO, 'stop', members), { ...HELLO, tokens })] as const
+  return [name, alike(completion(HELLO, 'stop', members), { ...HELLO, tokens })] as const
 }
 
 const begun = { usage: { prompt_tokens: 11, completion_tokens: 1 } }
@@ -277,21 +275,21 @@ const zero = { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 
 
 const USAGE_IN_STREAMS: Cases = {
   'usage in a choice': alike(
-    whole(HELLO, 'stop', {
+    completion(HELLO, 'stop', {
       usage: undefined,
       choices: [{ message: HELLO, finish_reason: 'stop', usage: USAGE }],
     }),
   ),
   'null usage in every chunk': inStream([
-    part(HELLO, null, { usage: null }),
-    part({}, 'stop', { usage: null }),
-    counted,
+    chunk(HELLO, null, { usage: null }),
+    chunk({}, 'stop', { usage: null }),
+    counted(),
   ]),
   'usage that grows with every chunk': inStream([
-    part({ content: 'Hel' }, null, begun),
-    part({ content: 'lo' }, 'stop', { usage: USAGE }),
+    chunk({ content: 'Hel' }, null, begun),
+    chunk({ content: 'lo' }, 'stop', { usage: USAGE }),
   ]),
-  'a late zero': inStream([part(HELLO, null, { usage: USAGE }), part({}, 'stop', zero)]),
+  'a late zero': inStream([chunk(HELLO, null, { usage: USAGE }), chunk({}, 'stop', zero)]),
 }
 
 const THOUGHT = { reasoning: 'hm', reasoning_content: 'hm' }
@@ -326,16 +324,19 @@ const BESIDE = { stop_reason: 'x', matched_stop: 3, content_filter_results: { ha
 
 /** A case of these members of a message. */
 const keeps = (members: Members, more: Members = members) =>
-  alike(whole({ ...HELLO, ...members }), { ...HELLO, more })
+  alike(completion({ ...HELLO, ...members }), { ...HELLO, more })
 /** A case of these members beside the finish. */
 const besideFinish = (members: Members, more = members) =>
-  alike(whole(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', ...members }] }), {
+  alike(completion(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', ...members }] }), {
     ...HELLO,
     more,
   })
 /** A case of content in parts, each in a chunk of its own if streamed. */
 const inParts = (content: readonly unknown[], more: Members = {}) =>
-  sends(whole({ content }), [...content.map((one) => part({ content: [one] })), ...STOP], { ...HELLO, more })
+  sends(completion({ content }), [...content.map((one) => chunk({ content: [one] })), ...STOP], {
+    ...HELLO,
+    more,
+  })
 
 const MEMBERS: Cases = {
   'nothing but content': sends({ choices: [{ message: HELLO }] }, [{ choices: [{ delta: HELLO }] }], {
@@ -344,15 +345,15 @@ const MEMBERS: Cases = {
     more: { role: 'assistant' },
   }),
   nulls: alike(
-    whole({ role: null, ...HELLO, tool_calls: null, audio: null }, 'stop', { service_tier: null }),
+    completion({ role: null, ...HELLO, tool_calls: null, audio: null }, 'stop', { service_tier: null }),
   ),
-  'a fraction for its time': alike(whole(HELLO, 'stop', { created: 1.5, system_fingerprint: null })),
+  'a fraction for its time': alike(completion(HELLO, 'stop', { created: 1.5, system_fingerprint: null })),
   'id and time after a first chunk without them, as Azure does': inStream(
-    [{ id: '', created: 0, model: '', choices: [] }, part(HELLO, null, { created: 1_760_000_000 }), ...STOP],
+    [{ id: '', created: 0, model: '', choices: [] }, chunk(HELLO, null, { created: 1_760_000_000 }), ...STOP],
     { ...HELLO, more: { id: 'chatcmpl-1', created: 1_760_000_000 } },
   ),
   'two choices': alike(
-    whole(HELLO, 'stop', {
+    completion(HELLO, 'stop', {
       choices: [
         { index: 0, message: HELLO, finish_reason: 'stop' },
         { index: 1, message: { content: 'Other' }, finish_reason: 'length' },
@@ -363,8 +364,8 @@ const MEMBERS: Cases = {
   'an index of text for the choice': besideFinish({ index: '0' }, { index: 0 }),
   'members beside the finish': besideFinish(BESIDE),
   logprobs: sends(
-    whole(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', logprobs: LOGPROBS }] }),
-    [{ choices: [{ index: 0, delta: HELLO, logprobs: LOGPROBS }] }, part({}, 'stop'), counted],
+    completion(HELLO, 'stop', { choices: [{ message: HELLO, finish_reason: 'stop', logprobs: LOGPROBS }] }),
+    [{ choices: [{ index: 0, delta: HELLO, logprobs: LOGPROBS }] }, chunk({}, 'stop'), counted()],
     { ...HELLO, more: { logprobs: LOGPROBS } },
   ),
   'logprobs and a function call in parts, whatever was asked for': does(
@@ -388,16 +389,16 @@ const MEMBERS: Cases = {
     },
   ),
   'members beside choices and usage': sends(
-    whole(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
+    completion(HELLO, 'stop', { service_tier: 'flex', citations: ['http://a.example'] }),
     [
-      part(HELLO, null, { citations: ['http://a.example'], provider: 'of a router' }),
-      part({}, 'stop'),
-      { ...counted, service_tier: 'flex' },
+      chunk(HELLO, null, { citations: ['http://a.example'], provider: 'of a router' }),
+      chunk({}, 'stop'),
+      { ...counted(), service_tier: 'flex' },
     ],
     { ...HELLO, more: { service_tier: 'flex', citations: ['http://a.example'] } },
   ),
   'an error without any word, as Apertis sends with every reply': alike(
-    whole(HELLO, 'stop', { error: NO_ERROR }),
+    completion(HELLO, 'stop', { error: NO_ERROR }),
   ),
   'all of the message beside each part, as Perplexity does': inStream([
     besideDelta({ content: 'Hel' }, 'Hel'),
@@ -405,19 +406,19 @@ const MEMBERS: Cases = {
     { ...besideDelta({ content: '' }, 'Hello', 'stop'), usage: USAGE },
   ]),
   'a message instead of a delta in every part': inStream([
-    whole({ content: 'Hel' }, null),
-    whole({ content: 'lo' }, null),
+    completion({ content: 'Hel' }, null),
+    completion({ content: 'lo' }, null),
     ...STOP,
   ]),
-  'all of the message with the finish, as MiniMax does': inStream([part(HELLO), whole(HELLO)]),
+  'all of the message with the finish, as MiniMax does': inStream([chunk(HELLO), completion(HELLO)]),
   'an empty part beside the message': sends(
-    { ...whole(HELLO), choices: [{ index: 0, delta: { role: '', content: '' }, message: HELLO }] },
-    [part(HELLO), ...STOP],
+    { ...completion(HELLO), choices: [{ index: 0, delta: { role: '', content: '' }, message: HELLO }] },
+    [chunk(HELLO), ...STOP],
     HELLO,
   ),
   'annotations with the finish': sends(
-    whole({ ...HELLO, annotations: CITATION }),
-    [part(HELLO), part({ annotations: CITATION }, 'stop'), counted],
+    completion({ ...HELLO, annotations: CITATION }),
+    [chunk(HELLO), chunk({ annotations: CITATION }, 'stop'), counted()],
     { ...HELLO, more: { annotations: CITATION } },
   ),
   'a large image': keeps({ images: IMAGES }),
@@ -426,25 +427,28 @@ const MEMBERS: Cases = {
     { reasoning: 'hm', reasoning_details: DETAILS },
     { ...THOUGHT, reasoning_details: DETAILS },
   ),
-  'reasoning before the content': inStream([part({ content: null, reasoning: 'hm' }), part(HELLO), ...STOP], {
-    ...HELLO,
-    more: THOUGHT,
-  }),
+  'reasoning before the content': inStream(
+    [chunk({ content: null, reasoning: 'hm' }), chunk(HELLO), ...STOP],
+    {
+      ...HELLO,
+      more: THOUGHT,
+    },
+  ),
   'reasoning and content in parts of Mistral': inParts(MISTRALS, THOUGHT),
   'content in parts of Mistral that refer to documents': inParts(REFERRING),
   'reasoning and content in parts of Databricks': inParts(DATABRICKS, THOUGHT),
   'content in parts': inParts([{ type: 'text', text: 'He' }, { type: 'output_text', text: 'l' }, 'lo']),
   'half of a surrogate pair in each chunk': inStream(
-    [part({ content: 'a\uD83D' }), part({ content: '\uDE00b' }), ...STOP],
+    [chunk({ content: 'a\uD83D' }), chunk({ content: '\uDE00b' }), ...STOP],
     { content: 'a\uD83D\uDE00b' },
   ),
 }
 
 const GREETING = 'Grüße 🚀 world'
-const WHOLE = JSON.stringify(completion(GREETING))
+const WHOLE = JSON.stringify(completion({ content: GREETING }))
 const CHUNKS = chunksOf(['Grüße ', '🚀', ' world'])
 const EVENTS = sse(CHUNKS)
-const GREETED = { content: GREETING, tokens: [7, 3] } as const
+const GREETED = { content: GREETING }
 
 /** The requested reply with these headers and these bytes. */
 function packed(headers: Readonly<Record<string, string>>, pack = (text: string): string | Buffer => text) {
@@ -483,7 +487,7 @@ const TEXTS = {
 }
 
 /** A reply of other words after what `begin` sends. */
-const after = (begin: Behaviour) => does(inTurn(begin, answers()), { ...HELLO, tokens: [7, 3] })
+const after = (begin: Behaviour) => does(inTurn(begin, answers()), HELLO)
 
 const FORMS: Cases = {
   ...Object.fromEntries(
@@ -507,10 +511,7 @@ const FORMS: Cases = {
   'a reply in lines that end with CRLF': packed({}, (text) => text.replaceAll('\n', '\r\n')),
   'a reply in lines that end with CR': packed({}, (text) => text.replaceAll('\n', '\r')),
   'a reply in JSON after blank lines': packed({}, (text) => `\n\n  ${text}`),
-  'a reply in single bytes': does(
-    either(stream(WHOLE, { pieces: 1 }), stream(EVENTS, { pieces: 1 })),
-    GREETED,
-  ),
+  'a reply in single bytes': does(either(stream(WHOLE, 1), stream(EVENTS, 1)), GREETED),
   'a reply as large as it may be': {
     ...does((response) => void response.end(WHOLE.padEnd(64 * 2 ** 20)), GREETED),
     streamed: stream(EVENTS),
@@ -523,18 +524,18 @@ const FORMS: Cases = {
     GREETED,
   ),
   'an event beyond all measure after [DONE]': ofStream(
-    stream(`${EVENTS}data: ${'x'.repeat(17 * 2 ** 20)}`, { ending: 'stall' }),
+    writes(`${EVENTS}data: ${'x'.repeat(17 * 2 ** 20)}`),
     GREETED,
   ),
   'a break after the finish': goesOn(
-    (response) => void response.write(sse([part({}, 'stop')], false), () => response.destroy()),
+    (response) => void response.write(sse([chunk({}, 'stop')], false), () => response.destroy()),
     { content: 'Hel', tokens: null },
   ),
-  'words that go on after the first was read': goesOn(endsWith(part({ content: 'lo' }), ...STOP), HELLO),
+  'words that go on after the first was read': goesOn(endsWith(chunk({ content: 'lo' }), ...STOP), HELLO),
 }
 
-const OVER = [part(HELLO), part({}, 'stop')]
-const finished = (content: string) => events(part({ content }, 'stop', { usage: USAGE }))
+const OVER = [chunk(HELLO), chunk({}, 'stop')]
+const finished = (content: string) => events(chunk({ content }, 'stop', { usage: USAGE }))
 const SECOND = { choices: [{ index: 1, delta: { content: 'Other' }, finish_reason: 'length' }] }
 /** Signs of life, one every 50 milliseconds, for so long. */
 const signs =
@@ -551,30 +552,30 @@ const patient = { timeouts: { ...UNHURRIED, first_token_ms: 2000 } }
 
 const PAUSES: Cases = {
   'a stream with every choice over, but open': ofStream(events(...OVER), { ...HELLO, tokens: null }),
-  'a stream that stays open after its usage': ofStream(events(...OVER, counted), HELLO),
+  'a stream that stays open after its usage': ofStream(events(...OVER, counted()), HELLO),
   'a stream that goes on with comments after its usage': ofStream(
-    inTurn(events(...OVER, counted), signs(UNHURRIED.total_ms)),
+    inTurn(events(...OVER, counted()), signs(UNHURRIED.total_ms)),
     HELLO,
   ),
   'a stream with its usage seconds after its finish': ofStream(
-    inTurn(events(...OVER), 1500, endsWith(counted)),
+    inTurn(events(...OVER), 1500, endsWith(counted())),
     HELLO,
   ),
   'a stream with finish and usage in every chunk, however slowly it goes on': ofStream(
-    inTurn(finished('one '), 1500, finished('two'), 1500, endsWith(counted)),
+    inTurn(finished('one '), 1500, finished('two'), 1500, endsWith(counted())),
     { content: 'one two' },
   ),
   'a stream in which one of the requested choices begins late': {
-    ...ofStream(inTurn(events(...OVER, counted), 1500, endsWith(SECOND)), { ...HELLO, second: 'Other' }),
+    ...ofStream(inTurn(events(...OVER, counted()), 1500, endsWith(SECOND)), { ...HELLO, second: 'Other' }),
     asked: { n: 2 },
   },
   'a stream with blank lines before its first event': ofStream(
-    inTurn(writes(''), signs(3000, '\n'), endsWith(...OVER, counted)),
+    inTurn(writes(''), signs(3000, '\n'), endsWith(...OVER, counted())),
     HELLO,
     patient,
   ),
   'a stream with signs of life before its first token': ofStream(
-    inTurn(writes(''), signs(3000), endsWith(...OVER, counted)),
+    inTurn(writes(''), signs(3000), endsWith(...OVER, counted())),
     HELLO,
     patient,
   ),

@@ -10,6 +10,7 @@ const nested = (levels: number) => `${'{"0":'.repeat(levels)}1${'}'.repeat(level
 /** The request with such a value beside it. */
 const withMore = (more: string) => fine.replace('{', `{"more":${more},`)
 const saying = (...messages: readonly unknown[]) => ({ ...ONE, messages })
+const offering = (tool: unknown) => ({ ...ONE, tools: [tool] })
 const preferring = (provider: unknown) => ({ ...ONE, provider })
 
 let chat: ScriptedChat
@@ -52,17 +53,13 @@ describe('a request is rejected, and no provider is called, with', () => {
       'with a type each; sent: [{"text":"x"}]',
     ],
     ['a stream that is no truth value', { ...ONE, stream: 'yes' }, 'stream: '],
-    [
-      'a tool without name',
-      { ...ONE, tools: [{ type: 'function', function: {} }] },
-      'tools[0].function.name',
-    ],
+    ['a tool without name', offering({ type: 'function', function: {} }), 'tools[0].function.name'],
     [
       'a tool of the form of Responses',
-      { ...ONE, tools: [{ type: 'function', name: 'f' }] },
+      offering({ type: 'function', name: 'f' }),
       'tools[0].function: Expected an object with the name of the function; it is missing',
     ],
-    ['a tool without type', { ...ONE, tools: [{ function: { name: 'f' } }] }, 'tools[0].type'],
+    ['a tool without type', offering({ function: { name: 'f' } }), 'tools[0].type'],
     ['a stop that is no text', { ...ONE, stop: 5 }, 'stop: Expected a text or a list of texts; sent: 5'],
     ['a temperature of text', { ...ONE, temperature: '0.5' }, 'sent: "0.5"'],
     ['half a token', { ...ONE, max_tokens: 0.5 }, 'max_tokens'],

@@ -13,8 +13,6 @@ import {
   events,
   held,
   inTurn,
-  sse,
-  stream,
   USAGE,
   type Behaviour,
 } from '../../support/chat/upstream.ts'
@@ -63,7 +61,7 @@ describe('a stream', () => {
   it('that begins with many chunks of nothing still has its first token', async () => {
     const nothings = Array.from({ length: 1000 }, () => chunk({ role: 'assistant', content: '' }))
     const { chunks, content } = readChunks(
-      await (await post(stream(sse([...nothings, ...chunksOf(['Hello'])])))).text(),
+      await (await post(endsWith(...nothings, ...chunksOf(['Hello'])))).text(),
     )
     expect(content).toBe('Hello')
     // 64 of them, the word, and the end.
@@ -125,7 +123,7 @@ describe('in silence', () => {
   })
 
   it('an error is reported after such chunks', async () => {
-    const { text, isBroken } = await ask(stream(sse([])))
+    const { text, isBroken } = await ask(endsWith())
     expect(text).toMatch(/\ndata: \{"error":\{"code":502/)
     expect(isBroken).toBe(true)
   })

@@ -5,7 +5,7 @@ import { chunksOf, completion, sse } from '../../support/chat/upstream.ts'
 import { portOf } from '../../support/ports.ts'
 
 const WORDS = Array.from({ length: 20 }, (_, index) => ` word${index}`)
-const WHOLE = Buffer.from(JSON.stringify(completion(WORDS.join(''))))
+const WHOLE = Buffer.from(JSON.stringify(completion({ role: 'assistant', content: WORDS.join('') })))
 const EVENTS = Buffer.from(sse(chunksOf(WORDS)))
 
 const server = createServer((request, response) => void answer(request, response))

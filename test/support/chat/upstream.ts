@@ -51,44 +51,34 @@ export async function startUpstream(behaviours: Record<string, Behaviour>) {
   }
 }
 
-export const USAGE = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+type Members = Readonly<Record<string, unknown>>
+
+export const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
+const HEAD = { id: 'chatcmpl-1', created: 1_760_000_000, model: 'upstream-name' }
+const HELLO = { role: 'assistant', content: 'Hello' }
 
 /** A completion in the form of providers. */
-export function completion(content: string | null = 'Hello', more: Readonly<Record<string, unknown>> = {}) {
-  return {
-    id: 'chatcmpl-1',
-    object: 'chat.completion',
-    created: 1_760_000_000,
-    model: 'upstream-name',
-    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-    usage: USAGE,
-    ...more,
-  }
+export function completion(message: unknown = HELLO, finish: unknown = 'stop', more: Members = {}) {
+  const choices = [{ index: 0, message, finish_reason: finish }]
+  return { ...HEAD, object: 'chat.completion', choices, usage: USAGE, ...more }
 }
 
 /** A chunk in the form of providers. */
-export function chunk(
-  delta: unknown,
-  finish: string | null = null,
-  more: Readonly<Record<string, unknown>> = {},
-) {
-  return {
-    id: 'chatcmpl-1',
-    object: 'chat.completion.chunk',
-    created: 1_760_000_000,
-    model: 'upstream-name',
-    choices: [{ index: 0, delta, finish_reason: finish }],
-    ...more,
-  }
+export function chunk(delta: unknown, finish: unknown = null, more: Members = {}) {
+  const choices = [{ index: 0, delta, finish_reason: finish }]
+  return { ...HEAD, object: 'chat.completion.chunk', choices, ...more }
 }
 
-/** The chunks of a complete stream in OpenAI's form; without usage if that is null. */
+/** A last chunk with the usage alone. */
+export const counted = (usage: unknown = USAGE) => chunk({}, null, { choices: [], usage })
+
+/** The chunks of a complete stream in OpenAI's form. */
 export function chunksOf(words: readonly string[], usage: unknown = USAGE): unknown[] {
   return [
     chunk({ role: 'assistant', content: '' }, null, { usage: null }),
     ...words.map((content) => chunk({ content }, null, { usage: null })),
     chunk({}, 'stop', { usage: null }),
-    ...(usage === null ? [] : [{ ...chunk({}), choices: [], usage }]),
+    counted(usage),
   ]
 }
 
@@ -161,33 +151,26 @@ export function ends(rest: string): Behaviour {
   return (response) => void response.end(rest)
 }
 
-type StreamEnding = {
-  readonly pieces?: number
-  readonly ending?: 'end' | 'cut' | 'stall'
-}
-
-/** Streams this text as events; `pieces` is the size of each write in bytes. */
-export function stream(body: string, { pieces = Infinity, ending = 'end' }: StreamEnding = {}): Behaviour {
+/** Streams this text as events; `size` is that of each write in bytes. */
+export function stream(body: string, size = Infinity): Behaviour {
   return async (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const bytes = Buffer.from(body)
-    const size = Math.min(pieces, Math.max(bytes.length, 1))
     for (let start = 0; start < bytes.length; start += size) {
       response.write(bytes.subarray(start, start + size))
       if (size < bytes.length) await new Promise((resolve) => setImmediate(resolve))
     }
-    if (ending === 'end') response.end()
-    if (ending === 'cut') {
-      // The written data must arrive before the connection breaks.
-      await sleep(20)
-      response.destroy()
-    }
+    response.end()
   }
 }
 
+/** Breaks the connection after these chunks, which must arrive before. */
+export const cutAfter = (...chunks: readonly unknown[]) =>
+  inTurn(events(...chunks), 20, (response) => void response.destroy())
+
 /** Answers with a completion, or a stream of the same words. */
 export function answers(words: readonly string[] = ['Hel', 'lo']): Behaviour {
-  return either(json(completion(words.join(''))), stream(sse(chunksOf(words))))
+  return either(json(completion({ content: words.join('') })), endsWith(...chunksOf(words)))
 }
 
 /** Breaks the connection without a reply. */

@@ -1,23 +1,19 @@
 /** CONTRACT 6: whatever fails, the pipeline counts exactly the tokens that the provider reported, once. */
-import { Agent, request as httpRequest } from 'node:http'
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../../api/paths.ts'
-import { makeKey, until } from '../../../support/api.ts'
+import { makeKey, startServer, until } from '../../../support/api.ts'
 import { readRecords, writeModels } from '../../../support/chat/chat.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { LONG } from '../../../support/long.ts'
 import { publish, query } from '../../../support/pipeline/nightly.ts'
-import { freePort } from '../../../support/ports.ts'
-import { startProgram } from '../../../support/processes.ts'
 import { randomFrom, seedFrom } from '../../../support/random.ts'
 import {
   chunk,
   chunksOf,
   completion,
+  cutAfter,
   json,
   reset,
   sse,
@@ -46,14 +42,9 @@ function startFaulty(random: () => number) {
     if (chance < 0.15) return await reset(response, received)
     const number = Number(askedSchema.parse(received.body).messages[0].content)
     const usage = { prompt_tokens: number, completion_tokens: 1 + (number % 7) }
-    if (received.body.stream !== true) {
-      await json({ ...completion(), usage })(response, received)
-    } else {
-      if (chance < 0.2)
-        return await stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' })(response, received)
-      const pieces = chance < 0.5 ? 37 : Infinity
-      await stream(sse(chunksOf(['Hel', 'lo'], usage)), { pieces })(response, received)
-    }
+    if (received.body.stream !== true) await json({ ...completion(), usage })(response, received)
+    else if (chance < 0.2) return await cutAfter(chunk({ content: 'Hel' }))(response, received)
+    else await stream(sse(chunksOf(['Hel', 'lo'], usage)), chance < 0.5 ? 37 : Infinity)(response, received)
     reported.add(number)
   }
   return { reported, faulty }
@@ -72,42 +63,29 @@ it('each request is counted once, through faults, leaving clients and restarts',
   const MODELS_FILE = writeModels(dataDir, {
     'a/one': ['alpha', 'beta', 'gamma'].map((name) => ({ ...provider, name })),
   })
-  const PORT = String(await freePort())
-  const environment = { DATA_DIR: dataDir, PORT, MODELS_FILE, LOG_LEVEL: 'error' }
-  const origin = `http://127.0.0.1:${PORT}`
-  const start = async () => {
-    const program = startProgram('api/server.ts', [], environment)
-    await until(async () => (await fetch(`${origin}/healthz`).catch(() => undefined))?.ok)
-    return program
-  }
+  const environment = { DATA_DIR: dataDir, MODELS_FILE }
   const began = Date.now()
   const openFiles = async () => {
-    const metrics = await (await fetch(`${origin}/metrics`)).text()
+    const metrics = await (await fetch(`${program.origin}/metrics`)).text()
     return Number(/^process_open_fds (\d+)$/m.exec(metrics)?.[1])
   }
-  let program = await start()
+  let program = await startServer(environment)
   const filesBefore = await openFiles()
   const key = await makeKey(environment)
-  const agent = new Agent({ keepAlive: true })
 
   /** Sends one request; its client may leave at any moment. True if it was answered to its end. */
   async function ask(number: number): Promise<boolean> {
-    const leaves = random() < 0.1
-    const sent = httpRequest(`${origin}${BASE_PATH}/chat/completions`, {
-      method: 'POST',
-      agent,
-      headers: {
-        Authorization: `Bearer ${key}`,
-        'Content-Type': 'application/json',
-        'HTTP-Referer': `https://app-${number % 3}.example`,
-      },
-    })
+    const headers = {
+      Authorization: `Bearer ${key}`,
+      'Content-Type': 'application/json',
+      'HTTP-Referer': `https://app-${number % 3}.example`,
+    }
     const messages = [{ role: 'user', content: String(number) }]
-    sent.end(JSON.stringify({ model: 'a/one', stream: number % 2 === 0, messages }))
-    if (leaves) setTimeout(() => sent.destroy(), random() * 5)
+    const body = JSON.stringify({ model: 'a/one', stream: number % 2 === 0, messages })
+    const signal = random() < 0.1 ? AbortSignal.timeout(Math.floor(random() * 5)) : null
+    const address = `${program.origin}${BASE_PATH}/chat/completions`
     try {
-      const [response] = await once(sent, 'response')
-      await text(response)
+      await (await fetch(address, { method: 'POST', headers, body, signal })).text()
       return true
     } catch {
       return false
@@ -135,9 +113,8 @@ it('each request is counted once, through faults, leaving clients and restarts',
     }
     await Promise.all(workers)
     next = last + 1
-    if (signal !== undefined) program = await start()
+    if (signal !== undefined) program = await startServer(environment)
   }
-  agent.destroy()
   // Clients that left leave no socket behind, but for connections that are kept for the next request.
   await until(async () => (await openFiles()) <= filesBefore + 2 * AT_ONCE)
   program.child.kill('SIGTERM')

@@ -12,18 +12,18 @@ import { startScriptedChat, type ScriptedChat } from '../../../../support/chat/c
 import { LONG } from '../../../../support/long.ts'
 import { findProgram, hasFolder } from '../../../../support/programs.ts'
 import {
+  answers,
   chunk,
   chunksOf,
   completion,
+  counted,
+  cutAfter,
   either,
-  ends,
+  endsWith,
+  events,
   inTurn,
   json,
-  sse,
   status,
-  stream,
-  USAGE,
-  writes,
   type Behaviour,
 } from '../../../../support/chat/upstream.ts'
 
@@ -100,42 +100,34 @@ const acting: Behaviour = async (response, received) => {
   if (tool !== undefined && last?.role !== 'tool') {
     const { name, parameters: schema } = tool.function
     const made = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: filled(schema) } }
-    const whole = completion(null, {
-      choices: [{ index: 0, message: { content: null, tool_calls: [made] }, finish_reason: 'tool_calls' }],
-    })
-    const chunks = [
-      chunk({ tool_calls: [made] }),
-      chunk({}, 'tool_calls'),
-      { ...chunk({}), choices: [], usage: USAGE },
-    ]
-    await either(json(whole), stream(sse(chunks)))(response, received)
+    const whole = completion({ content: null, tool_calls: [made] }, 'tool_calls')
+    const chunks = [chunk({ tool_calls: [made] }), chunk({}, 'tool_calls'), counted()]
+    await either(json(whole), endsWith(...chunks))(response, received)
   } else {
     const said = format === undefined ? 'Hello' : filled(format.json_schema?.schema ?? {})
-    await either(json(completion(said)), stream(sse(chunksOf(said.split('')))))(response, received)
+    await answers(said.split(''))(response, received)
   }
 }
 
 const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   hello: either(
-    json(completion(null, { choices: [{ message: { content: 'Hello', ...thought }, finish_reason: null }] })),
+    json(completion({ content: 'Hello', ...thought }, null)),
     // Silent for long enough that the router sends chunks without content.
     inTurn(
       SILENCE_MS * 2,
-      writes(sse([chunk(thought), chunk({ content: 'Hel' })], false)),
+      events(chunk(thought), chunk({ content: 'Hel' })),
       SILENCE_MS * 2,
-      ends(sse(chunksOf(['lo']))),
+      endsWith(...chunksOf(['lo'])),
     ),
   ),
   tools: either(
-    json(
-      completion(null, { choices: [{ message: { tool_calls: [call('{"a":1}')] }, finish_reason: 'stop' }] }),
-    ),
-    stream(sse([part(''), part('{"a"'), part(':1}'), chunk({}, 'stop')])),
+    json(completion({ tool_calls: [call('{"a":1}')] })),
+    endsWith(part(''), part('{"a"'), part(':1}'), chunk({}, 'stop')),
   ),
-  undivided: stream(sse([part('{"a":1}'), chunk({}, 'stop')])),
+  undivided: endsWith(part('{"a":1}'), chunk({}, 'stop')),
   refused: status(400, { error: { message: "This model's maximum context length is 8192 tokens." } }),
   broken: status(500),
-  cut: stream(sse([chunk({ content: 'Hel' })], false), { ending: 'cut' }),
+  cut: cutAfter(chunk({ content: 'Hel' })),
   acting,
 }
 
