@@ -10,7 +10,7 @@ import { makeFolder } from '../support/folders.ts'
 import { copyRaw, currentSnapshot, publish, query, writeRaw } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/pipeline/nightly.ts'
-import { appDaily, appsTable, ranking, readDataset } from '../support/pipeline/oracle.ts'
+import { appDaily, appsTable, ranking, rankingSql, readDataset } from '../support/pipeline/oracle.ts'
 import type { Dataset, Question } from '../support/pipeline/oracle.ts'
 
 const RULES = join(REPOSITORY, 'test', 'golden', 'rules')
@@ -100,7 +100,7 @@ describe.each(['first', 'later'] as const)('state %s', (name) => {
     )
     await expect(toCsv(expected)).toMatchFileSnapshot(expectedFile('rankings'))
     const lists = await Promise.all(QUESTIONS.map((question) => ask(state, rankingSql(question))))
-    expect(lists.flat()).toEqual(expected)
+    expect(lists.flatMap((rows, at) => rows.map((row) => ({ ...QUESTIONS[at], ...row })))).toEqual(expected)
   })
 
   it('meta names the time of the run and the last day', async () => {
@@ -200,19 +200,6 @@ function asCells(row: TextRow): string {
 
 function ask(state: State, sql: string): Promise<TextRow[]> {
   return query(join(state.snapshot, 'app-rankings.duckdb'), sql)
-}
-
-function rankingSql({ sort, start, end, category, subcategory }: Question): string {
-  const excess = sort === 'trending' ? 'excess_tokens' : 'NULL'
-  const filter = `category := ${literal(category)}, subcategory := ${literal(subcategory)}`
-  return `SELECT '${sort}' AS sort, '${start}' AS start, '${end}' AS "end", ${literal(category)} AS category,
-      ${literal(subcategory)} AS subcategory, rank, app_id, app_name, total_requests, total_tokens,
-      ${excess} AS excess_tokens
-    FROM ${sort}('${start}', DATE '${end}', ${filter})`
-}
-
-function literal(text: string | null): string {
-  return text === null ? 'NULL' : `'${text}'`
 }
 
 /** Rows as CSV under the names of the first row's columns. */

@@ -3,41 +3,25 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { failureText, programOf } from '../../../pipeline/program/program.ts'
+import { failureText } from '../../../pipeline/program/program.ts'
 import { createProgress } from '../../../pipeline/terminal/progress.ts'
 import { makeFolder } from '../../support/folders.ts'
 
-describe('progress', () => {
-  /** The output of a progress for one stage of 40 steps. */
-  function written(isTTY: boolean): string {
-    let text = ''
-    const progress = createProgress({ isTTY, write: (piece: string) => (text += piece) })
-    for (let done = 1; done <= 40; done += 1) progress.step('load', done, 40)
-    progress.finished('load', '40 days counted', 1234)
-    progress.note('a\u001B[2Jb\u009Bc\td\n  e')
-    return text
-  }
+/** The output of a progress for one stage of 40 steps. */
+function written(isTTY: boolean): string {
+  let text = ''
+  const progress = createProgress({ isTTY, write: (piece: string) => (text += piece) })
+  for (let done = 1; done <= 40; done += 1) progress.step('load', done, 40)
+  progress.finished('load', '40 days counted', 1234)
+  progress.note('a\u001B[2Jb\u009Bc\td\n  e')
+  return text
+}
 
-  it('redraws a line on a terminal, and writes one plain line per stage elsewhere; no control character gets there', () => {
-    const text = written(true)
-    expect(text).toContain('\r\u001B[2Kload     20 of 40')
-    expect(text.match(/\n/g)).toHaveLength(3)
-    expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jb\uFFFDc\td\n  e\n')
-  })
-})
-
-it('a flag is switched off by its name with no- before it', async () => {
-  const said: unknown[] = []
-  const run = programOf('npm run schedule', {
-    summary: 'starts',
-    options: { 'catch-up': z.boolean().default(true) },
-    work: (_line, options) => Promise.resolve(void said.push(options)),
-  })
-  const note = (text: string) => void said.push(text)
-  expect(await run({ environment: {}, args: ['--no-catch-up'], print: note, note })).toBe(0)
-  expect(await run({ environment: {}, args: [], print: note, note })).toBe(0)
-  expect(said).toEqual([{ 'catch-up': false }, { 'catch-up': true }])
+it('progress redraws a line on a terminal, and writes one plain line per stage elsewhere; no control character gets there', () => {
+  const text = written(true)
+  expect(text).toContain('\r\u001B[2Kload     20 of 40')
+  expect(text.match(/\n/g)).toHaveLength(3)
+  expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jb\uFFFDc\td\n  e\n')
 })
 
 describe('a failure', () => {

@@ -2,10 +2,11 @@
 import { beforeAll, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SORTS } from '../../../pipeline/contract/dataset.ts'
-import { CATEGORIES, SUBCATEGORIES, subcategoriesOf } from '../../../pipeline/contract/taxonomy.ts'
+import { SUBCATEGORIES } from '../../../pipeline/contract/taxonomy.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
 import { deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
+import { FILTERS, rankingSql } from '../../support/pipeline/oracle.ts'
 import { randomFrom } from '../../support/random.ts'
 
 /** Enough apps that most lists are cut at 200, and figures so small that ties lie at the cut. */
@@ -15,13 +16,6 @@ const FIRST_DAY = '2025-01-01'
 const DAYS = 45
 const LAST_DAY = addDays(FIRST_DAY, DAYS - 1)
 
-const FILTERS = [
-  { category: null, subcategory: null },
-  ...CATEGORIES.flatMap((category) => [
-    { category, subcategory: null },
-    ...subcategoriesOf(category).map((subcategory) => ({ category, subcategory })),
-  ]),
-]
 const KINDS = [1, 7, 30, 90].flatMap((days) => SORTS.map((sort) => ({ days, sort })))
 
 const dataDir = makeFolder()
@@ -51,31 +45,24 @@ beforeAll(async () => {
   await runAt(dataDir, `${addDays(LAST_DAY, 1)}T02:00:00Z`)
 })
 
-const literal = (text: string | null) => (text === null ? 'NULL' : `'${text}'`)
-
 it.each(KINDS)(
   'the table rankings has the first 200 of every filter of $sort over $days days, and their window',
   async ({ days, sort }) => {
     const start = addDays(LAST_DAY, 1 - days)
     const window = { start_date: start < FIRST_DAY ? FIRST_DAY : start, end_date: LAST_DAY }
-    const columns = 'category, subcategory, rank, app_id, app_name, total_requests, total_tokens'
-    const inOrder = 'ORDER BY category, subcategory, rank'
-    const lists = FILTERS.map(({ category, subcategory }) => {
-      const [inCategory, inSubcategory] = [literal(category), literal(subcategory)]
-      return `SELECT ${inCategory} AS category, ${inSubcategory} AS subcategory, * FROM ${sort}(
-        '${start}', '${LAST_DAY}', category := ${inCategory}, subcategory := ${inSubcategory})`
+    const columns = 'rank, app_id, app_name, total_requests, total_tokens'
+    const lists = FILTERS.map((filter, at) => {
+      const list = rankingSql({ sort, start, end: LAST_DAY, ...filter })
+      return `(SELECT ${at} AS filter, ${columns} FROM (${list}) WHERE rank <= 200)`
     })
-    const asked = await queryCurrent(
-      dataDir,
-      `SELECT ${columns} FROM (${lists.join(' UNION ALL BY NAME ')}) WHERE rank <= 200 ${inOrder}`,
-    )
-    const filters = new Set(asked.map(({ category, subcategory }) => `${category} ${subcategory}`))
-    expect(filters.size).toBe(FILTERS.length)
+    const asked = await queryCurrent(dataDir, lists.join(' UNION ALL '))
+    expect(new Set(asked.map(({ filter }) => filter)).size).toBe(FILTERS.length)
     const kept = await queryCurrent(
       dataDir,
-      `SELECT ${columns}, start_date, end_date FROM rankings
-       WHERE window_days = ${days} AND sort = '${sort}' ${inOrder}`,
+      `SELECT * EXCLUDE (window_days, sort) FROM rankings WHERE window_days = ${days} AND sort = '${sort}'`,
     )
-    expect(kept).toEqual(asked.map((row) => ({ ...row, ...window })))
+    expect(kept).toEqual(
+      asked.map(({ filter, ...row }) => ({ ...FILTERS[Number(filter)], ...row, ...window })),
+    )
   },
 )

@@ -41,6 +41,14 @@ export type Question = Filter & {
   readonly end: string
 }
 
+/** The query of the published macros for the same list, with the columns of `ranking`. */
+export function rankingSql({ sort, start, end, category, subcategory }: Question): string {
+  const literal = (word: string | null) => (word === null ? 'NULL' : `'${word}'`)
+  const excess = sort === 'trending' ? '' : ', NULL AS excess_tokens'
+  return `SELECT *${excess} FROM ${sort}(
+    '${start}', '${end}', category := ${literal(category)}, subcategory := ${literal(subcategory)})`
+}
+
 type App = {
   readonly app_name: string
   readonly visibility: string
