@@ -6,6 +6,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { snapshotId } from '../contract/calendar.ts'
 import { MONTHLY_TABLES, SNAPSHOTS_PATH } from '../contract/files.ts'
+import { snapshotRecordSchema } from '../contract/snapshot-record.ts'
 import { countSchema, readRow, readRows } from '../duckdb/statements.ts'
 
 /** The formats of a table's files. */
@@ -43,25 +44,18 @@ export function fileNames(table: BundledTable): readonly string[] {
     : FILE_FORMATS.map((format) => `${table.name}.${format}`)
 }
 
-const metaRow = z.object({
-  as_of: z.string(),
-  data_through: z.string(),
-  first_day: z.string(),
-  version: z.string(),
-  licence: z.string(),
-  licence_url: z.string(),
-  publisher: z.string(),
-  attribution: z.string(),
-  sources: z.string().nullable(),
-  comparability: z.string(),
-  input_fingerprint: z.string(),
-  /** Days whose published figures this snapshot changed. */
-  days_restated: countSchema,
-  total_requests: z.string(),
-  total_tokens: z.string(),
-  /** Rows of each published table. */
-  rows: z.record(z.string(), countSchema),
-})
+/** The facts of the record, and what only texts state. */
+const metaRow = snapshotRecordSchema
+  .omit({ id: true, files: true, pruned_at: true, retracted: true })
+  .required()
+  .extend({
+    licence: z.string(),
+    licence_url: z.string(),
+    sources: z.string().nullable(),
+    comparability: z.string(),
+    days_restated: countSchema,
+    rows: z.record(z.string(), countSchema),
+  })
 
 const columnRow = z.object({
   table_name: z.string(),

@@ -30,36 +30,34 @@ type Facts = z.infer<typeof factsRow>
 export const status = command({
   summary: 'shows what is published, times, days missing, partial or restated, and how the last run ended',
   options: JSON_OPTION,
-  work: printStatus,
+  async work(dependencies, { json }) {
+    const { config, now } = dependencies
+    const { dataDir } = config
+    const current = currentSnapshot(dataDir)
+    const rest = {
+      snapshots: listSnapshots(dataDir).length,
+      retracted: listRetractions(dataDir),
+      last_run: lastRunOf(dependencies),
+    }
+    const ending = describeLastRun(rest.last_run)
+    if (current === undefined) {
+      return printResult(dependencies, json, { current: null, ...rest }, [NONE_CURRENT, ...ending])
+    }
+    const facts = await withMemoryDatabase(config, (connection) =>
+      withPublished({ connection, config }, current, 'current', () =>
+        readRow(connection, 'commands.sql#status', factsRow),
+      ),
+    )
+    const behind = Math.max(0, daysBetween(facts.data_through, lastCompletedDay(now())))
+    printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [
+      `current       ${current}, computed at ${facts.as_of}`,
+      ...describeFacts(facts, behind),
+      `kept          ${pluralize(rest.snapshots, 'snapshot')}`,
+      ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
+      ...ending,
+    ])
+  },
 })
-
-async function printStatus(dependencies: Dependencies, { json }: { readonly json: boolean }): Promise<void> {
-  const { config, now } = dependencies
-  const { dataDir } = config
-  const current = currentSnapshot(dataDir)
-  const rest = {
-    snapshots: listSnapshots(dataDir).length,
-    retracted: listRetractions(dataDir),
-    last_run: lastRunOf(dependencies),
-  }
-  const ending = describeLastRun(rest.last_run)
-  if (current === undefined) {
-    return printResult(dependencies, json, { current: null, ...rest }, [NONE_CURRENT, ...ending])
-  }
-  const facts = await withMemoryDatabase(config, (connection) =>
-    withPublished({ connection, config }, current, 'current', () =>
-      readRow(connection, 'commands.sql#status', factsRow),
-    ),
-  )
-  const behind = Math.max(0, daysBetween(facts.data_through, lastCompletedDay(now())))
-  printResult(dependencies, json, { current, ...facts, days_behind: behind, ...rest }, [
-    `current       ${current}, computed at ${facts.as_of}`,
-    ...describeFacts(facts, behind),
-    `kept          ${pluralize(rest.snapshots, 'snapshot')}`,
-    ...rest.retracted.map(({ id, reason }) => `retracted     ${id}: ${reason}`),
-    ...ending,
-  ])
-}
 
 function lastRunOf({ config: { dataDir }, progress }: Dependencies): LastRun | null {
   try {

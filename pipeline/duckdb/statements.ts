@@ -48,14 +48,9 @@ export async function readRows<T>(
 }
 
 /** The only row of a SQL file's query. */
-export async function readRow<T>(
-  connection: DuckDBConnection,
-  name: string,
-  schema: z.ZodType<T>,
-  parameters?: Bindings,
-): Promise<T> {
-  const [only] = await readRows(connection, name, schema, parameters)
-  if (only === undefined) throw new Error(`${name} returned no row`)
+export async function readRow<T>(...query: Parameters<typeof readRows<T>>): Promise<T> {
+  const [only] = await readRows(...query)
+  if (only === undefined) throw new Error(`${query[1]} returned no row`)
   return only
 }
 

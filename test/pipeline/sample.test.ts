@@ -6,11 +6,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { addDays } from '../../pipeline/contract/calendar.ts'
 import { makeFolder } from '../support/folders.ts'
 import { publish, queryCurrent } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
-import type { TextRow } from '../support/pipeline/nightly.ts'
-import { readCsv } from '../support/pipeline/oracle.ts'
 
 const PUBLISHED = join(REPOSITORY, 'test', 'golden', 'published')
 const SAMPLE = join(REPOSITORY, 'data', 'sample')
@@ -18,9 +17,11 @@ const SAMPLE = join(REPOSITORY, 'data', 'sample')
 /** The published tables end at this rank. */
 const PUBLISHED_ROWS = 50
 
-const usage = readPublished('usage_weekly.csv')
-const rankings = readPublished('rankings_weekly.csv')
-const weeks = [...new Set(usage.map((row) => row.week))].toSorted()
+const USAGE = `read_csv('${join(PUBLISHED, 'usage_weekly.csv')}') AS usage`
+const RANKINGS = `read_csv('${join(PUBLISHED, 'rankings_weekly.csv')}') AS rankings`
+
+/** The last days of the published weeks. */
+const weeks = [0, 1, 2, 3, 4, 5].map((week) => addDays('2026-07-27', 7 * week))
 const lists = [
   { category: 'all', subcategory: '' },
   { category: 'coding', subcategory: '' },
@@ -29,12 +30,6 @@ const lists = [
   { category: 'coding', subcategory: 'ide-extension' },
   { category: 'coding', subcategory: 'programming-app' },
 ] as const
-
-type List = {
-  readonly week: string
-  readonly category: string
-  readonly subcategory: string
-}
 
 /**
  * Apps in our list that are missing in the published one. ZCode got its tag between 2026-08-17 and 2026-08-24: it is in both
@@ -96,15 +91,23 @@ it('the snapshot carries the credit line of the sample, which names its source',
   })
 })
 
+const ask = (sql: string) => queryCurrent(dataDir, sql)
+
+/** The seven days that end on `lastDay`, as the two arguments of a macro. */
+const windowOf = (lastDay: string) => `'${addDays(lastDay, -6)}', '${lastDay}'`
+
 describe.each(weeks)('popular in the week to %s', (week) => {
-  it.each(lists)('$category $subcategory equals the published table', async (list) => {
-    const published = publishedRows({ week, ...list })
+  it.each(lists)('$category $subcategory equals the published table', async ({ category, subcategory }) => {
+    const columns = 'rank, app_id, total_tokens, total_requests'
+    const published = await ask(`SELECT ${columns} FROM ${RANKINGS} JOIN ${USAGE} USING (window_end, app_id)
+      WHERE window_end = '${week}' AND sort = 'popular'
+        AND category = '${category}' AND coalesce(subcategory, '') = '${subcategory}' ORDER BY rank`)
     expect(published.length).toBeGreaterThan(0)
     const absent = NOT_YET_TAGGED.filter(
-      (each) =>
-        each.week === week && each.category === list.category && each.subcategory === list.subcategory,
+      (each) => each.week === week && each.category === category && each.subcategory === subcategory,
     ).map(({ app, rank }) => `${app} ${rank}`)
-    const ours = await popular({ week, ...list })
+    const filter = `category := nullif('${category}', 'all'), subcategory := nullif('${subcategory}', '')`
+    const ours = await ask(`SELECT ${columns} FROM popular(${windowOf(week)}, ${filter})`)
     const compared = ours.filter((row) => !absent.includes(`${row['app_id']} ${row['rank']}`))
     expect(compared).toHaveLength(ours.length - absent.length)
     const ranked = compared.map((row, index) => ({ ...row, rank: String(index + 1) }))
@@ -114,87 +117,22 @@ describe.each(weeks)('popular in the week to %s', (week) => {
 
 /** Compares apps with three earlier weeks in the data; the first three weeks have none. */
 it.each(weeks.slice(3))('trending in the week to %s has the published order', async (week) => {
-  const published = publishedTrending(week)
+  const complete = `app_id IN (
+    SELECT app_id FROM ${USAGE} WHERE window_end BETWEEN DATE '${week}' - 21 AND '${week}'
+    GROUP BY app_id HAVING count(*) = 4)`
+  const published = await ask(
+    `SELECT app_id FROM ${RANKINGS} WHERE window_end = '${week}' AND sort = 'trending' AND ${complete} ORDER BY rank`,
+  )
   expect(published.length).toBeGreaterThan(20)
-  // No app of the published table may be missing: our list is cut at the same rank.
+  // The growth of newcomers is all their tokens.
   const newcomers = COUNTED_AS_NEW.filter((exception) => exception.week === week).map(({ app }) => app)
-  expect(byGrowth(await trending(week), newcomers).slice(0, published.length)).toEqual(published)
+  const growth = `CASE WHEN app_id IN (${['NULL', ...newcomers].join(', ')}) THEN total_tokens ELSE excess_tokens END`
+  // No app of the published table may be missing: our list is cut at the same rank.
+  const ours = await ask(
+    `SELECT app_id FROM trending(${windowOf(week)}) WHERE ${complete} ORDER BY ${growth} DESC, rank`,
+  )
+  expect(ours.slice(0, published.length)).toEqual(published)
 })
-
-function publishedTrending(week: string): string[] {
-  return rankings
-    .filter((row) => row.week === week && row.sort === 'trending' && isComplete(row.app_id, week))
-    .map((row) => row.app_id)
-}
-
-/** Our trending rows of apps that are in the data in this week and the three before it. */
-async function trending(week: string): Promise<TextRow[]> {
-  const rows = await queryCurrent(
-    dataDir,
-    `SELECT app_id, total_tokens, excess_tokens FROM trending(${windowOf(week)}) ORDER BY rank`,
-  )
-  return rows.filter((row) => isComplete(row['app_id'] ?? '', week))
-}
-
-/** Our order, with the growth of newcomers set to all their tokens. */
-function byGrowth(rows: readonly TextRow[], newcomers: readonly string[]): string[] {
-  const growth = (row: TextRow) =>
-    BigInt(row[newcomers.includes(row['app_id'] ?? '') ? 'total_tokens' : 'excess_tokens'] ?? 0)
-  return rows
-    .toSorted((left, right) => (growth(left) === growth(right) ? 0 : growth(left) < growth(right) ? 1 : -1))
-    .map((row) => row['app_id'] ?? '')
-}
-
-function isComplete(app: string, week: string): boolean {
-  const four = weeks.slice(weeks.indexOf(week) - 3, weeks.indexOf(week) + 1)
-  return four.every((each) => weekly(each, app) !== undefined)
-}
-
-/** A published table with its figures, by rank. */
-function publishedRows({ week, category, subcategory }: List) {
-  return rankings
-    .filter((row) => row.week === week && row.category === category && row.subcategory === subcategory)
-    .filter((row) => row.sort === 'popular')
-    .map(({ rank, app_id }) => {
-      const figures = weekly(week, app_id)
-      return {
-        rank,
-        app_id,
-        total_tokens: figures?.total_tokens,
-        total_requests: figures?.total_requests,
-      }
-    })
-}
-
-function popular({ week, category, subcategory }: List): Promise<TextRow[]> {
-  const filter = [
-    category === 'all' ? '' : `, category := '${category}'`,
-    subcategory === '' ? '' : `, subcategory := '${subcategory}'`,
-  ].join('')
-  return queryCurrent(
-    dataDir,
-    `SELECT rank, app_id, total_tokens, total_requests FROM popular(${windowOf(week)}${filter})`,
-  )
-}
-
-/** The seven days that end on `lastDay`, as the two arguments of a macro. */
-function windowOf(lastDay: string): string {
-  return `DATE '${lastDay}' - 6, '${lastDay}'`
-}
-
-function weekly(week: string, app: string) {
-  return usage.find((row) => row.week === week && row.app_id === app)
-}
-
-/** The rows of a published CSV file; a missing column and an empty cell are an empty text. */
-function readPublished(file: 'usage_weekly.csv' | 'rankings_weekly.csv') {
-  return readCsv(readFileSync(join(PUBLISHED, file), 'utf8')).map((row) => {
-    const cell = (column: string) => row?.[column] ?? ''
-    const list = { category: cell('category'), subcategory: cell('subcategory'), sort: cell('sort') }
-    const figures = { total_tokens: cell('total_tokens'), total_requests: cell('total_requests') }
-    return { week: cell('window_end'), ...list, rank: cell('rank'), app_id: cell('app_id'), ...figures }
-  })
-}
 
 function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -295,7 +295,7 @@ function readRecords(path: string): (Fields | null)[] {
 }
 
 /** The records of a CSV text; an empty cell is null, and so is a line with too few or too many cells. */
-export function readCsv(content: string): (TextRow | null)[] {
+function readCsv(content: string): (TextRow | null)[] {
   const [header = [], ...lines] = parse(content, { relax_column_count: true })
   return lines.map((cells) =>
     cells.length === header.length
