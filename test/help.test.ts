@@ -1,6 +1,5 @@
 /** CONTRACT 9: every program of package.json explains itself, and the documents name only commands and options that exist. */
-import { globSync, readFileSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readdirSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { directories } from '../api/commands/directories.ts'
@@ -9,11 +8,11 @@ import { apps } from '../pipeline/apps.ts'
 import { nightly } from '../pipeline/nightly.ts'
 import { makeFolder } from './support/folders.ts'
 import { SILENT } from './support/pipeline/in-process.ts'
-import { REPOSITORY, runCommandLine, startProgram, type Command } from './support/processes.ts'
+import { REPOSITORY, runCommandLine, startProgram, textOf, type Command } from './support/processes.ts'
 
 const { scripts } = z
   .object({ scripts: z.record(z.string(), z.string()) })
-  .parse(JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')))
+  .parse(JSON.parse(textOf('package.json')))
 const fileOf = (script: string) => /node (\S+\.ts)$/.exec(scripts[script] ?? '')?.[1]
 const programs = Object.keys(scripts).filter((script) => fileOf(script) !== undefined)
 
@@ -33,9 +32,7 @@ it.each(programs)('npm run %s prints its usage, fits 100 columns, and does nothi
 })
 
 /** Pages with tables of commands. */
-const pages = ['README.md', 'data/deploy/README.md', 'pipeline/README.md', 'test/README.md'].map((name) =>
-  readFileSync(join(REPOSITORY, name), 'utf8'),
-)
+const pages = ['README.md', 'data/deploy/README.md', 'pipeline/README.md', 'test/README.md'].map(textOf)
 
 it.each(Object.keys(scripts))('a README lists the command %s', (name) => {
   const command = ['start', 'test'].includes(name) ? `npm ${name}` : `(?:npm run (?:-s )?|\`)${name}`
@@ -45,9 +42,7 @@ it.each(Object.keys(scripts))('a README lists the command %s', (name) => {
 /** What the documents call: script, command, options. A word in capitals or a path stands for a value. */
 const calls = globSync(['*.md', '{api,data,pipeline,test}/**/*.md'], { cwd: REPOSITORY })
   .filter((name) => !name.endsWith('CHANGELOG.md') && !name.endsWith('CONTRACT.md'))
-  .flatMap((name) => [
-    ...readFileSync(join(REPOSITORY, name), 'utf8').matchAll(/npm run (?:-s )?([a-z-]+) -- ([^`|\n#]*)/g),
-  ])
+  .flatMap((name) => [...textOf(name).matchAll(/npm run (?:-s )?([a-z-]+) -- ([^`|\n#]*)/g)])
   .map(([, script = '', words = '']) => ({
     script,
     command: /^[a-z]+(?= |$|`)/.exec(words)?.[0],

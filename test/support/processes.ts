@@ -1,10 +1,14 @@
 /** Commands and their output: as processes, or in the test's own. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { atEnd } from './folders.ts'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
+
+/** The text of a file of the repository. */
+export const textOf = (name: string) => readFileSync(join(REPOSITORY, name), 'utf8')
 
 type Environment = Readonly<Record<string, string>>
 
@@ -18,11 +22,11 @@ export type Ended = {
 
 export type Started = ReturnType<typeof startProcess>
 
-/** Starts a command in the repository, which ends with the test file, if not before; `output` is its output so far. */
+/** Starts a command in the repository; `using`, or the end of the test file, kills it. `output` is its output so far. */
 export function startProcess(
   command: string,
   args: readonly string[],
-  { environment = {}, detached = false }: { readonly environment?: Environment; readonly detached?: boolean },
+  { environment = {}, detached = false }: { environment?: Environment; detached?: boolean } = {},
 ) {
   const child = spawn(command, args, {
     cwd: REPOSITORY,
@@ -31,13 +35,14 @@ export function startProcess(
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  // A test that failed may have left it running.
-  atEnd(async () => {
+  const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const exited = once(child, 'exit')
     child.kill('SIGKILL')
     await exited
-  })
+  }
+  // A test that failed may have left it running.
+  atEnd(kill)
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
@@ -46,7 +51,7 @@ export function startProcess(
     signal: child.signalCode,
     ...output,
   }))
-  return { child, output, ended }
+  return { child, output, ended, [Symbol.asyncDispose]: kill }
 }
 
 /**

@@ -1,17 +1,15 @@
 /** CONTRACT 9: the blocks of README.md, data/README.md and pipeline/README.md, run as a reader would. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { makeFolder } from '../support/folders.ts'
 import { currentSnapshot, deliver, publish, queryCurrent, withDatabase } from '../support/pipeline/nightly.ts'
 import { hasFolder } from '../support/programs.ts'
-import { REPOSITORY } from '../support/processes.ts'
+import { textOf } from '../support/processes.ts'
 
 /** The first code block of a document in a language that contains a text. */
 function block(name: string, language: string, contained = ''): string {
-  const text = readFileSync(join(REPOSITORY, name), 'utf8')
-  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))]
+  const blocks = [...textOf(name).matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))]
   return String(blocks.map(([, code]) => code).find((code) => code?.includes(contained)))
 }
 

@@ -3,13 +3,12 @@
  * tools, silence, errors and a break, and the standard tests of LangChain. Most are no dependencies of the project:
  * CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as .ci/run installs it.
  */
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { startScriptedChat, type ScriptedChat } from '../../../../support/chat/chat.ts'
 import { LONG } from '../../../../support/long.ts'
+import { startProcess } from '../../../../support/processes.ts'
 import { findProgram, hasFolder } from '../../../../support/programs.ts'
 import {
   answers,
@@ -154,16 +153,12 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
   })
   afterAll(() => chat.stop())
 
-  async function run(program: string, args: readonly string[]) {
-    const child = spawn(program, [...args, `${chat.api.origin}/api/v1`, chat.api.key], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    return resultsSchema.parse(JSON.parse(await text(child.stdout)))
-  }
-
   async function check(program: string, args: readonly string[]) {
     const before = chat.upstream.received.length
-    expect(await run(program, args)).toMatchObject({
+    const toRouter = [`${chat.api.origin}/api/v1`, chat.api.key]
+    const { code, stdout, stderr } = await startProcess(program, [...args, ...toRouter]).ended
+    expect(code, stderr).toBe(0)
+    expect(resultsSchema.parse(JSON.parse(stdout))).toMatchObject({
       plain: 'Hello',
       streamed: 'Hello',
       tools: [['read_file', { a: 1 }]],
@@ -187,10 +182,10 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
 
   const pytest = findProgram('pytest', [join(INSTALLED, 'venv/bin')]) ?? ''
   it.runIf(pytest !== '')('of LangChain for Python passes the tests of chat models', LONG, async () => {
-    const env = { ...process.env, BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
+    const environment = { BASE: `${chat.api.origin}/api/v1`, KEY: chat.api.key }
     const options = '-q -p no:cacheprovider -o asyncio_mode=auto -o asyncio_default_test_loop_scope=session'
-    const child = spawn(pytest, [...options.split(' '), scriptNamed('test_langchain.py')], { env })
-    const report = await text(child.stdout)
+    const args = [...options.split(' '), scriptNamed('test_langchain.py')]
+    const { stdout: report } = await startProcess(pytest, args, { environment }).ended
     expect(report.trim().split('\n').at(-1), report).toMatch(/^\d\d passed/)
   })
 })
