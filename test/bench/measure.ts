@@ -9,6 +9,9 @@ import { startProcess } from '../support/processes.ts'
 /** Prints a line of the result; stdout in the entry file. */
 export type Print = (line: string) => void
 
+/** How a part of the bench runs: with its large case, and with other sizes than the usual ones. */
+export type Options<Sizes> = { readonly large: boolean; readonly sizes?: Sizes }
+
 /** Output of a measured process: figures by name, and its peak memory. */
 const measuredSchema = z.object({ figures: z.record(z.string(), z.number()), peakMegabytes: z.number() })
 export type Measured = z.infer<typeof measuredSchema>
@@ -57,7 +60,7 @@ export function casesOf<Cases>(file: URL) {
     task: TaskOf<Cases[Name]>,
   ): Promise<Measured> => {
     const args = [CASE, file.href, name, JSON.stringify(task)]
-    const { code, stdout, stderr } = await startProcess(process.execPath, args, {}).ended
+    const { code, stdout, stderr } = await startProcess(process.execPath, args).ended
     if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`)
     return measuredSchema.parse(JSON.parse(stdout))
   }

@@ -5,16 +5,16 @@
 import { flag } from '../../pipeline/program/options.ts'
 import { UsageError, programOf, runAsProcess } from '../../pipeline/program/program.ts'
 import { benchChat } from './chat/chat.ts'
-import type { Print } from './measure.ts'
+import type { Options, Print } from './measure.ts'
 import { benchPipeline } from './pipeline/pipeline.ts'
 import { benchScim } from './scim/scim.ts'
 import { benchServing } from './serving/serving.ts'
 
-type Part = (print: Print, options: { readonly large: boolean }) => Promise<void>
+type Part = (print: Print, options: Options<never>) => Promise<void>
 
 const PARTS: Readonly<Record<string, Part>> = {
   pipeline: benchPipeline,
-  chat: (line) => benchChat(line),
+  chat: benchChat,
   scim: benchScim,
   serving: benchServing,
 }

@@ -57,6 +57,15 @@ export function memoryLog() {
   return { log, lines, messages: () => lines.map((line) => logLineSchema.parse(JSON.parse(line))) }
 }
 
+/** Requests paths under the base address of a service, with a key. */
+export function clientOf(origin: string) {
+  return (path: string, key?: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    if (key !== undefined) headers.set('Authorization', `Bearer ${key}`)
+    return fetch(`${origin}${BASE_PATH}${path}`, { ...init, headers })
+  }
+}
+
 type ApiOptions = {
   readonly clock?: () => Date
   readonly limits?: Partial<HttpLimits>
@@ -89,11 +98,7 @@ export async function startApi(
   const now = clock ?? (() => new Date())
   const createFor = (kind: KeyKind = 'inference', account = 'test') =>
     createKey(service.store, { account, kind, now: now() })
-  const get = (path: string, key?: string, init: RequestInit = {}) => {
-    const headers = new Headers(init.headers)
-    if (key !== undefined) headers.set('Authorization', `Bearer ${key}`)
-    return fetch(`${service.origin}${BASE_PATH}${path}`, { ...init, headers })
-  }
+  const get = clientOf(service.origin)
   return {
     origin: service.origin,
     store: service.store,
@@ -176,11 +181,14 @@ export async function said(
   })
 }
 
-/** The API as a process on a free port, once it listens. */
-export async function startServer(environment: Readonly<Record<string, string>>) {
-  const program = startProgram('api/server.ts', [], { PORT: '0', ...environment })
+/** The API as a process on a free port, once it listens; `through` as of startProgram. */
+export async function startServer(
+  environment: Readonly<Record<string, string>>,
+  through: readonly string[] = [],
+) {
+  const program = startProgram('api/server.ts', [], { PORT: '0', ...environment }, through)
   const [, origin = ''] = await said(program, 'stderr', /"origin":"([^"]+)"/)
-  return { ...program, origin }
+  return { ...program, origin, get: clientOf(origin) }
 }
 
 /** Creates a key with `npm run keys`. */

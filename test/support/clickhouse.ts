@@ -2,14 +2,12 @@
  * A ClickHouse cluster for one test file: two servers on loopback, a shard each. The engines are libraries in the folder
  * CLICKHOUSE, which Python runs as servers: 24.8 is in the package chdb 2.1.1 of PyPI, 26.7 in @chdb/lib-linux-x64-gnu of npm.
  */
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { globSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from './api.ts'
+import { makeFolder } from './folders.ts'
 import { freePort } from './ports.ts'
-import { REPOSITORY } from './processes.ts'
+import { startProcess, textOf, type Started } from './processes.ts'
 import { findProgram, hasFolder } from './programs.ts'
 
 /** Its last letter is beyond Latin-1, which a header cannot hold. */
@@ -45,8 +43,6 @@ const ENGINES = {
   },
 } as const
 
-export type ClickHouseVersion = keyof typeof ENGINES
-
 const SERVE = `
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
@@ -56,19 +52,19 @@ main.restype = ctypes.c_void_p
 main(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))`
 
 /** Starts both servers and makes the tables of data/clickhouse.sql on them. */
-export async function startCluster(version: ClickHouseVersion) {
-  const outer = realpathSync(mkdtempSync(join(tmpdir(), 'clickhouse-test-')))
-  const newServer = async (name: string): Promise<Server> => ({
+export async function startCluster(version: keyof typeof ENGINES) {
+  const newServer = async (): Promise<Server> => ({
     http: await freePort(),
     tcp: await freePort(),
-    folder: join(outer, name),
+    folder: makeFolder(),
   })
-  const servers = [await newServer('a'), await newServer('b')] as const
+  const servers = [await newServer(), await newServer()] as const
   const processes = servers.map((server) => startServer(version, server, servers))
   const [first, second] = servers
   for (const [index, { http }] of servers.entries()) {
     await until(() => {
-      if (processes[index]?.exitCode !== null) throw new Error('The ClickHouse server ended at its start')
+      if (processes[index]?.child.exitCode !== null)
+        throw new Error('The ClickHouse server ended at its start')
       return ask(http, 'SELECT 1').catch(() => undefined)
     })
   }
@@ -85,53 +81,42 @@ export async function startCluster(version: ClickHouseVersion) {
     run: (sql: string) => ask(first.http, sql),
     runOnSecond: (sql: string) => ask(second.http, sql),
     runOnShards,
-    remove: async () => {
-      await Promise.all(processes.map(kill))
-      rmSync(outer, { recursive: true, force: true })
-    },
+    remove: () => Promise.all(processes.map((process) => process[Symbol.asyncDispose]())),
   }
 }
 
 async function ask(port: number, sql: string): Promise<string> {
-  const response = await fetch(
-    `http://127.0.0.1:${port}/?user=pipeline&password=${encodeURIComponent(PASSWORD)}`,
-    {
-      method: 'POST',
-      body: sql,
-    },
-  )
+  const address = `http://127.0.0.1:${port}/?user=pipeline&password=${encodeURIComponent(PASSWORD)}`
+  const response = await fetch(address, { method: 'POST', body: sql })
   const text = await response.text()
   if (!response.ok) throw new Error(text)
   return text
 }
 
-const SQL = textOf('data/clickhouse.sql')
+const TABLES_FILE = 'data/clickhouse.sql'
 
 function tableStatements(): string[] {
-  const text = clickHouseSql().replaceAll(/^--.*$/gm, '')
+  const text = textOf(TABLES_FILE).replaceAll(/^--.*$/gm, '')
   return text.split(';').filter((statement) => statement.trim() !== '')
 }
 
 /** The rights that data/clickhouse.sql lists. */
 function grants(): string {
-  const queries = [...clickHouseSql().matchAll(/^-- (GRANT .*) TO pipeline;$/gm)].map(
+  const queries = [...textOf(TABLES_FILE).matchAll(/^-- (GRANT .*) TO pipeline;$/gm)].map(
     ([, grant = '']) => `<query>${grant.replace(/ON (\w+)$/, 'ON default.$1')}</query>`,
   )
   return `<grants>${queries.join('')}</grants>`
 }
 
-function startServer(version: ClickHouseVersion, server: Server, servers: readonly Server[]): ChildProcess {
+function startServer(version: keyof typeof ENGINES, server: Server, servers: readonly Server[]): Started {
   const { folder } = server
-  mkdirSync(join(folder, 'data'), { recursive: true })
   writeFileSync(join(folder, 'config.xml'), configuration(server, servers))
   writeFileSync(join(folder, 'users.xml'), users())
   const { library, main, options } = ENGINES[version]
   const libraries = globSync(join(process.env['CLICKHOUSE'] ?? '', library))
-  return spawn('python3', ['-c', SERVE, ...libraries, main, '--config-file=config.xml', ...options], {
-    cwd: folder,
-    stdio: 'ignore',
-    env: { ...process.env, TZ: 'UTC', CLICKHOUSE_WATCHDOG_ENABLE: '0' },
-  })
+  const serve = ['python3', '-c', SERVE, ...libraries, main, '--config-file=config.xml', ...options]
+  const environment = { TZ: 'UTC', CLICKHOUSE_WATCHDOG_ENABLE: '0' }
+  return startProcess('env', ['-C', folder, ...serve], { environment })
 }
 
 function configuration({ folder, ...ports }: Server, servers: readonly Server[]): string {
@@ -181,10 +166,4 @@ function users(): string {
       ${accounts.join('')}
     </users>
   </clickhouse>`
-}
-
-async function kill(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return
-  server.kill('SIGKILL')
-  await once(server, 'exit')
 }

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { Server as HttpServer } from 'node:http'
 import { createServer, type Server } from 'node:net'
+import { atEnd } from './folders.ts'
 
 /** The system gives out ports from 32768 on; it gives nobody else one of these. */
 const [FIRST_PORT, PORTS] = [12_000, 20_000]
@@ -20,15 +21,20 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Starts a server on a free port of the loopback interface; an HTTP server that is closed breaks its connections. */
+/**
+ * Listens on a free port of the loopback interface until `close`, `using` or the end of the test file; an HTTP server that is
+ * closed breaks its connections.
+ */
 export async function listen(server: Server) {
   await once(server.listen(0, '127.0.0.1'), 'listening')
+  let closed: Promise<unknown> | undefined
   const close = async () => {
-    const closed = once(server, 'close')
+    closed ??= once(server, 'close')
     server.close()
     if (server instanceof HttpServer) server.closeAllConnections()
     await closed
   }
+  atEnd(close)
   return { port: portOf(server), close, [Symbol.asyncDispose]: close }
 }
 

@@ -60,6 +60,16 @@ export async function startPostgres(bin: string) {
     kill(readFileSync(`/proc/${id}/task/${id}/children`, 'utf8').trim())
   }
 
+  /** Does `work` between the two. */
+  const between = (begin: () => unknown, end: () => unknown) => async (work: () => Promise<unknown>) => {
+    await begin()
+    try {
+      await work()
+    } finally {
+      await end()
+    }
+  }
+
   await start()
   atEnd(async () => {
     await stop()
@@ -67,23 +77,12 @@ export async function startPostgres(bin: string) {
   })
   return {
     /** Ends the server during `work`: connections break, and new ones are refused. */
-    async whileAway(work: () => Promise<unknown>): Promise<void> {
-      await stop()
-      try {
-        await work()
-      } finally {
-        await start()
-      }
-    },
+    whileAway: between(stop, start),
     /** Stops every process of the server during `work`, as a frozen machine does: nothing answers, or closes. */
-    async whileSuspended(work: () => Promise<unknown>): Promise<void> {
-      signal('STOP')
-      try {
-        await work()
-      } finally {
-        signal('CONT')
-      }
-    },
+    whileSuspended: between(
+      () => signal('STOP'),
+      () => signal('CONT'),
+    ),
     /** Makes an empty database and resolves to its address. */
     createDatabase: async () => {
       databases += 1

@@ -22,7 +22,10 @@ export type Ended = {
 
 export type Started = ReturnType<typeof startProcess>
 
-/** Starts a command in the repository; `using`, or the end of the test file, kills it. `output` is its output so far. */
+/**
+ * Starts a command in the repository; `using`, or the end of the test file, kills it. `output` is its output so far; `stop`
+ * signals it, and resolves to how it ended.
+ */
 export function startProcess(
   command: string,
   args: readonly string[],
@@ -51,7 +54,11 @@ export function startProcess(
     signal: child.signalCode,
     ...output,
   }))
-  return { child, output, ended, [Symbol.asyncDispose]: kill }
+  const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
+    child.kill(signal)
+    return ended
+  }
+  return { child, output, ended, stop, [Symbol.asyncDispose]: kill }
 }
 
 /**

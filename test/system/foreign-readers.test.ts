@@ -3,9 +3,9 @@
  * oldest DuckDB on npm for Node, and a browser. None is a dependency of the project: PYTHON_READERS, OLD_DUCKDB and
  * API_CLIENTS name folders with them, as .ci/run installs them.
  */
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { extname, join } from 'node:path'
+import { join } from 'node:path'
+import express, { type RequestHandler } from 'express'
 import { chromium } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -149,12 +149,6 @@ it.runIf(hasFolder('OLD_DUCKDB'))('DuckDB 1.1.3 returns the same rows', async ()
   }
 })
 
-const TYPES: Readonly<Record<string, string>> = {
-  '.js': 'text/javascript',
-  '.mjs': 'text/javascript',
-  '.wasm': 'application/wasm',
-}
-
 const MODULES = {
   '@duckdb/duckdb-wasm': '/@duckdb/duckdb-wasm/dist/duckdb-browser.mjs',
   'apache-arrow': '/apache-arrow/Arrow.dom.mjs',
@@ -194,17 +188,9 @@ const PAGE = `<!doctype html><script type="importmap">${JSON.stringify({ imports
 
 /** Serves the packages, and the page that uses them. */
 function servePackages() {
-  const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '', 'http://localhost').pathname
-    if (path === '/') return response.setHeader('Content-Type', 'text/html').end(PAGE)
-    response.setHeader('Content-Type', TYPES[extname(path)] ?? 'text/plain')
-    try {
-      return response.end(readFileSync(join(process.env['API_CLIENTS'] ?? '', 'node_modules', path)))
-    } catch {
-      return response.writeHead(404).end()
-    }
-  })
-  return listen(server)
+  const packages = express.static(join(process.env['API_CLIENTS'] ?? '', 'node_modules'))
+  const page: RequestHandler = (_request, response) => void response.send(PAGE)
+  return listen(createServer(express().get('/', page).use(packages)))
 }
 
 const executablePath = findProgram('chromium')

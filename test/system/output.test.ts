@@ -48,8 +48,7 @@ describe.each(Object.entries(WAYS))('%s', (_where, { start, end }) => {
       (await fetch(`http://127.0.0.1:${port}/api/v1/status`).catch(() => undefined))?.ok === true
     await until(answers)
     for (let request = 0; request < 200; request += 1) expect(await answers()).toBe(true)
-    service.child.kill('SIGTERM')
-    expect(await service.ended).toMatchObject({ code: 0 })
+    expect(await service.stop()).toMatchObject({ code: 0 })
   })
 
   it('a run with lost messages publishes all the same', async () => {

@@ -32,10 +32,10 @@ describe.runIf(isAllowed)('with a read-only root', () => {
   let service: Started
   let origin = ''
   const keys = { inference: '', management: '' }
-  const upstream = startUpstream({ m: json(completion()) })
 
   beforeAll(async () => {
-    const models = writeModels(dataDir, { 'a/b': [{ base_url: (await upstream).url, model: 'm' }] })
+    const { url } = await startUpstream({ m: json(completion()) })
+    const models = writeModels(dataDir, { 'a/b': [{ base_url: url, model: 'm' }] })
     const first = await startReadOnly('pipeline/nightly.ts', ['run', '--with-sample']).ended
     expect(first).toMatchObject({ code: 0 })
     service = startReadOnly('api/start.ts', [], [`MODELS_FILE=${models}`])
@@ -46,11 +46,7 @@ describe.runIf(isAllowed)('with a read-only root', () => {
       keys[kind] = (await startReadOnly('api/commands/keys.ts', make).ended).stdout.trim()
     }
   }, LONG.timeout)
-  afterAll(async () => {
-    service.child.kill('SIGTERM')
-    await service.ended
-    await (await upstream).close()
-  })
+  afterAll(() => service.stop())
 
   const get = (path: string, key = keys.inference) =>
     fetch(`${origin}${path}`, { headers: { Authorization: `Bearer ${key}` } })

@@ -160,20 +160,17 @@ it.runIf(hasProgram('prlimit'))('a kill on a full disk loses no acknowledged req
   await using upstream = await startUpstream({ 'a/one': answers() })
   const began = new Date()
   const MODELS_FILE = writeModels(dataDir, { 'a/one': [{ base_url: upstream.url }] })
-  const { origin, child, output, ended } = await startServer({ DATA_DIR: dataDir, MODELS_FILE })
+  const { get, child, output, stop } = await startServer({ DATA_DIR: dataDir, MODELS_FILE })
   const key = await makeKey({ DATA_DIR: dataDir })
   // A larger file is refused, as on a full disk: the write that meets the limit is short.
   const full = ['--pid', String(child.pid), '--fsize=2000:unlimited']
   expect(spawnSync('prlimit', full).status).toBe(0)
-  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
   const acknowledged: string[] = []
   for (let request = 0; request < 20; request += 1) {
-    const init = { method: 'POST', headers, body: JSON.stringify(ONE) }
-    const response = await fetch(`${origin}/api/v1/chat/completions`, init)
+    const response = await get('/chat/completions', key, { method: 'POST', body: JSON.stringify(ONE) })
     if (response.ok) acknowledged.push(response.headers.get('X-Request-Id') ?? '')
   }
-  child.kill('SIGKILL')
-  await ended
+  await stop('SIGKILL')
   expect(acknowledged).toHaveLength(20)
   const days = new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)))
   const kept = [...days].flatMap((day) => idsOn(day))

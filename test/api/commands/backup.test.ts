@@ -212,8 +212,7 @@ describe('a copied backup', () => {
     await publish(restored, '2026-03-12T02:00:00Z')
     for (const isWarned of [true, false]) {
       const server = await startServer({ DATA_DIR: restored })
-      server.child.kill('SIGTERM')
-      const { code, stderr } = await server.ended
+      const { code, stderr } = await server.stop()
       expect([code, stderr.includes('revoke and retract them once more')]).toEqual([0, isWarned])
     }
   })

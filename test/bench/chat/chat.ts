@@ -16,12 +16,12 @@ import {
   ratio,
   residentMegabytes,
 } from '../measure.ts'
-import type { Measured, Print } from '../measure.ts'
+import type { Measured, Options, Print } from '../measure.ts'
 import { startFile, startService, untilAnswering, type Server } from '../servers.ts'
 import { hasWrk, loadWithWrk } from '../wrk.ts'
 
 /** Sizes of the cases. */
-export type ChatSizes = {
+type Sizes = {
   readonly runs: number
   readonly concurrencies: readonly number[]
   /** Warm-up in seconds per target, whole and streaming: gateways run for weeks, with all hot code compiled. */
@@ -30,7 +30,7 @@ export type ChatSizes = {
   readonly seconds: number
 }
 
-const SIZES: ChatSizes = { runs: 5, concurrencies: [1, 10, 100], warmSeconds: 6, seconds: 2 }
+const SIZES: Sizes = { runs: 5, concurrencies: [1, 10, 100], warmSeconds: 6, seconds: 2 }
 const WARM_CONCURRENCY = 10
 /** LiteLLM checks this key in memory; the service looks its own key up in its store. */
 const LITELLM_KEY = 'sk-bench'
@@ -51,7 +51,7 @@ type Load = {
 }
 
 /** Runs every case and prints a table. */
-export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise<void> {
+export async function benchChat(print: Print, { sizes = SIZES }: Options<Sizes>): Promise<void> {
   if (!hasWrk()) return print('\nchat: left out, since wrk is not installed')
   await inTemporaryFolder(async (folder) => {
     await using provider = await startFile(new URL('upstream.ts', import.meta.url))
@@ -80,18 +80,13 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
         await load(target, { stream, connections: WARM_CONCURRENCY, seconds: sizes.warmSeconds })
     }
     const rows: string[][] = []
-    const besideLitellm: string[][] = []
     for (const stream of [false, true]) {
       for (const connections of sizes.concurrencies) {
         const mediansOf = await measureInTurns(sizes.runs, targets, (target) =>
           load(target, { stream, connections, seconds: sizes.seconds }),
         )
         const name = `${stream ? 'stream' : 'whole'}, ${connections} at a time`
-        const measured = targets.map(mediansOf)
-        rows.push(...rowsOf(name, targets, measured))
-        const [, ours = 0, theirs = 0] = measured.map((one) => figure(one, 'perSecond'))
-        const times = theirs > 0 ? ratio(ours, theirs) : 'LiteLLM answered none in time'
-        besideLitellm.push([name, String(Math.round(ours)), String(Math.round(theirs)), times])
+        rows.push(...rowsOf(name, targets, targets.map(mediansOf)))
       }
     }
     print(
@@ -99,13 +94,9 @@ export async function benchChat(print: Print, sizes: ChatSizes = SIZES): Promise
     )
     const header = ['case', 'through', 'requests/s', 'p50', 'p99', 'added p50', 'added p99']
     printTable(print, header, rows)
-    const memory = residentMegabytes(service.pid)
-    print(`memory of the service at the end: ${memory} MB`)
-    if (litellm === undefined) return
-    const theirs = residentMegabytes(litellm.pid)
-    besideLitellm.push(['memory at the end, MB', String(memory), String(theirs), ratio(memory, theirs)])
-    print('\nchat beside LiteLLM: requests a second, and memory')
-    printTable(print, ['case', 'service', 'LiteLLM', 'ratio'], besideLitellm)
+    for (const [name, server] of Object.entries({ 'this service': service, LiteLLM: litellm }))
+      if (server !== undefined)
+        print(`memory of ${name} at the end: ${residentMegabytes(server.child.pid)} MB`)
   })
 }
 
@@ -128,15 +119,12 @@ async function startLitellm(print: Print, folder: string, host: string): Promise
       general_settings: { master_key: LITELLM_KEY },
     }),
   )
-  const port = String(await freePort())
-  const args = ['--config', config, '--host', '127.0.0.1', '--port', port, '--telemetry', 'False']
+  const port = await freePort()
+  const args = ['--config', config, '--host', '127.0.0.1', '--port', String(port), '--telemetry', 'False']
   // Without a database it keeps nothing, and asks nobody for prices.
   const withoutDatabase = ['-u', 'DATABASE_URL', program, ...args]
   const environment = { LITELLM_LOG: 'ERROR', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
-  return await untilAnswering(
-    startProcess('env', withoutDatabase, { environment }),
-    `http://127.0.0.1:${port}`,
-  )
+  return await untilAnswering(startProcess('env', withoutDatabase, { environment }), port)
 }
 
 function load({ url, headers, keysFile }: Target, given: Load): Promise<Measured> {

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { chunksOf, completion, sse } from '../../support/chat/upstream.ts'
-import { portOf } from '../../support/ports.ts'
+import { listen } from '../../support/ports.ts'
 
 const WORDS = Array.from({ length: 20 }, (_, index) => ` word${index}`)
 const WHOLE = Buffer.from(JSON.stringify(completion({ role: 'assistant', content: WORDS.join('') })))
@@ -16,4 +16,5 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const length = isStream ? {} : { 'content-length': WHOLE.length }
   response.writeHead(200, { 'content-type': type, ...length }).end(isStream ? EVENTS : WHOLE)
 }
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${portOf(server)}\n`))
+const { port } = await listen(server)
+process.stdout.write(`${port}\n`)

@@ -18,6 +18,7 @@ import { resolve } from '../../../pipeline/stages/resolve.ts'
 import type { Run } from '../../../pipeline/stages/stage.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
 import { withDatabase } from '../../support/pipeline/nightly.ts'
+import type { DayKind } from '../data.ts'
 import { CLOCKS, timed } from '../measure.ts'
 
 type Figures = Promise<Record<string, number>>
@@ -32,16 +33,12 @@ type Clocked = {
   readonly clock: keyof typeof CLOCKS
 }
 
-/** What a baseline reads, in SQL. */
-type Baseline = Clocked & {
-  readonly rows: string
-  readonly by: 'app' | 'app_id'
-}
-
 const { memory } = readConfig(process.env)
 
-/** Baseline of a day: one GROUP BY over `rows`, without checks or storage; `by` names the apps. */
-export function scan({ rows, by, clock }: Baseline): Figures {
+/** Baseline of a day: one GROUP BY over its file, without checks or storage; chat's records may repeat ids. */
+export function scan({ file, kind, clock }: Clocked & { file: string; kind: DayKind }): Figures {
+  const once = `(SELECT DISTINCT ON (request_id) * FROM ${literal(file)})`
+  const [by, rows] = kind === 'records' ? ['app', once] : ['app_id', literal(file)]
   const group = `CREATE TEMP TABLE bare AS
     SELECT ${by}, model, count(*) AS requests, sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
     FROM ${rows} GROUP BY ALL`

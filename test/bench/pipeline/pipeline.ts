@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { readConfig } from '../../../pipeline/config.ts'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
-import { literal } from '../../../pipeline/duckdb/sql-values.ts'
 import {
   type DayKind,
   type DaySize,
@@ -20,7 +19,6 @@ import {
   nightAfter,
 } from '../data.ts'
 import {
-  type CLOCKS,
   besideBaseline,
   casesOf,
   figure,
@@ -32,7 +30,7 @@ import {
   seconds,
   takeTurns,
 } from '../measure.ts'
-import type { Measured, Print } from '../measure.ts'
+import type { Measured, Options, Print } from '../measure.ts'
 import type * as cases from './cases.ts'
 
 /** The raw rows of one day, with or without `request_id`s. */
@@ -78,10 +76,7 @@ const measure = casesOf<typeof cases>(new URL('cases.ts', import.meta.url))
 const AS_OF = nightAfter(LAST_DAY)
 
 /** Runs the default cases, or with `large` the large one alone, and prints a table for each kind. */
-export async function benchPipeline(
-  print: Print,
-  { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
-): Promise<void> {
+export async function benchPipeline(print: Print, { large, sizes = SIZES }: Options<Sizes>): Promise<void> {
   const { memory } = readConfig(process.env)
   print(`\npipeline: medians of ${sizes.runs} runs that take turns; DuckDB's limit ${memory}; peaks in MB`)
   if (large) return benchLarge(print, memory, sizes)
@@ -89,49 +84,22 @@ export async function benchPipeline(
   for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
 }
 
-/** A day to load: its file, made in a data folder, and what the baseline reads of it. */
-type Load = {
-  readonly name: string
-  readonly size: DaySize
-  readonly kind: DayKind
-  readonly by: 'app' | 'app_id'
-  readonly clock: keyof typeof CLOCKS
-  readonly rowsOf: (file: string) => string
-}
-
-function loadsOf({ day, text: { apps, records, csv } }: Sizes): readonly Load[] {
-  const parquet = { kind: 'parquet', by: 'app_id', clock: 'wall', rowsOf: literal } as const
-  return [
-    { ...parquet, name: 'a: one day', size: day },
-    { ...parquet, name: 'b: one day with request_id', size: { ...day, identified: true } },
-    {
-      name: "e: chat's records, processor time",
-      size: { rows: records, apps },
-      kind: 'records',
-      by: 'app',
-      clock: 'processor',
-      rowsOf: (file) => `(SELECT DISTINCT ON (request_id) * FROM ${literal(file)})`,
-    },
-    {
-      name: 'f: compressed CSV, processor time',
-      size: { rows: csv, apps },
-      kind: 'csv',
-      by: 'app_id',
-      clock: 'processor',
-      rowsOf: literal,
-    },
-  ]
-}
-
 /** (a), (b), (e) and (f): the stage load beside one GROUP BY over the same file. */
-async function benchLoads(print: Print, sizes: Sizes): Promise<void> {
+async function benchLoads(print: Print, { runs, day, text: { apps, records, csv } }: Sizes): Promise<void> {
+  const loads: readonly (readonly [string, DayKind, DaySize])[] = [
+    ['a: one day', 'parquet', day],
+    ['b: one day with request_id', 'parquet', { ...day, identified: true }],
+    ["e: chat's records, processor time", 'records', { rows: records, apps }],
+    ['f: compressed CSV, processor time', 'csv', { rows: csv, apps }],
+  ]
   const rows: string[][] = []
-  for (const { name, size, kind, by, clock, rowsOf } of loadsOf(sizes)) {
+  for (const [name, kind, size] of loads) {
+    const clock = kind === 'parquet' ? 'wall' : 'processor'
     await inTemporaryFolder(async (dataDir) => {
       const file = await makeDay(dataDir, LAST_DAY, size, kind)
       const [scan, load] = await takeTurns(
-        sizes.runs,
-        () => measure('scan', { rows: rowsOf(file), by, clock }),
+        runs,
+        () => measure('scan', { file, kind, clock }),
         () => {
           rmSync(join(dataDir, 'warehouse.duckdb'), { force: true })
           return measure('loadDay', { dataDir, asOf: AS_OF, clock })

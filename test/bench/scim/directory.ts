@@ -2,9 +2,10 @@
  * A SCIM directory without work of its own, as a separate process: every page is prepared as bytes before the
  * first request. The size comes as JSON argument; the port is the one line on stdout.
  */
+import { hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { z } from 'zod'
-import { portOf } from '../../support/ports.ts'
+import { listen } from '../../support/ports.ts'
 
 const taskSchema = z.object({
   groups: z.int(),
@@ -21,14 +22,10 @@ const PAGE = 100
 const CONFIG = Buffer.from(JSON.stringify({ pagination: { cursor: false } }))
 
 /** Ids like most directories': long and unordered. */
-function idOf(kind: number, number: number): string {
-  const mixed = (salt: number) => (Math.imul(number + salt, 2654435761) >>> 0).toString(16).padStart(8, '0')
-  const [a, b, c] = [mixed(kind), mixed(kind + 7), mixed(kind + 13)]
-  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-a${c.slice(5)}-${c}${a.slice(4)}`
-}
+const idOf = (thing: string) => hash('md5', thing).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 
 function groupOf(number: number, { membersPerGroup, shift }: Task) {
-  const id = idOf(0, number)
+  const id = idOf(`group ${number}`)
   return {
     schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
     id,
@@ -36,7 +33,7 @@ function groupOf(number: number, { membersPerGroup, shift }: Task) {
     displayName: `Group ${number}`,
     members: Array.from({ length: membersPerGroup }, (_, index) => {
       const user = number * 7 + index * 31 + shift * 10_000_000
-      const value = idOf(1, user)
+      const value = idOf(`user ${user}`)
       return {
         value,
         $ref: `https://scim.example.com/v2/Users/${value}`,
@@ -74,4 +71,5 @@ const server = createServer((request, response) => {
   if (task.pageMs === 0) response.end(body)
   else setTimeout(() => response.end(body), task.pageMs)
 })
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${portOf(server)}\n`))
+const { port } = await listen(server)
+process.stdout.write(`${port}\n`)

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { directories } from '../../../api/commands/directories.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { makeKey, until } from '../../support/api.ts'
+import { clientOf, makeKey, until } from '../../support/api.ts'
 import { runCommandLine } from '../../support/processes.ts'
 import {
   besideBaseline,
@@ -21,7 +21,7 @@ import {
   takeTurns,
   timed,
 } from '../measure.ts'
-import type { Print } from '../measure.ts'
+import type { Options, Print } from '../measure.ts'
 import { startFile, startService } from '../servers.ts'
 import type * as cases from './cases.ts'
 import type { DirectoryTask } from './directory.ts'
@@ -53,10 +53,7 @@ const measure = casesOf<typeof cases>(new URL('cases.ts', import.meta.url))
 const startDirectory = (task: DirectoryTask) => startFile(new URL('directory.ts', import.meta.url), task)
 
 /** Runs the cases, with `large` on the largest allowed directory, and prints their tables. */
-export async function benchScim(
-  print: Print,
-  { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
-): Promise<void> {
+export async function benchScim(print: Print, { large, sizes = SIZES }: Options<Sizes>): Promise<void> {
   const size = large ? sizes.large : sizes.usual
   await inTemporaryFolder((folder) =>
     benchSyncs(print, folder, { ...sizes, size, runs: large ? 1 : sizes.runs }),
@@ -122,14 +119,13 @@ async function benchService(print: Print, folder: string, size: DirectorySize): 
   await using service = await startService(folder, { BENCH_TOKEN: 'bench-token' })
   const store = await openStore({ DATA_DIR: folder })
   const otherKey = await makeKey({ DATA_DIR: folder }, 'management', 'other')
-  const jobs = `${service.origin}/api/v1/scim/sync-jobs`
-  const send = (url: string, bearer: string, method = 'GET') =>
-    fetch(url, { method, headers: { Authorization: `Bearer ${bearer}` } })
+  const get = clientOf(service.origin)
+  const post = (key: string) => get('/scim/sync-jobs', key, { method: 'POST' })
   const jobOf = async (reply: Response) => jobSchema.parse(await reply.json()).data
   const sync = async (key: string) => {
-    const { id } = await jobOf(await send(jobs, key, 'POST'))
+    const { id } = await jobOf(await post(key))
     const status = await until(async () => {
-      const job = await jobOf(await send(`${jobs}/${id}`, key))
+      const job = await jobOf(await get(`/scim/sync-jobs/${id}`, key))
       return ['succeeded', 'failed'].includes(job.status) && job.status
     })
     if (status === 'failed') throw new Error('The sync failed')
@@ -139,7 +135,7 @@ async function benchService(print: Print, folder: string, size: DirectorySize): 
     await using directory = await startDirectory({ ...size, pageMs: 0, shift })
     const key = await connectDirectory(folder, directory.origin)
     const health = watch(async () => (await fetch(`${service.origin}/healthz`)).text())
-    const writes = watch(async () => (await send(jobs, otherKey, 'POST')).text())
+    const writes = watch(async () => (await post(otherKey)).text())
     const ms = await timed(() => sync(key))
     // The service then deletes the former lists.
     await until(async () => {
@@ -148,7 +144,7 @@ async function benchService(print: Print, folder: string, size: DirectorySize): 
     })
     const [waits, locked] = [await health(), await writes()]
     const figures = [percentile(waits, 0.5), percentile(waits, 0.99), Math.max(...waits), Math.max(...locked)]
-    const peak = String(megabytesOf(service.pid, 'VmHWM'))
+    const peak = String(megabytesOf(service.child.pid, 'VmHWM'))
     rows.push([name, seconds(ms), ...figures.map((wait) => wait.toFixed(1)), peak])
   }
   await store.close()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import express from 'express'
 import { z } from 'zod'
-import { portOf } from '../../support/ports.ts'
+import { listen } from '../../support/ports.ts'
 
 const taskSchema = z.object({
   path: z.string(),
@@ -15,5 +15,5 @@ const body = readFileSync(bodyFile)
 const app = express()
 // With an ETag among the headers, Express itself answers conditional requests with 304.
 app.get(path, (_request, response) => void response.set(headers).send(body))
-const server = createServer(app)
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${portOf(server)}\n`))
+const { port } = await listen(createServer(app))
+process.stdout.write(`${port}\n`)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { request } from 'undici'
 import { addKey } from '../../../api/accounts/keys.ts'
 import { openStore } from '../../../api/store/open-store.ts'
-import { measureInTurns, type Measured } from '../measure.ts'
+import { takeTurns, type Measured } from '../measure.ts'
 import { startFile, type Server } from '../servers.ts'
 import { REQUESTS_PER_KEY, loadWithWrk } from '../wrk.ts'
 
@@ -77,17 +77,20 @@ export async function measureReady(
   }
   await using bare = await startFile(new URL('bare.ts', import.meta.url), { path, bodyFile, headers })
   const { connections, seconds, runs } = sizes
-  const urls = [`${bare.origin}${path}`, url] as const
-  const mediansOf = await measureInTurns(runs, urls, async (each) => {
+  const load = async (target: string) => {
     writeFileSync(keysFile, (await makeKeys(dataDir, Math.ceil(seconds * KEYS_PER_SECOND))).join('\n'))
     return loadWithWrk({
-      url: each,
+      url: target,
       connections,
       seconds,
       headers: mode === '304' ? { 'if-none-match': headers['etag'] ?? '' } : accept,
       keysFile,
       status: mode === '304' ? 304 : 200,
     })
-  })
-  return [mediansOf(urls[0]), mediansOf(urls[1])]
+  }
+  return await takeTurns(
+    runs,
+    () => load(`${bare.origin}${path}`),
+    () => load(url),
+  )
 }

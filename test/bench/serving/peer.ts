@@ -45,8 +45,8 @@ export async function benchPeer(
     await using service = await startService(dataDir)
     const port = await freePort()
     const file = join(dataDir, 'current', SNAPSHOT_FILE)
-    const program = startProcess(python, [PEER, file, String(port)], {})
-    await using peer = await untilAnswering(program, `http://127.0.0.1:${port}`)
+    const program = startProcess(python, [PEER, file, String(port)])
+    await using peer = await untilAnswering(program, port)
     /** Rows of a reply, and the processor time of its server. */
     const measured = async (pid: number | undefined, url: string) => {
       const before = processorMs(pid)
@@ -58,8 +58,8 @@ export async function benchPeer(
       let [spent, spentByPeer] = [0, 0]
       for (const window of randomWindows({ days, windows })) {
         const query = `sort=${sort}&${window}`
-        const own = await measured(service.pid, `${service.origin}${RANKINGS}?${query}`)
-        const others = await measured(peer.pid, `${peer.origin}/rankings?${query}`)
+        const own = await measured(service.child.pid, `${service.origin}${RANKINGS}?${query}`)
+        const others = await measured(peer.child.pid, `${peer.origin}/rankings?${query}`)
         if (own.rows !== others.rows) throw new Error(`The replies differ: ${query}`)
         spent += own.ms / windows
         spentByPeer += others.ms / windows

@@ -9,7 +9,7 @@ import { SORTS } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { LAST_DAY, makeRegistry, makeWarehouse, nightAfter, powerLaw, type WarehouseSize } from '../data.ts'
 import { casesOf, figure, inTemporaryFolder, printTable, ratio, residentMegabytes } from '../measure.ts'
-import type { Measured, Print } from '../measure.ts'
+import type { Measured, Options, Print } from '../measure.ts'
 import type * as pipelineCases from '../pipeline/cases.ts'
 import { startService } from '../servers.ts'
 import { hasWrk } from '../wrk.ts'
@@ -49,10 +49,7 @@ const measurePipeline = casesOf<typeof pipelineCases>(new URL('../pipeline/cases
 const measureHere = casesOf<typeof windowCases>(new URL('windows.ts', import.meta.url))
 
 /** Runs the default cases, with `large` a larger one too, and prints their tables. */
-export async function benchServing(
-  print: Print,
-  { large, sizes = SIZES }: { readonly large: boolean; readonly sizes?: Sizes },
-): Promise<void> {
+export async function benchServing(print: Print, { large, sizes = SIZES }: Options<Sizes>): Promise<void> {
   const cases = large ? [...sizes.cases, sizes.large] : sizes.cases
   for (const size of cases) {
     await inTemporaryFolder(async (dataDir) => {
@@ -99,11 +96,11 @@ async function benchMemory(
   asked: { readonly days: number; readonly windows: number },
 ): Promise<void> {
   await using service = await startService(dataDir)
-  const started = residentMegabytes(service.pid)
+  const started = residentMegabytes(service.child.pid)
   const ask = await makeClient(dataDir, asked.windows)
   for (const [index, window] of randomWindows(asked).entries())
     await ask(`${service.origin}${RANKINGS}?sort=${SORTS[index % SORTS.length]}&${window}`)
-  const after = residentMegabytes(service.pid)
+  const after = residentMegabytes(service.child.pid)
   print(
     `d: memory of the service: ${started} MB listening, ${after} MB after ${asked.windows} uncached windows`,
   )

@@ -6,7 +6,7 @@ import { DuckDBInstance, VARCHAR, type DuckDBConnection } from '@duckdb/node-api
 import { readCandidates, readRanking } from '../../../api/datasets/rankings.ts'
 import { openSnapshot, type OpenSnapshot as Snapshot } from '../../support/pipeline/snapshot.ts'
 import type { RankingsQuery } from '../../../api/datasets/rankings.ts'
-import { addDays } from '../../../pipeline/contract/calendar.ts'
+import { addDays, daysBetween } from '../../../pipeline/contract/calendar.ts'
 import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { percentile } from '../measure.ts'
@@ -14,23 +14,17 @@ import { percentile } from '../measure.ts'
 /** Lengths of the windows in days; `all` starts with the first day of the data. */
 const LENGTHS = [1, 7, 30, 90, 365, 'all'] as const
 
-const FILTERS = {
-  none: { category: null, subcategory: null },
-  category: { category: 'coding', subcategory: null },
-  subcategory: { category: null, subcategory: 'cli-agent' },
-} as const
-const FILTER_NAMES = ['none', 'category', 'subcategory'] as const
+const FILTERS = [
+  { filter: 'none', category: null, subcategory: null },
+  { filter: 'category', category: 'coding', subcategory: null },
+  { filter: 'subcategory', category: null, subcategory: 'cli-agent' },
+] as const
 
-/** One kind of window; many are queried, with different last days. */
-export type Kind = {
-  readonly sort: Sort
-  readonly filter: (typeof FILTER_NAMES)[number]
-  readonly length: (typeof LENGTHS)[number]
-}
-
-export const KINDS: readonly Kind[] = SORTS.flatMap((sort) =>
-  FILTER_NAMES.flatMap((filter) => LENGTHS.map((length) => ({ sort, filter, length }))),
+/** The kinds of windows; many of each are queried, with different last days. */
+export const KINDS = SORTS.flatMap((sort) =>
+  FILTERS.flatMap((filter) => LENGTHS.map((length) => ({ sort, ...filter, length }))),
 )
+type Kind = (typeof KINDS)[number]
 
 /** Prefix of a kind's figures. */
 export function nameOf({ sort, filter, length }: Kind): string {
@@ -38,17 +32,13 @@ export function nameOf({ sort, filter, length }: Kind): string {
 }
 
 /** Windows of a kind whose ends are spread over the second half of the data. */
-function windowsOf(
-  { sort, filter, length }: Kind,
-  { first_day, data_through }: Snapshot,
-  count: number,
-): RankingsQuery[] {
-  const days = (Date.parse(data_through) - Date.parse(first_day)) / 86_400_000
+function windowsOf(kind: Kind, { first_day, data_through }: Snapshot, count: number): RankingsQuery[] {
+  const { filter: _filter, length, ...order } = kind
+  const days = daysBetween(first_day, data_through)
   return Array.from({ length: count }, (_, index) => {
     const end_date = addDays(data_through, -Math.floor((index * days) / 2 / count))
     const start = length === 'all' ? first_day : addDays(end_date, 1 - length)
-    const start_date = start < first_day ? first_day : start
-    return { sort, start_date, end_date, ...FILTERS[filter], limit: 100, offset: 0 }
+    return { ...order, start_date: start < first_day ? first_day : start, end_date, limit: 100, offset: 0 }
   })
 }
 

@@ -60,8 +60,7 @@ it.each([
   await halfRequest(server.origin)
   server.child.kill(first)
   await idle.closed
-  server.child.kill(second)
-  expect(await server.ended).toMatchObject({ code: null, signal: second })
+  expect(await server.stop(second)).toMatchObject({ code: null, signal: second })
 })
 
 it('under npm, which passes on a Ctrl-C a second time, ends at once on the next', async () => {
@@ -73,8 +72,7 @@ it('under npm, which passes on a Ctrl-C a second time, ends at once on the next'
   await idle.closed
   server.child.kill('SIGINT')
   for (const request of busy) expect(await request.finish()).toMatch(/^HTTP\/1\.1 200 /)
-  server.child.kill('SIGINT')
-  expect(await server.ended).toMatchObject({ code: null, signal: 'SIGINT' })
+  expect(await server.stop('SIGINT')).toMatchObject({ code: null, signal: 'SIGINT' })
 })
 
 /** The signal that npm passes on may arrive after the end of all handlers, and then ends the process. */
@@ -110,9 +108,8 @@ describe('SIGTERM to npm alone', () => {
   ] as const)('ends `npm run %s` like a signal to the program', async (name, stream, ready) => {
     using program = npmRun(name)
     await said(program, stream, ready)
-    program.child.kill('SIGTERM')
     // Output ends only when every process that shares it has ended.
-    const { code, signal, stderr } = await program.ended
+    const { code, signal, stderr } = await program.stop()
     expect(stderr).toContain('"stopped"')
     expect(signal ?? code).toBeOneOf(ENDS)
   })
@@ -120,23 +117,20 @@ describe('SIGTERM to npm alone', () => {
   it('ends `npm run schedule`', async () => {
     using program = npmRun('schedule')
     await said(program, 'stderr', /the next nightly run is at/)
-    program.child.kill('SIGTERM')
-    expect(await program.ended).toMatchObject({ signal: 'SIGTERM' })
+    expect(await program.stop()).toMatchObject({ signal: 'SIGTERM' })
   })
 
   it('ends `npm run nightly`, which prints what stays', async () => {
     const silent = createServer((socket) => void socket.on('error', () => undefined).resume())
     const asked = once(silent, 'connection')
-    const { port, close } = await listen(silent)
+    const { port } = await listen(silent)
     using program = npmRun('nightly', {
       USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
     })
     await Promise.race([asked, program.ended])
-    program.child.kill('SIGTERM')
-    const { signal, stderr } = await program.ended
+    const { signal, stderr } = await program.stop()
     expect(signal).toBe('SIGTERM')
     expect(stderr).toContain('Stopped by SIGTERM. What is published stays')
-    await close()
   })
 })
 

@@ -46,7 +46,7 @@ it('npm start serves though its run fails, and reads MODELS_FILE again on SIGHUP
   const file = join(makeFolder(), 'models.json')
   writeFileSync(file, '{"models":{}}')
   const program = start({ DATA_DIR: brokenFolder(), MODELS_FILE: file })
-  const { child, output, ended } = program
+  const { child, output } = program
   expect((await tryIt(await welcomeOf(program))).status).toBe(503)
   writeFileSync(file, '{')
   child.kill('SIGHUP')
@@ -56,8 +56,7 @@ it('npm start serves though its run fails, and reads MODELS_FILE again on SIGHUP
   await until(() => schedules() === 1)
   process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), 'SIGKILL')
   await until(() => schedules() === 2)
-  child.kill('SIGTERM')
-  const { code, stderr } = await ended
+  const { code, stderr } = await program.stop()
   expect(code).toBe(0)
   expect(stderr).toContain('pipeline run failed')
   expect(stderr).toContain('nightly schedule ended')
@@ -65,15 +64,14 @@ it('npm start serves though its run fails, and reads MODELS_FILE again on SIGHUP
 
 it('npm start ends together with the run if it is stopped before it serves', async () => {
   const silent = createServer(() => undefined)
-  await using listening = await listen(silent)
+  const { port } = await listen(silent)
   const asked = once(silent, 'request')
   const program = start({
     DATA_DIR: makeFolder(),
-    USAGE_SOURCE: `clickhouse://127.0.0.1:${listening.port}/default?table=usage`,
+    USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
   })
   await asked
-  program.child.kill('SIGTERM')
-  const { code, stdout, stderr } = await program.ended
+  const { code, stdout, stderr } = await program.stop()
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
   expect(stderr).not.toContain('pipeline run failed')
 })
@@ -117,8 +115,7 @@ it('npm start on an empty folder publishes the sample, and prints a request that
     const { stdout } = await promisify(execFile)('sh', ['-c', command])
     expect(rankingsSchema.parse(JSON.parse(stdout)).data).toHaveLength(5)
   }
-  program.child.kill('SIGTERM')
-  expect(await program.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/Ready: .*\n$/) })
+  expect(await program.stop()).toMatchObject({ code: 0, stdout: expect.stringMatching(/Ready: .*\n$/) })
   const rights = (name: string) => (statSync(join(dataDir, name)).mode & 0o777).toString(8)
   expect(['raw', 'warehouse.duckdb', 'service.sqlite'].map(rights)).toEqual(['700', '600', '600'])
   expect(['.', 'current', 'current/app-rankings.duckdb'].map(rights)).toEqual(['755', '755', '644'])
@@ -129,6 +126,5 @@ it('npm start on an empty folder publishes the sample, and prints a request that
   expect(again).toContain('Bearer <API_KEY>')
   expect(again).toContain('npm run -s keys -- create')
   expect((await tryIt(again)).status).toBe(401)
-  second.child.kill('SIGTERM')
-  expect(await second.ended).toMatchObject({ code: 0 })
+  expect(await second.stop()).toMatchObject({ code: 0 })
 })

@@ -25,38 +25,34 @@ function start(dataDir: string, expression: string, ...args: readonly string[]) 
 
 it('makes up for a missed night at its start, and ends on SIGTERM', async () => {
   const dataDir = folder()
-  const { child, output, ended } = start(dataDir, NEVER)
+  const { output, stop } = start(dataDir, NEVER)
   await until(() => existsSync(join(dataDir, 'current', 'app-rankings.duckdb')))
   await until(() => output.stderr.includes('the next nightly run'))
   expect(output.stderr).toMatch(/the next nightly run is at \d{4}-02-29T00:00:00\.000Z/)
-  child.kill('SIGTERM')
-  expect(await ended).toMatchObject({ signal: 'SIGTERM' })
+  expect(await stop()).toMatchObject({ signal: 'SIGTERM' })
 })
 
 it('starts no run at its start with --no-catch-up', LONG, async () => {
   const dataDir = folder()
-  const { child, output, ended } = start(dataDir, NEVER, '--no-catch-up')
+  const { output, stop } = start(dataDir, NEVER, '--no-catch-up')
   await until(() => output.stderr.includes('the next nightly run'))
   // A run that the schedule had started would have written by the end of this one.
   await startProgram('pipeline/nightly.ts', [], { DATA_DIR: dataDir }).ended
   expect(output.stderr).not.toContain('load')
-  child.kill('SIGTERM')
-  await ended
+  await stop()
 })
 
 it('reports how a failed run ended', async () => {
-  const { child, output, ended } = start(makeFolder(), NEVER)
+  const { output, stop } = start(makeFolder(), NEVER)
   await until(() => output.stderr.includes('schedule: nightly run ended with exit code 1\n'))
-  child.kill('SIGTERM')
-  await ended
+  await stop()
 })
 
 it('runs on time, one run at a time', LONG, async () => {
-  const { child, output, ended } = start(folder(), EVERY_SECOND, '--no-catch-up')
+  const { output, stop } = start(folder(), EVERY_SECOND, '--no-catch-up')
   await until(() => (output.stderr.match(/nothing new is published/g) ?? []).length >= 2)
   expect(output.stderr).not.toContain('exit code')
-  child.kill('SIGTERM')
-  await ended
+  await stop()
 })
 
 it('ends together with the program that started it', async () => {

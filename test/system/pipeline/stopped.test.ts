@@ -34,12 +34,11 @@ beforeAll(() => publishFirstNight(template, APPS), LONG.timeout)
 /** Stops a second night as soon as the stage before `stage` is over. */
 async function stopIn(dataDir: string, stage: string) {
   const before = STAGES[STAGES.indexOf(stage) - 1]
-  const { child, output, ended } = startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT)
+  const { child, output, stop } = startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT)
   if (before !== undefined) {
     await until(() => output.stderr.includes(`${before.padEnd(8)} `) || child.exitCode !== null)
   }
-  child.kill('SIGTERM')
-  return await ended
+  return await stop()
 }
 
 /** On a busy machine a run may end before the signal arrives; then another run is stopped. */
@@ -69,11 +68,10 @@ it('runs killed one after the other leave whole snapshots, and the next run publ
   for (let folder = 0; folder < FOLDERS; folder += 1) {
     const dataDir = copyFolder(template)
     for (let kill = 0; kill < KILLS; kill += 1) {
-      const { child, ended } = startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT)
+      const { stop } = startNightly(dataDir, 'run', '--as-of', SECOND_NIGHT)
       // The moments are spread evenly over a run, and a little beyond its end.
       await pause((1.1 * duration * (kill + random())) / KILLS)
-      child.kill('SIGKILL')
-      await ended
+      await stop('SIGKILL')
       await expectNights(dataDir, APPS)
     }
     await expectSecondNight(dataDir, APPS)

@@ -108,8 +108,7 @@ it('each request is counted once, through faults, leaving clients and restarts',
       // The service also reads replies of clients that left.
       if (signal === 'SIGKILL')
         for (let number = next - 1; number > next - 5 * AT_ONCE; number--) atKill.add(number)
-      program.child.kill(signal)
-      await program.ended
+      await program.stop(signal)
     }
     await Promise.all(workers)
     next = last + 1
@@ -117,8 +116,7 @@ it('each request is counted once, through faults, leaving clients and restarts',
   }
   // Clients that left leave no socket behind, but for connections that are kept for the next request.
   await until(async () => (await openFiles()) <= filesBefore + 2 * AT_ONCE)
-  program.child.kill('SIGTERM')
-  expect((await program.ended).code).toBe(0)
+  expect((await program.stop()).code).toBe(0)
 
   const days = [...new Set([began, Date.now()].map((time) => new Date(time).toISOString().slice(0, 10)))]
   const served = days.flatMap((day) => readRecords(dataDir, day)).filter((record) => record['requests'] === 1)

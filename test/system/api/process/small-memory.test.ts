@@ -3,11 +3,10 @@ import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { makeKey, said } from '../../../support/api.ts'
+import { makeKey, startServer } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { LONG } from '../../../support/long.ts'
 import { startNightly } from '../../../support/pipeline/nightly.ts'
-import { startProgram, type Started } from '../../../support/processes.ts'
 import { writeModels } from '../../../support/chat/chat.ts'
 import { completion, json, startUpstream } from '../../../support/chat/upstream.ts'
 
@@ -38,37 +37,27 @@ const group = makeGroup()
 
 describe.runIf(group !== undefined)('in 512 MB', () => {
   const dataDir = makeFolder()
-  let server: Started
-  let upstream: Awaited<ReturnType<typeof startUpstream>>
-  let origin = ''
+  let server: Awaited<ReturnType<typeof startServer>>
   let keys: readonly string[] = []
 
   beforeAll(async () => {
     const first = await startNightly(dataDir, 'run', '--with-sample', '--as-of', '2026-09-01T02:00:00Z').ended
     expect(first.code).toBe(0)
-    upstream = await startUpstream({ m: json(completion()) })
+    const upstream = await startUpstream({ m: json(completion()) })
     const MODELS_FILE = writeModels(dataDir, { 'a/b': [{ base_url: upstream.url, model: 'm' }] })
-    const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE }
+    const environment = { DATA_DIR: dataDir, MODELS_FILE }
     keys = [await makeKey(environment), await makeKey(environment), await makeKey(environment)]
     const inGroup = ['sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`]
-    server = startProgram('api/server.ts', [], environment, inGroup)
-    const [, address = ''] = await said(server, 'stderr', /"origin":"([^"]+)"/)
-    origin = address
+    server = await startServer(environment, inGroup)
   }, LONG.timeout)
   afterAll(async () => {
-    server.child.kill('SIGTERM')
-    await server.ended
-    await upstream.close()
+    await server.stop()
     if (group !== undefined) rmdirSync(group)
   })
 
   const chat = async (key: string, body: string | Uint8Array<ArrayBuffer>) => {
-    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
-    const reply = await fetch(`${origin}/api/v1/chat/completions`, {
-      method: 'POST',
-      headers: typeof body === 'string' ? headers : { ...headers, 'Content-Encoding': 'gzip' },
-      body,
-    })
+    const headers = typeof body === 'string' ? {} : { 'Content-Encoding': 'gzip' }
+    const reply = await server.get('/chat/completions', key, { method: 'POST', headers, body })
     await reply.arrayBuffer()
     return reply.status
   }
@@ -106,7 +95,7 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
     const days = Array.from({ length: 24 }, (_, day) => `2026-08-${String(day + 1).padStart(2, '0')}`)
     const replies = await Promise.all(
       days.map((day) =>
-        fetch(`${origin}/rankings.csv?start_date=${day}&sort=trending`).then(async (reply) => {
+        fetch(`${server.origin}/rankings.csv?start_date=${day}&sort=trending`).then(async (reply) => {
           await reply.arrayBuffer()
           return reply.status
         }),
@@ -114,6 +103,6 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
     )
     expect(new Set(replies)).toEqual(new Set([200]))
     expect(server.child.exitCode).toBeNull()
-    expect((await fetch(`${origin}/readyz`)).status).toBe(200)
+    expect((await fetch(`${server.origin}/readyz`)).status).toBe(200)
   })
 })

@@ -1,9 +1,8 @@
 /** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
 import { describe, expect, it } from 'vitest'
 import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
-import { BASE_PATH } from '../../../../api/paths.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
-import { startServer, until, type Api } from '../../../support/api.ts'
+import { startServer, until } from '../../../support/api.ts'
 import { halfRequest } from '../../../support/connections.ts'
 import { LONG } from '../../../support/long.ts'
 import { startProgram } from '../../../support/processes.ts'
@@ -36,18 +35,13 @@ async function rowsOf(settings: StoreSettings, sql: string, values: readonly str
   return rows
 }
 
-/** The API in its own process, once it listens. */
+/** The API in its own process, once it listens; it ends well. */
 async function startProcess(settings: StoreSettings) {
-  const { origin, child, ended } = await startServer({ ...asEnvironment(settings), ...SERVICE })
-  const get: Api['get'] = (path, key, init) =>
-    fetch(`${origin}${BASE_PATH}${path}`, { ...init, headers: { Authorization: `Bearer ${key}` } })
+  const server = await startServer({ ...asEnvironment(settings), ...SERVICE })
   return {
-    child,
-    ended,
-    administrator: (key: string) => administratorOf({ get }, key),
+    ...server,
     async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM')
-      expect(await ended).toMatchObject({ code: 0 })
+      expect(await server.stop()).toMatchObject({ code: 0 })
     },
   }
 }
@@ -128,10 +122,9 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     }
     const [key = ''] = await connected(settings, held.url, ['acme'])
     const server = await startProcess(settings)
-    const { id } = (await server.administrator(key).post()).job
+    const { id } = (await administratorOf(server, key).post()).job
     await until(() => waiting() > 0)
-    server.child.kill('SIGKILL')
-    await server.ended
+    await server.stop('SIGKILL')
 
     await using service = await startSyncApi(settings)
     const acme = await service.connect(good.url)
@@ -164,8 +157,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
       await until(() => lastPages().length > 1)
       const began = performance.now()
       await until(() => performance.now() - began >= quarter * 15)
-      run.child.kill('SIGKILL')
-      await run.ended
+      await run.stop('SIGKILL')
 
       const rows = await rowsOf(
         settings,
@@ -185,7 +177,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const keys = await connected(settings, directory.url, names)
     await using first = await startProcess(settings)
     await using second = await startProcess(settings)
-    const pairs = keys.map((key) => [first.administrator(key), second.administrator(key)] as const)
+    const pairs = keys.map((key) => [administratorOf(first, key), administratorOf(second, key)] as const)
 
     const idsOf = async ([one, other]: (typeof pairs)[number]) => {
       const posts = await Promise.all([one, other, one, other].map((each) => each.post()))

@@ -77,31 +77,17 @@ describe.skipIf(bin === undefined)('a command on a database that cannot be used'
   })
 
   it('ends the API though the server is frozen', async () => {
-    const { child, ended } = await startServer(asEnvironment(await database()))
-    await server.whileSuspended(async () => {
-      child.kill('SIGTERM')
-      expect(await ended).toMatchObject({ code: 0 })
-    })
+    const { stop } = await startServer(asEnvironment(await database()))
+    await server.whileSuspended(async () => expect(await stop()).toMatchObject({ code: 0 }))
   })
 })
 
-/** The API in its own process over these settings, once it listens. */
-async function startServing(settings: StoreSettings) {
-  const { origin, child, ended } = await startServer(asEnvironment(settings))
-  const send = (method: string, path: string, key: string) =>
-    fetch(`${origin}${path}`, { method, headers: { Authorization: `Bearer ${key}` } })
-  return {
-    get: (key: string) => send('GET', '/api/v1/datasets/app-rankings', key),
-    send,
-    async stop() {
-      child.kill('SIGTERM')
-      return await ended
-    },
-  }
-}
+const RANKINGS = '/datasets/app-rankings'
 
-async function publishOne(dataDir: string): Promise<void> {
-  await publishSnapshot(dataDir, oneApp())
+/** The API in its own process over a published snapshot, once it listens. */
+async function startServing(settings: StoreSettings) {
+  await publishSnapshot(settings.DATA_DIR, oneApp())
+  return await startServer(asEnvironment(settings))
 }
 
 describe.skipIf(bin === undefined)('several API processes on one database', () => {
@@ -110,18 +96,17 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     ['away', 'whileAway'],
   ] as const)('answer 503 while the server is %s, and go on by themselves', async (_state, meanwhile) => {
     const settings = await database()
-    await publishOne(settings.DATA_DIR)
     const api = await startServing(settings)
     const [key, manager] = [
       await makeKey(asEnvironment(settings)),
       await makeKey(asEnvironment(settings), 'management'),
     ]
-    expect((await api.get(key)).status).toBe(200)
+    expect((await api.get(RANKINGS, key)).status).toBe(200)
     await server[meanwhile](async () => {
       const asked = [
-        api.get(key),
-        api.send('GET', '/api/v1/scim/groups', manager),
-        api.send('POST', '/api/v1/scim/sync-jobs', manager),
+        api.get(RANKINGS, key),
+        api.get('/scim/groups', manager),
+        api.get('/scim/sync-jobs', manager, { method: 'POST' }),
       ]
       for (const reply of await Promise.all(asked)) {
         expect(reply.status).toBe(503)
@@ -131,19 +116,18 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
         expect(text).not.toMatch(/127\.0\.0\.1|ECONN|postgres/i)
       }
     })
-    await until(async () => (await api.get(key)).status === 200)
+    await until(async () => (await api.get(RANKINGS, key)).status === 200)
     const { code, stderr } = await api.stop()
     expect([code, stderr.includes(PASSWORD)]).toEqual([0, false])
   })
 
   it('survive connections that the server ends: each request is answered or refused', LONG, async () => {
     const settings = await database()
-    await publishOne(settings.DATA_DIR)
     const api = await startServing(settings)
     const statuses = new Set<number>()
     for (let round = 0; round < 20; round += 1) {
       const key = await makeKey(asEnvironment(settings))
-      const replies = Array.from({ length: 10 }, async () => (await api.get(key)).status)
+      const replies = Array.from({ length: 10 }, async () => (await api.get(RANKINGS, key)).status)
       await ask(
         settings.url,
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -153,7 +137,7 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     }
     expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
     const key = await makeKey(asEnvironment(settings))
-    await until(async () => (await api.get(key)).status === 200)
+    await until(async () => (await api.get(RANKINGS, key)).status === 200)
     expect(await api.stop()).toMatchObject({ code: 0 })
   })
 })

@@ -284,8 +284,7 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
     const command = [join(REPOSITORY, 'pipeline/nightly.ts'), 'run', '--as-of', NIGHT]
     const program = startProcess(process.execPath, command, { environment })
     await until(isRunning)
-    program.child.kill('SIGTERM')
-    expect(await program.ended).toMatchObject({ signal: 'SIGTERM' })
+    expect(await program.stop()).toMatchObject({ signal: 'SIGTERM' })
     await until(async () => !(await isRunning()))
   })
 
