@@ -17,10 +17,13 @@ const tools = [{ type: 'function', function: { name: 'read_file', description: '
 const { z } = load('zod')
 const schema = z.object({ a: z.number() })
 
-/** The text of a message, with the name and the arguments of each call; some clients write in camel case. */
-const read = ({ content, tool_calls: calls, toolCalls = calls ?? [] }) => ({
-  content,
-  calls: toolCalls.map(({ function: { name, arguments: text } }) => [
+/** The calls of a message or a part of one; some clients write in camel case. */
+const callsOf = ({ tool_calls: calls, toolCalls = calls }) => toolCalls ?? []
+
+/** The text of a message, with the name and the arguments of each call. */
+const read = (message) => ({
+  content: message.content,
+  calls: callsOf(message).map(({ function: { name, arguments: text } }) => [
     name,
     typeof text === 'string' ? JSON.parse(text) : text,
   ]),
@@ -30,9 +33,9 @@ const read = ({ content, tool_calls: calls, toolCalls = calls ?? [] }) => ({
 async function joined(chunks, deltaOf) {
   const message = { content: '', toolCalls: [] }
   for await (const chunk of chunks) {
-    const { content, tool_calls: calls, toolCalls = calls } = deltaOf(chunk) ?? {}
-    message.content += content ?? ''
-    for (const { index = 0, function: part } of toolCalls ?? []) {
+    const delta = deltaOf(chunk) ?? {}
+    message.content += delta.content ?? ''
+    for (const { index = 0, function: part } of callsOf(delta)) {
       const call = (message.toolCalls[index] ??= { function: { name: '', arguments: '' } })
       call.function.name += part?.name ?? ''
       call.function.arguments += part?.arguments ?? ''
