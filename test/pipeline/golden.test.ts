@@ -41,13 +41,10 @@ const QUESTIONS: readonly Question[] = [
 
 /** Queries of the published tables for the comparison; their columns match the expected files. */
 const TABLES = {
-  apps: "SELECT app_id, app_name, array_to_string(subcategories, '|') AS subcategories FROM apps ORDER BY app_id",
-  app_daily:
-    'SELECT day, app_id, requests, prompt_tokens, completion_tokens FROM app_daily ORDER BY day, app_id',
-  coverage: 'SELECT day, status, total_requests, total_tokens FROM coverage ORDER BY day',
-  restatements:
-    'SELECT day, apps_changed, requests_before, requests_after, tokens_before, tokens_after ' +
-    'FROM restatements ORDER BY day',
+  apps: "SELECT * REPLACE (array_to_string(subcategories, '|') AS subcategories) FROM apps ORDER BY app_id",
+  app_daily: 'FROM app_daily ORDER BY day, app_id',
+  coverage: 'FROM coverage ORDER BY day',
+  restatements: 'SELECT * EXCLUDE (as_of, previous_as_of, cause) FROM restatements ORDER BY day',
 } as const
 
 type State = {

@@ -9,6 +9,7 @@ import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { NONE_CURRENT } from '../../../pipeline/snapshot/list.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import {
+  copyRaw,
   deliver,
   publish,
   register,
@@ -33,13 +34,6 @@ async function jsonOf(folder: string, ...args: readonly string[]): Promise<unkno
   const ended = await runCommand(folder, ...args, '--json')
   expect(ended).toMatchObject({ code: 0, stderr: '' })
   return JSON.parse(ended.stdout)
-}
-
-/** A folder with the raw input of both nights alone. */
-function rawCopy(): string {
-  const copy = makeFolder()
-  cpSync(join(dataDir, 'raw'), join(copy, 'raw'), { recursive: true })
-  return copy
 }
 
 describe('status', () => {
@@ -78,7 +72,8 @@ describe('status', () => {
   })
 
   it('shows how the last run ended: the reason of a block, later the published snapshot', async () => {
-    const copy = rawCopy()
+    const copy = makeFolder()
+    copyRaw(copy, join(dataDir, 'raw'))
     writeRaw(copy, 'usage/date=2026-01-05/rows.csv', 'ts,app_id\n')
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-08T02:00:00Z')).code).toBe(1)
     expect((await runCommand(copy, 'status')).stdout).toMatch(
@@ -264,6 +259,7 @@ describe('wrong usage', () => {
     ['prune --keep-days -1', "use '--keep-days=-XYZ'"],
     ['run --from 2999-01-01 --to 2999-01-02', '--from 2999-01-01 is after 20'],
     ['run --from 2026-01-02 --to 2026-01-01', '--from 2026-01-02 is after 2026-01-01: --to, or the last'],
+    ['run --accept all', '--accept: Expected volume, rows, apps, conflicts, not "all"\n'],
     ['quarantine today', '"today" is not a day: expected YYYY-MM-DD\n'],
     ['quarantine 2026-01-04 2026-01-05', 'Expected [DAY], not'],
     ['prune --keep-days=-1', '--keep-days: Expected a whole number from 0 to 999999\n'],

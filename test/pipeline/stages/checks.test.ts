@@ -1,7 +1,6 @@
 /** CONTRACT 8: every check runs before publishing, and finds and names planted violations. */
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
-import type { DuckDBConnection } from '@duckdb/node-api'
+import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
@@ -11,43 +10,43 @@ import { deliver, register, currentSnapshot, withApps } from '../../support/pipe
 
 const CHECKS = Object.fromEntries(sqlSections('checks.sql'))
 
-/** Statements that violate each check, and a part of the offending row. */
+/** Statements on the snapshot that violate each check, and a part of the offending row. */
 const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string, named: string])[]>> = {
   'apps-described': [
-    ["UPDATE snapshot.apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
-    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 4, 1, 1, 1)", '"app_id":"4"'],
-    ['UPDATE snapshot.rankings SET app_id = 4 WHERE app_id = 2', '"app_id":"4"'],
+    ["UPDATE apps SET app_name = 'Other' WHERE app_id = 2", '"app_id":"2"'],
+    ["INSERT INTO app_daily VALUES (DATE '2026-01-06', 4, 1, 1, 1)", '"app_id":"4"'],
+    ['UPDATE rankings SET app_id = 4 WHERE app_id = 2', '"app_id":"4"'],
   ],
   'coverage-complete': [
-    ["DELETE FROM snapshot.coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
-    ["INSERT INTO snapshot.coverage VALUES (DATE '2026-01-07', 'complete', 0, 0)", '"day":"2026-01-07"'],
-    ["UPDATE snapshot.coverage SET status = 'missing' WHERE total_requests > 0", '"day":"2026-01-05"'],
-    ["UPDATE snapshot.coverage SET total_requests = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
-    ["UPDATE snapshot.coverage SET total_tokens = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
-    ["INSERT INTO snapshot.app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)", '"day":"2024-12-31"'],
-    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-07', 1, 1, 1, 1)", '"day":"2026-01-07"'],
-    ["UPDATE snapshot.meta SET as_of = '2026-01-06T23:59:59Z'", '"day":"2026-01-06"'],
+    ["DELETE FROM coverage WHERE day = DATE '2025-07-01'", '"day":"2025-07-01"'],
+    ["INSERT INTO coverage VALUES (DATE '2026-01-07', 'complete', 0, 0)", '"day":"2026-01-07"'],
+    ["UPDATE coverage SET status = 'missing' WHERE total_requests > 0", '"day":"2026-01-05"'],
+    ["UPDATE coverage SET total_requests = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
+    ["UPDATE coverage SET total_tokens = 1 WHERE day = DATE '2026-01-04'", '"day":"2026-01-04"'],
+    ["INSERT INTO app_daily VALUES (DATE '2024-12-31', 1, 1, 1, 1)", '"day":"2024-12-31"'],
+    ["INSERT INTO app_daily VALUES (DATE '2026-01-07', 1, 1, 1, 1)", '"day":"2026-01-07"'],
+    ["UPDATE meta SET as_of = '2026-01-06T23:59:59Z'", '"day":"2026-01-06"'],
   ],
   'known-subcategories': [
-    ["UPDATE snapshot.apps SET subcategories = ['chess'] WHERE app_id = 1", '"subcategory":"chess"'],
-    ["UPDATE snapshot.rankings SET category = 'sports' WHERE category = 'creative' OR rank = 1", '"sports"'],
+    ["UPDATE apps SET subcategories = ['chess'] WHERE app_id = 1", '"subcategory":"chess"'],
+    ["UPDATE rankings SET category = 'sports' WHERE category = 'creative' OR rank = 1", '"sports"'],
     [
-      "UPDATE snapshot.rankings SET category = 'coding' WHERE subcategory = 'game'",
+      "UPDATE rankings SET category = 'coding' WHERE subcategory = 'game'",
       '"category":"coding","subcategory":"game"',
     ],
   ],
   'no-negative-number': [
     ...['requests', 'prompt_tokens', 'completion_tokens'].map(
-      (column) => [`UPDATE snapshot.app_daily SET ${column} = -1 WHERE app_id = 1`, '"app_id":"1"'] as const,
+      (column) => [`UPDATE app_daily SET ${column} = -1 WHERE app_id = 1`, '"app_id":"1"'] as const,
     ),
     ...['total_requests', 'total_tokens'].map(
-      (column) => [`UPDATE snapshot.rankings SET ${column} = -1`, '"window_days":'] as const,
+      (column) => [`UPDATE rankings SET ${column} = -1`, '"window_days":'] as const,
     ),
   ],
   'one-row-per-app-day': [
-    ['INSERT INTO snapshot.app_daily SELECT * FROM snapshot.app_daily LIMIT 1', '"app_above":'],
-    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 2, 1, 1, 1)", '"app_above":"2"'],
-    ["INSERT INTO snapshot.app_daily VALUES (DATE '2026-01-06', 1, 1, 1, 1)", '"app_above":"2"'],
+    ['INSERT INTO app_daily SELECT * FROM app_daily LIMIT 1', '"app_above":'],
+    ["INSERT INTO app_daily VALUES (DATE '2026-01-06', 2, 1, 1, 1)", '"app_above":"2"'],
+    ["INSERT INTO app_daily VALUES (DATE '2026-01-06', 1, 1, 1, 1)", '"app_above":"2"'],
   ],
   'only-public-apps': [
     ["UPDATE warehouse.registry SET visibility = 'hidden' WHERE app_id = 1", '"app_id":"1"'],
@@ -55,43 +54,40 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
     ['DELETE FROM warehouse.registry WHERE app_id = 1', '"app_id":"1"'],
   ],
   'ranks-without-gaps': [
-    ['DELETE FROM snapshot.rankings WHERE rank = 1', '"first_rank":"2"'],
-    ['UPDATE snapshot.rankings SET rank = 3 WHERE rank = 2', '"last_rank":"3"'],
-    ['UPDATE snapshot.rankings SET rank = 1', '"last_rank":"1"'],
-    ['UPDATE snapshot.rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7', '"apps":"1"'],
+    ['DELETE FROM rankings WHERE rank = 1', '"first_rank":"2"'],
+    ['UPDATE rankings SET rank = 3 WHERE rank = 2', '"last_rank":"3"'],
+    ['UPDATE rankings SET rank = 1', '"last_rank":"1"'],
+    ['UPDATE rankings SET app_id = 1 WHERE app_id = 2 AND window_days = 7', '"apps":"1"'],
     [
-      'INSERT INTO snapshot.rankings SELECT * REPLACE (CASE rank WHEN 2 THEN 4 ELSE 1 END AS rank) FROM snapshot.rankings',
+      'INSERT INTO rankings SELECT * REPLACE (CASE rank WHEN 2 THEN 4 ELSE 1 END AS rank) FROM rankings',
       '"last_rank":"4"',
     ],
   ],
   'models-conserved': [
-    ["UPDATE snapshot.model_daily SET requests = requests + 1 WHERE day = DATE '2026-01-05'", '"of_models":'],
-    ["DELETE FROM snapshot.model_daily WHERE day = DATE '2026-01-05'", '"day":"2026-01-05"'],
+    ["UPDATE model_daily SET requests = requests + 1 WHERE day = DATE '2026-01-05'", '"of_models":'],
+    ["DELETE FROM model_daily WHERE day = DATE '2026-01-05'", '"day":"2026-01-05"'],
   ],
   'usage-conserved': [
-    ['UPDATE snapshot.app_daily SET requests = requests + 1', '"requests_published":'],
-    ['UPDATE snapshot.app_daily SET prompt_tokens = prompt_tokens + 1', '"tokens_published":'],
+    ['UPDATE app_daily SET requests = requests + 1', '"requests_published":'],
+    ['UPDATE app_daily SET prompt_tokens = prompt_tokens + 1', '"tokens_published":'],
   ],
   'lists-in-order': [
     [
-      "UPDATE snapshot.rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
+      "UPDATE rankings SET total_tokens = 10 ^ 6 WHERE rank = 2 AND sort = 'popular'",
       '"total_tokens":"1000000"',
     ],
-    ["UPDATE snapshot.rankings SET total_tokens = 7 WHERE sort = 'popular'", '"total_tokens":"7"'],
-    ["UPDATE snapshot.rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2", '"app_id":"2"'],
+    ["UPDATE rankings SET total_tokens = 7 WHERE sort = 'popular'", '"total_tokens":"7"'],
+    ["UPDATE rankings SET rank = 3 - rank WHERE sort = 'trending' AND rank <= 2", '"app_id":"2"'],
     [
-      "UPDATE snapshot.app_daily SET prompt_tokens = 1000 WHERE day = DATE '2026-01-05'",
+      "UPDATE app_daily SET prompt_tokens = 1000 WHERE day = DATE '2026-01-05'",
       '"window_days":1,"category":null,"subcategory":null,"rank":"1"',
     ],
     // Equal growth, in the wrong order of tokens, then of ids.
     [
-      'UPDATE snapshot.app_daily SET prompt_tokens = 5; UPDATE snapshot.rankings SET app_id = rank, total_tokens = rank',
+      'UPDATE app_daily SET prompt_tokens = 5; UPDATE rankings SET app_id = rank, total_tokens = rank',
       '"rank":"2"',
     ],
-    [
-      'UPDATE snapshot.app_daily SET prompt_tokens = 5; UPDATE snapshot.rankings SET total_tokens = 7',
-      '"rank":"2"',
-    ],
+    ['UPDATE app_daily SET prompt_tokens = 5; UPDATE rankings SET total_tokens = 7', '"rank":"2"'],
   ],
 }
 

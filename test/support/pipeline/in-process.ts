@@ -1,15 +1,11 @@
 /** Runs of the pipeline in the test's process, for tests with many runs or a look at the warehouse. */
 import { join } from 'node:path'
-import type { Dependencies } from '../../../pipeline/commands/command.ts'
-import { prune } from '../../../pipeline/commands/prune.ts'
-import { retract } from '../../../pipeline/commands/retract.ts'
+import type { prune } from '../../../pipeline/commands/prune.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import type { Report } from '../../../pipeline/run-end.ts'
 import { runNightly } from '../../../pipeline/run.ts'
-import { USUAL_RUN } from '../../../pipeline/run-options.ts'
-import type { RunOptions } from '../../../pipeline/run-options.ts'
-import { query } from './nightly.ts'
-import type { TextRow } from './nightly.ts'
+import { USUAL_RUN, type RunOptions } from '../../../pipeline/run-options.ts'
+import { query, type TextRow } from './nightly.ts'
 
 export const SILENT = { step: () => undefined, finished: () => undefined, note: () => undefined }
 
@@ -36,18 +32,13 @@ export function fact(report: Report, stage: string, name: string): unknown {
   return report.stages.find((part) => part['stage'] === stage)?.[name]
 }
 
-/** `retract` at the given time. */
-export function retractAt(dataDir: string, now: string, id: string, reason: string): Promise<unknown> {
-  return retract.work(at(dataDir, now), { reason, 'dry-run': false, json: false }, [id])
-}
-
-/** `prune` at the given time. */
-export function pruneAt(dataDir: string, now: string, keepDays: number): Promise<unknown> {
-  return prune.work(at(dataDir, now), { 'keep-days': keepDays, 'dry-run': false, json: false }, [])
-}
-
-/** What a command is handed; its output is dropped. */
-function at(dataDir: string, now: string): Dependencies {
-  const silent = { print: () => undefined, note: () => undefined }
-  return { config: readConfig({ DATA_DIR: dataDir }), progress: SILENT, now: () => new Date(now), ...silent }
+/** `retract` or `prune` at the given time; its output is dropped. */
+export async function commandAt(
+  dataDir: string,
+  now: string,
+  ...[command, options, ...ids]: readonly [typeof prune, object, ...string[]]
+): Promise<void> {
+  const silent = { progress: SILENT, print: () => undefined }
+  const dependencies = { config: readConfig({ DATA_DIR: dataDir }), now: () => new Date(now), ...silent }
+  await command.work(dependencies, { json: false, 'dry-run': false, ...options }, ids)
 }

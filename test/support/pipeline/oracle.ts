@@ -11,6 +11,7 @@ import type { TextRow } from './nightly.ts'
 
 /** The first day that counts. */
 const FLOOR = '2025-01-01'
+const DAY_MS = 86_400_000
 /** Ids of named apps begin here. */
 const NAMED = 1_000_000_000n
 
@@ -124,13 +125,16 @@ export function appDaily(dataset: Dataset): TextRow[] {
 
 /** The whole ranking of a list, by the rules of CONTRACT 4.2; the excess is rounded down, and only in trending. */
 export function ranking(dataset: Dataset, { sort, start, end, ...filter }: Question): TextRow[] {
-  const length = daysBetween(start, end).length
+  const length = (Date.parse(end) - Date.parse(start)) / DAY_MS + 1
   const byApp = Map.groupBy(publicDays(dataset), (row) => row.app_id)
   return publicApps(dataset)
     .filter((app) => passes(app, filter))
     .map(({ app_id, app_name }) => {
-      const between = (from: string, to: string) =>
-        figures(byApp.get(app_id)?.filter((row) => row.day >= from && row.day <= to))
+      const between = (from: string, to: string) => {
+        const rows = byApp.get(app_id)?.filter((row) => row.day >= from && row.day <= to) ?? []
+        const { requests, prompt_tokens, completion_tokens } = total(rows)
+        return { requests, tokens: prompt_tokens + completion_tokens }
+      }
       const { requests, tokens } = between(start, end)
       const tripleExcess = 3n * tokens - between(shifted(start, -3 * length), shifted(start, -1)).tokens
       return { app_id, app_name, requests, tokens, tripleExcess }
@@ -333,11 +337,6 @@ function total(rows: readonly Volume[]) {
   }
 }
 
-function figures(rows: readonly Volume[] = []) {
-  const { requests, prompt_tokens, completion_tokens } = total(rows)
-  return { requests, tokens: prompt_tokens + completion_tokens }
-}
-
 /** Orders by the first key that differs, ascending. */
 function by<Row>(...keys: readonly ((row: Row) => bigint)[]) {
   return (left: Row, right: Row): number => {
@@ -353,10 +352,5 @@ function asText(row: object): TextRow {
 }
 
 function shifted(day: string, days: number): string {
-  return new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10)
-}
-
-/** All days from `start` to `end`, both inclusive. */
-function daysBetween(start: string, end: string): string[] {
-  return start > end ? [] : [start, ...daysBetween(shifted(start, 1), end)]
+  return new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
 }

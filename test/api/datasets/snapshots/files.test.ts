@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { prune } from '../../../../pipeline/commands/prune.ts'
+import { retract } from '../../../../pipeline/commands/retract.ts'
 import {
   envelopeSchema,
   linksOf,
@@ -14,7 +16,7 @@ import {
   type Api,
 } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
-import { pruneAt, retractAt, runAt } from '../../../support/pipeline/in-process.ts'
+import { commandAt, runAt } from '../../../support/pipeline/in-process.ts'
 import { deliver, register } from '../../../support/pipeline/nightly.ts'
 
 const FIRST = '20260107T020000Z'
@@ -328,7 +330,7 @@ describe('after a newer snapshot and its retraction', () => {
     key = await api.makeKey()
     withdrawn = (await api.get(RANKINGS, key)).headers
     feedBefore = await feed()
-    await retractAt(dataDir, '2026-02-04T12:00:00Z', WITHDRAWN, REASON)
+    await commandAt(dataDir, '2026-02-04T12:00:00Z', retract, { reason: REASON }, WITHDRAWN)
     await served(api, '2026-01-31T02:00:00Z')
   })
 
@@ -369,7 +371,7 @@ describe('after a newer snapshot and its retraction', () => {
     beforeAll(async () => {
       use('2026-02-04', 10)
       await runAt(dataDir, '2026-02-05T02:00:00Z')
-      await pruneAt(dataDir, '2026-02-06T00:00:00Z', 1)
+      await commandAt(dataDir, '2026-02-06T00:00:00Z', prune, { 'keep-days': 1 })
       await served(api, '2026-02-05T02:00:00Z')
     })
 
