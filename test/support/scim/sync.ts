@@ -12,12 +12,19 @@ import type { JobDependencies } from '../../../api/scim/jobs.ts'
 import { startApi, until, type Api } from '../api.ts'
 import { makeFolder } from '../folders.ts'
 import { runCommandLine } from '../processes.ts'
-import { DIRECTORY_TOKEN, startDirectory, type DirectoryGroup, type Quirk } from './faulty-directory.ts'
+import {
+  DIRECTORY_TOKEN,
+  ofList,
+  startDirectory,
+  type DirectoryGroup,
+  type Quirk,
+  type Reply,
+} from './faulty-directory.ts'
 import { asEnvironment } from '../stores.ts'
 
 const time = z.iso.datetime({ precision: 3 })
 const one = <Data extends z.ZodType>(data: Data) => z.strictObject({ data })
-const list = <Row extends z.ZodType>(row: Row) =>
+const page = <Row extends z.ZodType>(row: Row) =>
   z.strictObject({ data: z.array(row), total_count: z.int().nullable() })
 
 /** A job for a strict client (CONTRACT 5): all eight keys, always. */
@@ -139,9 +146,9 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
       const seen = await job(id)
       return seen.finished_at !== null && seen
     })
-  const groups = async (query = '?limit=100') => list(groupSchema).parse(await read(`/scim/groups${query}`))
+  const groups = async (query = '?limit=100') => page(groupSchema).parse(await read(`/scim/groups${query}`))
   const members = async (id: string) =>
-    list(memberSchema).parse(await read(`/scim/groups/${id}/members?limit=100`))
+    page(memberSchema).parse(await read(`/scim/groups/${id}/members?limit=100`))
   return {
     key,
     post,
@@ -150,7 +157,7 @@ export function administratorOf(api: Pick<Api, 'get'>, key: string) {
     /** Starts a job and waits for its end. */
     sync: async () => await end((await post()).job.id),
     changes: async (id: string) => one(changesSchema).parse(await read(`/scim/sync-jobs/${id}/changes`)).data,
-    jobs: async (query = '') => list(jobSchema).parse(await read(`/scim/sync-jobs${query}`)),
+    jobs: async (query = '') => page(jobSchema).parse(await read(`/scim/sync-jobs${query}`)),
     groups,
     members,
     /** Names of the groups and of their members' ids, sorted: `{ Staff: ['ann', 'bob'] }`. */
@@ -175,8 +182,15 @@ export type DirectoryCase = {
   readonly ends: number | Failure
   /** The members of the group "odd". */
   readonly odd?: readonly string[] | null
-  readonly warning?: string
+  readonly warning?: string | undefined
 }
+
+/** A list of groups with these replies, or always this one, and how the sync ends. */
+export const list = (reply: Quirk | Reply, ends: DirectoryCase['ends'], warning?: string): DirectoryCase => ({
+  quirk: ofList(typeof reply === 'function' ? reply : () => reply),
+  ends,
+  warning,
+})
 
 /** A service for the tests of a file, with a new account for each directory. */
 export function useAccounts(options: Parameters<typeof startSyncApi>[1] = {}) {

@@ -1,7 +1,6 @@
 /** CONTRACT 5: directories with odd HTTP, that never answer, or that send too much: these are cut off. */
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import type { Failure } from '../../../../api/scim/failures.ts'
 import {
   groupsNamed,
   hangUp,
@@ -14,15 +13,15 @@ import {
   type Quirk,
   type Reply,
 } from '../../../support/scim/faulty-directory.ts'
-import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
+import { describeDirectories, list, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
 
 const some = manyGroups(3)
 const hundreds = manyGroups(250)
 
 /** A directory whose groups are read in spite of this. */
 const reads = (quirk: Quirk, groups = some): DirectoryCase => ({ groups, quirk, ends: groups.length })
-/** A list that ends the sync. */
-const fails = (ends: Failure, reply: Quirk): DirectoryCase => ({ quirk: ofList(reply), ends })
+const invalid = (reply: Quirk | Reply) => list(reply, 'directory_invalid_response')
+const tooLarge = (reply: Quirk | Reply) => list(reply, 'directory_too_large')
 /** Answers the first requests for the list. */
 const first = (faults: number, reply: Reply): Quirk =>
   ofList(({ before }) => (before < faults ? reply : undefined))
@@ -45,35 +44,29 @@ const configs = [status(401), status(429), status(500), status(302), hangUp].map
 
 describeDirectories(useAccounts(), {
   ...Object.fromEntries(configs),
-  'answers 403, and asks for no pause that can be read': fails('directory_unauthorized', () =>
-    forbidden('soon 5'),
-  ),
+  'answers 403, and asks for no pause that can be read': list(forbidden('soon 5'), 'directory_unauthorized'),
   'asks for a pause in words': reads(first(1, retryAfter('soon'))),
   'is overloaded and asks for fifteen pauses': reads(first(15, status(503, { 'Retry-After': '1' }))),
   'asks for a pause in seconds': reads(first(2, forbidden('1'))),
   'asks for a pause until a time': reads(first(2, forbidden(new Date(soon).toUTCString()))),
-  'asks for a pause until a time that is far away': fails(
-    'directory_rate_limited',
+  'asks for a pause until a time that is far away': list(
     first(1, forbidden('Wed, 21 Oct 2099 07:28:00 GMT')),
+    'directory_rate_limited',
   ),
-  'asks once for a pause of an hour': fails('directory_rate_limited', first(1, retryAfter('3600'))),
-  'asks for pauses for ever': fails('directory_rate_limited', () => retryAfter('0')),
+  'asks once for a pause of an hour': list(first(1, retryAfter('3600')), 'directory_rate_limited'),
+  'asks for pauses for ever': list(retryAfter('0'), 'directory_rate_limited'),
   'times out a few times': reads(first(3, status(408))),
   'is away for a moment': reads(first(2, status(502))),
   'hangs up a few times': reads(first(3, hangUp)),
   'fails in the middle for a while': reads(inTheMiddle(status(502), 4), hundreds),
   'hangs up in the middle for a while': reads(inTheMiddle(halfAReply, 4), hundreds),
-  'leads to the same path with a slash': fails('directory_invalid_response', () =>
-    status(301, { Location: '/scim/v2/Groups/' }),
-  ),
-  'leads to a page to log in': fails('directory_invalid_response', () =>
-    status(302, { Location: 'https://a.example/' }),
-  ),
-  'repeats the token as its error': fails('directory_invalid_response', ({ authorization }) => ({
+  'leads to the same path with a slash': invalid(status(301, { Location: '/scim/v2/Groups/' })),
+  'leads to a page to log in': invalid(status(302, { Location: 'https://a.example/' })),
+  'repeats the token as its error': invalid(({ authorization }) => ({
     status: 400,
     body: { detail: authorization, scimType: authorization?.slice(7) },
   })),
-  'repeats the token as a name': fails('directory_invalid_response', ({ authorization }) => ({
+  'repeats the token as a name': invalid(({ authorization }) => ({
     body: { totalResults: 1, Resources: [{ id: 'a', displayName: authorization?.slice(7) }] },
   })),
   // The groups after it move up by one, so that one is on neither page; a second reading finds it.
@@ -84,15 +77,15 @@ describeDirectories(useAccounts(), {
     ),
     ends: hundreds.length + 1,
   },
-  'gives a part of the list': fails('directory_invalid_response', () => status(206)),
+  'gives a part of the list': invalid(status(206)),
   'fails in the middle': { groups: hundreds, quirk: inTheMiddle(status(500)), ends: 'directory_failing' },
   'refuses the token in the middle': {
     groups: hundreds,
     quirk: inTheMiddle(status(401)),
     ends: 'directory_unauthorized',
   },
-  'fails for ever': fails('directory_failing', () => status(500)),
-  'never answers': fails('directory_unreachable', () => hangUp),
+  'fails for ever': list(status(500), 'directory_failing'),
+  'never answers': list(hangUp, 'directory_unreachable'),
   'knows no groups': { quirk: () => status(404), ends: 'directory_invalid_response' },
 })
 
@@ -148,8 +141,6 @@ const oneTooMany: Quirk = ({ path, query }) => {
   const more = end < hundreds.length && { nextCursor: String(end) }
   return { body: { totalResults: 251, Resources: hundreds.slice(start, end), ...more } }
 }
-const tooLarge = (reply: Quirk | Reply) =>
-  fails('directory_too_large', typeof reply === 'function' ? reply : () => reply)
 
 describeDirectories(small, {
   'sends blanks without end': tooLarge(tooMuch('', ' ')),
@@ -168,9 +159,7 @@ describeDirectories(small, {
   'sends cursors without end': tooLarge(endlessCursors),
   'has a total beyond the groups of its cursors': { quirk: oneTooMany, ends: 'directory_incomplete' },
   'has more groups than a sync may have': { groups: manyGroups(1001), ends: 'directory_too_large' },
-  'sends an error of many bytes': fails('directory_invalid_response', () =>
-    tooMuch('', ' ', { bytes: 4 * MIB, tail: '{}', code: 400 }),
-  ),
+  'sends an error of many bytes': invalid(tooMuch('', ' ', { bytes: 4 * MIB, tail: '{}', code: 400 })),
 })
 
 it('pages with too many bytes are requested in smaller parts, down to one group', async () => {

@@ -11,7 +11,7 @@ import {
   type Quirk,
   type Reply,
 } from '../../../support/scim/faulty-directory.ts'
-import { describeDirectories, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
+import { describeDirectories, list, useAccounts, type DirectoryCase } from '../../../support/scim/sync.ts'
 
 const rowsOf = (...rows: readonly unknown[]): Quirk =>
   ofList((asked) => {
@@ -31,10 +31,11 @@ const odd = (attributes: object, ids: readonly string[] | null = [], warning?: s
   quirk: oddGroup({ id: 'odd', displayName: 'Odd', ...attributes }),
   ends: 3,
   odd: ids,
-  ...(warning !== undefined && { warning }),
+  warning,
 })
-const members = (list: unknown, ids: readonly string[] | null, warning?: string) =>
-  odd({ members: list }, ids, warning)
+const lost = (group: unknown, warning: string) => ({ quirk: oddGroup(group), ends: 2, warning })
+const members = (sent: unknown, ids: readonly string[] | null, warning?: string) =>
+  odd({ members: sent }, ids, warning)
 const EVIL =
   '{"totalResults":1,"Resources":[{"__proto__":{"id":"evil"},"id":"odd","constructor":{"prototype":{}}}]}'
 const byAddress = [{ $ref: 'https://a.example/Users/ann%2F1' }, { $ref: 'https://a.example/Users/bob/' }]
@@ -54,7 +55,7 @@ const byId = (
   },
   members: 'per_group',
   ends,
-  ...(warning !== undefined && { warning }),
+  warning,
 })
 const withMembers = groupsNamed('1', '3', 'odd')
 const bare = withMembers.map(({ members: _members, ...group }) => group)
@@ -66,7 +67,7 @@ const withheld = (isWithheld: (asked: Asked) => boolean, warning?: string): Dire
   },
   ends: 3,
   odd: ['user-of-odd'],
-  ...(warning !== undefined && { warning }),
+  warning,
 })
 const isUnnamed = ({ query }: Asked) => query.get('attributes')?.includes('members') !== true
 const isList = ({ path }: Asked) => path === '/Groups'
@@ -140,21 +141,13 @@ describeDirectories(useAccounts(), {
   'an id with a percent sign': { quirk: oddGroup({ id: 'a%2Fb', displayName: 'Odd' }), ends: 3 },
   'the id of another group': { quirk: oddGroup({ id: '1', displayName: 'Odd' }), ends: 2 },
   'an id that differs from another in its case': { quirk: rowsOf(...groupsNamed('g', 'G')), ends: 2 },
-  'a group without an id': {
-    quirk: oddGroup({ displayName: 'Odd' }),
-    ends: 2,
-    warning: 'with 404 or 410 (the first: "Odd")',
-  },
-  'a group with an id of dots': {
-    quirk: oddGroup({ id: '..', displayName: 'Odd' }),
-    ends: 2,
-    warning: 'without a usable id',
-  },
-  'a null among the groups': { quirk: oddGroup(null), ends: 2, warning: 'without a usable id' },
-  'a list without a single usable group': {
-    quirk: ofList(() => ({ body: { totalResults: 2, Resources: [{}, {}] } })),
-    ends: 'directory_invalid_response',
-  },
+  'a group without an id': lost({ displayName: 'Odd' }, 'with 404 or 410 (the first: "Odd")'),
+  'a group with an id of dots': lost({ id: '..', displayName: 'Odd' }, 'without a usable id'),
+  'a null among the groups': lost(null, 'without a usable id'),
+  'a list without a single usable group': list(
+    { body: { totalResults: 2, Resources: [{}, {}] } },
+    'directory_invalid_response',
+  ),
   'attributes named like parts of JavaScript': {
     quirk: ofList(() => ({ send: (response) => response.end(EVIL) })),
     ends: 1,
