@@ -27,19 +27,11 @@ import { load } from './stages/load.ts'
 import { publish } from './stages/publish.ts'
 import { rank } from './stages/rank.ts'
 import { resolve } from './stages/resolve.ts'
-import type { Dependencies, Run, StageResult } from './stages/stage.ts'
+import type { Dependencies, Run } from './stages/stage.ts'
 import type { Progress } from './terminal/progress.ts'
 
-/** The stages by name, in their order. */
-const STAGES: Readonly<Record<string, (run: Run) => Promise<StageResult>>> = {
-  load,
-  resolve,
-  rank,
-  check,
-  gate,
-  bundle,
-  publish,
-}
+/** The stages in their order; the name of each function is that of its stage. */
+const STAGES = [load, resolve, rank, check, gate, bundle, publish]
 
 /** The copy of the report beside the snapshot. */
 const REPORT_FILE = 'report.json'
@@ -156,16 +148,16 @@ function chooseAsOf(now: Date, newest: string | undefined, taken: readonly strin
 
 async function runStages(run: Run, report: Report): Promise<void> {
   try {
-    for (const [name, stage] of Object.entries(STAGES)) {
+    for (const stage of STAGES) {
       const start = performance.now()
       const { summary, facts, privateFacts, finished } = await stage(run)
       const ms = Math.round(performance.now() - start)
       Object.assign(report, finished, {
-        stages: [...report.stages, { stage: name, ms, ...facts }],
+        stages: [...report.stages, { stage: stage.name, ms, ...facts }],
         not_published: { ...report.not_published, ...privateFacts },
         finished_at: wholeSeconds(new Date()),
       })
-      run.progress.finished(name, summary, ms)
+      run.progress.finished(stage.name, summary, ms)
       writeReport(run, report)
       if (finished) break
     }

@@ -14,15 +14,14 @@ import { command, printResult, type Dependencies } from './command.ts'
 export const plan = command({
   summary: 'shows which days a run would read, and writes nothing',
   options: { ...RANGE_OPTIONS, ...AS_OF_OPTION, ...JSON_OPTION },
-  async work(given, { 'as-of': asOf = given.now(), json, ...options }) {
-    const dependencies = { ...given, now: () => asOf }
-    const { dataDir } = given.config
+  async work(dependencies, { 'as-of': asOf = dependencies.now(), json, ...options }) {
+    const { config } = dependencies
     const lastDay = lastCompletedDay(asOf)
-    const ledger = (await readWarehouse(given.config, readLedger)) ?? new Map()
-    const found = listUsageDays(join(dataDir, RAW_FOLDER))
+    const ledger = (await readWarehouse(config, readLedger)) ?? new Map()
+    const found = listUsageDays(join(config.dataDir, RAW_FOLDER))
     const days = planDays(found, ledger, lastDay, readRange(options, lastDay))
-    const current = currentSnapshot(dataDir) ?? null
-    const pulls = await listPulls(dependencies)
+    const current = currentSnapshot(config.dataDir) ?? null
+    const pulls = await listPulls(dependencies, lastDay)
     const result = {
       current,
       ...(pulls && { pull: pulls }),
@@ -35,15 +34,14 @@ export const plan = command({
 })
 
 /** The days that a run would pull from the cluster first; undefined if there is none. */
-async function listPulls({ config, now, progress }: Dependencies): Promise<readonly string[] | undefined> {
-  if (config.usageSource === undefined) return undefined
+async function listPulls(
+  { config, progress }: Dependencies,
+  lastDay: string,
+): Promise<readonly string[] | undefined> {
+  const { usageSource: address, dataDir } = config
+  if (address === undefined) return undefined
   const { pullCluster } = await import('../sources/cluster.ts')
-  return await pullCluster({
-    address: config.usageSource,
-    rawFolder: join(config.dataDir, RAW_FOLDER),
-    lastDay: lastCompletedDay(now()),
-    progress,
-  })
+  return await pullCluster({ address, rawFolder: join(dataDir, RAW_FOLDER), lastDay, progress })
 }
 
 function describe(days: DayPlan, current: string | null, pulls: readonly string[]): string[] {

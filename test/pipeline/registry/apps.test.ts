@@ -8,7 +8,7 @@ import { decide as appendDecision, type AppState } from '../../../pipeline/regis
 import { readConfig } from '../../../pipeline/config.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, withRegistry, writeRaw } from '../../support/pipeline/nightly.ts'
 import { runCommandLine, startProgram, UNPRIVILEGED } from '../../support/processes.ts'
 
 const AS_OF = '2026-01-10T02:00:00Z'
@@ -19,16 +19,8 @@ const THREE = [
   '3,Three,private,,,2025-01-01',
 ]
 
-function folder(...registry: readonly string[]): string {
-  const dataDir = makeFolder()
-  register(dataDir, registry)
-  deliver(
-    dataDir,
-    '2026-01-05',
-    [1, 2, 3].map((id) => `${id},${id},0`),
-  )
-  return dataDir
-}
+const folder = (...registry: readonly string[]) =>
+  withRegistry(registry, '2026-01-05', ['1,1,0', '2,2,0', '3,3,0'])
 
 function apps(dataDir: string, ...args: readonly string[]) {
   return runCommandLine(runApps, args, { DATA_DIR: dataDir })

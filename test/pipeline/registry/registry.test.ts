@@ -2,21 +2,13 @@
 import { describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, register, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import { deliver, queryCurrent, register, withRegistry, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-10T02:00:00Z'
 
-function folder(...registry: readonly string[]): string {
-  const dataDir = makeFolder()
-  register(dataDir, registry)
-  deliver(
-    dataDir,
-    DAY,
-    [1, 2, 3, 4].map((id) => `${id},1,0`),
-  )
-  return dataDir
-}
+const folder = (...registry: readonly string[]) =>
+  withRegistry(registry, DAY, ['1,1,0', '2,1,0', '3,1,0', '4,1,0'])
 
 describe('broken registries', () => {
   const wrongRows: readonly (readonly [string, string])[] = [

@@ -4,9 +4,8 @@ import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
-import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, register, currentSnapshot, withApps } from '../../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, register, withApps, withRegistry } from '../../support/pipeline/nightly.ts'
 
 const CHECKS = Object.fromEntries(sqlSections('checks.sql'))
 
@@ -95,10 +94,9 @@ let instance: DuckDBInstance
 let connection: DuckDBConnection
 
 beforeAll(async () => {
-  const dataDir = makeFolder()
   const tagged = 'public,game,,2025-01-01'
-  register(dataDir, [`1,One,${tagged}`, `2,Two,${tagged}`, '3,Three,hidden,,,2025-01-01'])
-  deliver(dataDir, '2026-01-05', ['1,1,9', '2,2,9', '3,3,9'])
+  const registry = [`1,One,${tagged}`, `2,Two,${tagged}`, '3,Three,hidden,,,2025-01-01']
+  const dataDir = withRegistry(registry, '2026-01-05', ['1,1,9', '2,2,9', '3,3,9'])
   deliver(dataDir, '2026-01-06', ['1,5,9', '2,10,9', '3,15,9'])
   await runAt(dataDir, '2026-01-10T02:00:00Z')
   instance = await DuckDBInstance.create(':memory:')

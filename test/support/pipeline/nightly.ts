@@ -61,6 +61,14 @@ export function deliver(dataDir: string, day: string, rows: readonly string[], f
   writeRaw(dataDir, `usage/date=${day}/${file}`, `${lines.join('\n')}\n`)
 }
 
+/** A new DATA_DIR with these rows of the registry, and usage of a day. */
+export function withRegistry(registry: readonly string[], day: string, rows: readonly string[]): string {
+  const dataDir = makeFolder()
+  register(dataDir, registry)
+  deliver(dataDir, day, rows)
+  return dataDir
+}
+
 /** Copies a folder of raw input over DATA_DIR/raw. */
 export function copyRaw(dataDir: string, source: string): void {
   cpSync(source, join(dataDir, 'raw'), { recursive: true })
