@@ -195,13 +195,17 @@ changes AS (
   SELECT coalesce(b.day, r.day) AS day, coalesce(b.app_id, r.app_id) AS app_id, 'figures' AS cause
   FROM before AS b
   FULL JOIN recounted AS r ON r.day = b.day AND r.app_id = b.app_id
-  WHERE (b.requests, b.prompt_tokens, b.completion_tokens) IS DISTINCT FROM (r.requests, r.prompt_tokens, r.completion_tokens)
+  WHERE b.requests IS DISTINCT FROM r.requests
+    OR b.prompt_tokens IS DISTINCT FROM r.prompt_tokens
+    OR b.completion_tokens IS DISTINCT FROM r.completion_tokens
   UNION ALL
   SELECT m.day, m.app_id, m.cause
   FROM moves AS m
   LEFT JOIN recounted AS r ON r.day = m.day AND r.app_id = m.app_id
   LEFT JOIN after AS a ON a.day = m.day AND a.app_id = m.app_id
-  WHERE (a.requests, a.prompt_tokens, a.completion_tokens) IS DISTINCT FROM (r.requests, r.prompt_tokens, r.completion_tokens)
+  WHERE a.requests IS DISTINCT FROM r.requests
+    OR a.prompt_tokens IS DISTINCT FROM r.prompt_tokens
+    OR a.completion_tokens IS DISTINCT FROM r.completion_tokens
 ),
 totals AS (
   SELECT
