@@ -13,14 +13,10 @@ it.each(['data/deploy/prometheus-rules.yml', 'data/deploy/grafana-dashboard.json
   '%s uses only metrics that the service exports',
   async (name) => {
     await using api = await startApi(makeFolder())
-    const exported = new Set(
-      [...(await (await fetch(`${api.origin}/metrics`)).text()).matchAll(/^# TYPE (\S+)/gm)].map(
-        ([, metric]) => metric,
-      ),
-    )
-    const named = [...textOf(name).matchAll(/\b(?:chat|dataset|http|scim|usage)_[a-z_]+\b/g)].map(
-      ([metric]) => metric.replace(/_bucket$/, ''),
-    )
+    const metrics = await (await fetch(`${api.origin}/metrics`)).text()
+    const exported = new Set(metrics.matchAll(/^# TYPE (\S+)/gm).map(([, metric]) => metric))
+    const uses = textOf(name).matchAll(/\b(?:chat|dataset|http|scim|usage)_[a-z_]+\b/g)
+    const named = Array.from(uses, ([metric]) => metric.replace(/_bucket$/, ''))
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter((metric) => !exported.has(metric))).toEqual([])
   },

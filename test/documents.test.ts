@@ -74,9 +74,8 @@ it.each(READMES)('every link of %s has a target', (name) => {
   }
 })
 
-const sections = new Set(
-  [...textOf('CONTRACT.md').matchAll(/^#+ (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number),
-)
+const headings = textOf('CONTRACT.md').matchAll(/^#+ (\d+(?:\.\d+)?)\.? /gm)
+const sections = new Set(headings.map(([, number = '']) => number))
 
 /** The sections that a text cites, also several at once: `CONTRACT 3 and 4.6`. */
 function citedIn(text: string): string[] {
@@ -109,7 +108,7 @@ it('the first comment of each test file begins with the sections that it proves'
 })
 
 // Sections with parts are proved by their parts.
-const proved = [...sections].map(String).filter((section) => !sections.has(`${section}.1`))
+const proved = [...sections].filter((section) => !sections.has(`${section}.1`))
 const ofTests = textOf('test/README.md')
 
 it('test/README.md says what proves each section', () => {

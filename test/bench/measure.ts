@@ -16,6 +16,9 @@ export type Options<Sizes> = { readonly large: boolean; readonly sizes?: Sizes }
 const measuredSchema = z.object({ figures: z.record(z.string(), z.number()), peakMegabytes: z.number() })
 export type Measured = z.infer<typeof measuredSchema>
 
+/** What a measured function resolves to. */
+export type Figures = Promise<Measured['figures']>
+
 /** Runs `work` with a temporary folder and removes it afterwards, also after an error. */
 export async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'))
@@ -145,21 +148,13 @@ export function besideBaseline(baseline: Measured, subject: Measured): string[] 
 }
 
 /** Seconds with two digits, of milliseconds. */
-export function seconds(ms: number): string {
-  return (ms / 1000).toFixed(2)
-}
+export const seconds = (ms: number) => (ms / 1000).toFixed(2)
 
 /** `a` to `b` with two digits. */
-export function ratio(a: number, b: number): string {
-  return (a / b).toFixed(2)
-}
+export const ratio = (a: number, b: number) => (a / b).toFixed(2)
 
 /** Peak memory in whole megabytes. */
-export function peak({ peakMegabytes }: Measured): string {
-  return String(Math.round(peakMegabytes))
-}
+export const peak = ({ peakMegabytes }: Measured) => String(Math.round(peakMegabytes))
 
 /** A count in millions. */
-export function millions(count: number): string {
-  return `${count / 1e6} million`
-}
+export const millions = (count: number) => `${count / 1e6} million`

@@ -34,15 +34,7 @@ export function hasWrk(): boolean {
 
 const SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url))
 
-const saidSchema = z.object({
-  replies: z.int(),
-  us: z.int(),
-  p50: z.int(),
-  p99: z.int(),
-  slowest: z.int(),
-  refused: z.int(),
-  broken: z.int(),
-})
+const saidSchema = z.record(z.enum(['replies', 'us', 'p50', 'p99', 'slowest', 'refused', 'broken']), z.int())
 type Said = z.infer<typeof saidSchema>
 
 /** Warms up, then measures; wrk counts whole seconds only, at least one. */

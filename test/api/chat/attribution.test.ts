@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { COMPLETIONS_PATH } from '../../../api/paths.ts'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { sendRaw } from '../../support/api.ts'
@@ -14,7 +14,6 @@ let chat: ScriptedChat
 beforeAll(async () => {
   chat = await startScriptedChat()
 })
-afterAll(() => chat.stop())
 
 async function ask(sent: Sent) {
   const headers = { ...sent, 'X-Router-Metadata': 'enabled' }

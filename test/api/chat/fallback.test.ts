@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import OpenAI, { RateLimitError } from 'openai'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, until } from '../../support/api.ts'
 import { MESSAGES, ONE, startScriptedChat } from '../../support/chat/chat.ts'
 import {
@@ -266,7 +266,6 @@ describe('preferences for providers', () => {
     const refuse = status(400)
     chat = await start(refuse, { second: refuse, other: refuse })
   })
-  afterAll(() => chat.stop())
   const restrictsNothing = {
     zdr: false,
     data_collection: 'allow',

@@ -1,5 +1,5 @@
 /** CONTRACT 4.6: the chat metrics in /metrics. Labels hold names of the configuration alone. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import { completion, json, status } from '../../support/chat/upstream.ts'
 
@@ -15,7 +15,6 @@ beforeAll(async () => {
   await chat.api.ask()
   await chat.api.ask({ model: 'client/wrote-this' })
 })
-afterAll(() => chat.stop())
 
 it.each([
   'chat_requests_total{model="a/one",provider="alpha",outcome="completed",status="200",stream="true"} 1',

@@ -1,6 +1,6 @@
 /** CONTRACT 3 and 6: which requests are rejected, with what message, and what a provider receives of the others. */
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema } from '../../support/api.ts'
 import { MESSAGES, ONE, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 
@@ -19,7 +19,6 @@ beforeAll(async () => {
     models: { 'a/one': [{}], 'a/picky': [{ drop: ['top_k'], include_usage: false }] },
   })
 })
-afterAll(() => chat.stop())
 
 /** Posts a body; returns what the provider received, if anything, and the error. */
 async function post(body: unknown) {

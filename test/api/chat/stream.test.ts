@@ -1,7 +1,7 @@
 /** CONTRACT 6: the course of a stream: its form, silence, and the connections to the client and to the provider. */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { readText, startScriptedChat, type ScriptedChat } from '../../support/chat/chat.ts'
 import { readChunks, UNHURRIED } from '../../support/chat/provider-case.ts'
 import {
@@ -39,7 +39,6 @@ beforeAll(async () => {
     modelLimits: { total_ms: UNHURRIED.total_ms },
   })
 })
-afterAll(() => chat.stop())
 
 /** The reply to a streamed request, while the provider behaves like this. */
 function post(behaviour: Behaviour, more: Readonly<Record<string, unknown>> = {}): Promise<Response> {
@@ -92,7 +91,6 @@ describe('in silence', () => {
   beforeAll(async () => {
     waiting = await startScriptedChat({ chat: { silenceMs: 20 } })
   })
-  afterAll(() => waiting.stop())
 
   /** A streamed request; the provider goes on each time after two more chunks without content. */
   async function ask(...[first, second = withoutEnd]: readonly Behaviour[]) {

@@ -1,7 +1,7 @@
 /** CONTRACT 5: the requests of an account's administrators, by hand and by the official client. */
 import { OpenRouter } from '@openrouter/sdk'
 import { NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sdk/models/errors'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { envelopeSchema, until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { stores } from '../../support/stores.ts'
@@ -25,8 +25,6 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     acme = await service.connect(directory.url)
     await acme.sync()
   })
-
-  afterAll(() => directory.close())
 
   /** The status of an error, and its message. */
   async function fault(path: string, key?: string, init?: RequestInit) {

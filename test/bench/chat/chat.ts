@@ -112,13 +112,9 @@ async function startLitellm(print: Print, folder: string, host: string): Promise
   const params = { model: 'openai/bench', api_base: host, api_key: 'none' }
   const config = join(folder, 'litellm.yaml')
   // YAML includes JSON.
-  writeFileSync(
-    config,
-    JSON.stringify({
-      model_list: [{ model_name: 'bench/model', litellm_params: params }],
-      general_settings: { master_key: LITELLM_KEY },
-    }),
-  )
+  const models = [{ model_name: 'bench/model', litellm_params: params }]
+  const settings = { model_list: models, general_settings: { master_key: LITELLM_KEY } }
+  writeFileSync(config, JSON.stringify(settings))
   const port = await freePort()
   const args = ['--config', config, '--host', '127.0.0.1', '--port', String(port), '--telemetry', 'False']
   // Without a database it keeps nothing, and asks nobody for prices.

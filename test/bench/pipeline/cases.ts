@@ -19,9 +19,7 @@ import type { Run } from '../../../pipeline/stages/stage.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
 import { withDatabase } from '../../support/pipeline/nightly.ts'
 import type { DayKind } from '../data.ts'
-import { CLOCKS, timed } from '../measure.ts'
-
-type Figures = Promise<Record<string, number>>
+import { CLOCKS, timed, type Figures } from '../measure.ts'
 
 /** A data folder, and the time of a run over it. */
 type Night = {

@@ -5,9 +5,7 @@ import { z } from 'zod'
 import { directories } from '../../../api/commands/directories.ts'
 import { SYNC_LIMITS } from '../../../api/scim/client.ts'
 import { runCommandLine } from '../../support/processes.ts'
-import { timed } from '../measure.ts'
-
-type Figures = Promise<Record<string, number>>
+import { timed, type Figures } from '../measure.ts'
 
 /** Requests of this process. */
 let requests = 0

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { directories } from '../../../api/commands/directories.ts'
 import { openStore } from '../../../api/store/open-store.ts'
 import { clientOf, makeKey, until } from '../../support/api.ts'
-import { runCommandLine } from '../../support/processes.ts'
+import { runCommandLine, type Command } from '../../support/processes.ts'
 import {
   besideBaseline,
   casesOf,
@@ -55,9 +55,8 @@ const startDirectory = (task: DirectoryTask) => startFile(new URL('directory.ts'
 /** Runs the cases, with `large` on the largest allowed directory, and prints their tables. */
 export async function benchScim(print: Print, { large, sizes = SIZES }: Options<Sizes>): Promise<void> {
   const size = large ? sizes.large : sizes.usual
-  await inTemporaryFolder((folder) =>
-    benchSyncs(print, folder, { ...sizes, size, runs: large ? 1 : sizes.runs }),
-  )
+  const runs = large ? 1 : sizes.runs
+  await inTemporaryFolder((folder) => benchSyncs(print, folder, { ...sizes, size, runs }))
   await inTemporaryFolder((folder) => benchService(print, folder, sizes.service))
 }
 
@@ -66,19 +65,16 @@ async function connectDirectory(dataDir: string, origin: string): Promise<string
   const key = await makeKey({ DATA_DIR: dataDir }, 'management', 'bench')
   const to = ['--account', 'bench', '--url', `${origin}/scim/v2`, '--token-env', 'BENCH_TOKEN']
   const args = ['set', ...to, '--allow-loopback', '--gate-percent', '100']
-  const { code, stderr } = await runCommandLine((line) => directories(line, () => undefined), args, {
-    DATA_DIR: dataDir,
-  })
+  const connect: Command = (line) => directories(line, () => undefined)
+  const { code, stderr } = await runCommandLine(connect, args, { DATA_DIR: dataDir })
   if (code !== 0) throw new Error(stderr)
   return key
 }
 
+type Syncs = Pick<Sizes, 'runs' | 'pageMs'> & { readonly size: DirectorySize }
+
 /** (a) to (c). */
-async function benchSyncs(
-  print: Print,
-  folder: string,
-  { size, runs, pageMs }: Pick<Sizes, 'runs' | 'pageMs'> & { readonly size: DirectorySize },
-): Promise<void> {
+async function benchSyncs(print: Print, folder: string, { size, runs, pageMs }: Syncs): Promise<void> {
   const turns = runs === 1 ? 'one run' : `medians of ${runs} runs that take turns`
   print(`\nscim: ${sizeText(size)}; ${turns}; SQLite; peaks in MB`)
   const rows: string[][] = []

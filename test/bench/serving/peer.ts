@@ -21,7 +21,7 @@ const replySchema = z.object({
 })
 
 /** How many windows over data of so many days. */
-type Windows = {
+export type Windows = {
   readonly days: number
   readonly windows: number
 }

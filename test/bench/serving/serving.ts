@@ -14,7 +14,7 @@ import type * as pipelineCases from '../pipeline/cases.ts'
 import { startService } from '../servers.ts'
 import { hasWrk } from '../wrk.ts'
 import { makeClient, measureReady, RANKINGS, READY, type LoadSizes } from './load.ts'
-import { benchPeer, randomWindows } from './peer.ts'
+import { benchPeer, randomWindows, type Windows } from './peer.ts'
 import { KINDS, nameOf } from './windows.ts'
 import type * as windowCases from './windows.ts'
 
@@ -90,11 +90,7 @@ async function benchWindows(print: Print, dataDir: string, size: Case): Promise<
 }
 
 /** (d). */
-async function benchMemory(
-  print: Print,
-  dataDir: string,
-  asked: { readonly days: number; readonly windows: number },
-): Promise<void> {
+async function benchMemory(print: Print, dataDir: string, asked: Windows): Promise<void> {
   await using service = await startService(dataDir)
   const started = residentMegabytes(service.child.pid)
   const ask = await makeClient(dataDir, asked.windows)

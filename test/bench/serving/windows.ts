@@ -9,7 +9,7 @@ import type { RankingsQuery } from '../../../api/datasets/rankings.ts'
 import { addDays, daysBetween } from '../../../pipeline/contract/calendar.ts'
 import { SORTS, type Sort } from '../../../pipeline/contract/dataset.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
-import { percentile } from '../measure.ts'
+import { percentile, type Figures } from '../measure.ts'
 
 /** Lengths of the windows in days; `all` starts with the first day of the data. */
 const LENGTHS = [1, 7, 30, 90, 365, 'all'] as const
@@ -42,18 +42,15 @@ function windowsOf(kind: Kind, { first_day, data_through }: Snapshot, count: num
   })
 }
 
+/** A data folder, and how many windows of each kind are queried. */
+type Windows = { readonly dataDir: string; readonly windows: number }
+
 /**
  * Milliseconds of the service's reader and of plain SQL per kind, and the windows that the candidates cannot prove: their
  * number, and their median beside plain SQL. A case of the bench, in a process of its own.
  * @throws when the rows of the two differ.
  */
-export async function measureWindows({
-  dataDir,
-  windows: count,
-}: {
-  readonly dataDir: string
-  readonly windows: number
-}): Promise<Record<string, number>> {
+export async function measureWindows({ dataDir, windows }: Windows): Figures {
   const folder = join(dataDir, 'current')
   const snapshot = await openSnapshot(realpathSync(folder))
   const instance = await DuckDBInstance.create(join(folder, SNAPSHOT_FILE), { access_mode: 'READ_ONLY' })
@@ -61,7 +58,7 @@ export async function measureWindows({
   const figures: Record<string, number> = {}
   for (const kind of KINDS) {
     const taken: { readonly ms: number; readonly plainMs: number; readonly isProven: boolean }[] = []
-    for (const window of windowsOf(kind, snapshot, count + 1)) {
+    for (const window of windowsOf(kind, snapshot, windows + 1)) {
       const times = await query(snapshot, plain, window)
       const isProven = (await readCandidates(snapshot, window, window.limit)) !== undefined
       taken.push({ ...times, isProven })

@@ -4,7 +4,7 @@
  */
 import { ChatResult$inboundSchema, ChatStreamChunk$inboundSchema } from '@openrouter/sdk/models'
 import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { readText, startScriptedChat, type ScriptedChat } from './chat.ts'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
@@ -324,7 +324,6 @@ export function describeCases(title: string, cases: Cases): void {
   beforeAll(async () => {
     chat = await startCases(cases)
   })
-  afterAll(() => chat.stop())
 
   describe.each(WAYS)('a provider for a request $way', (way) => {
     const own = Object.entries(cases).filter(([, { whole }]) => way.streams || whole !== undefined)

@@ -4,7 +4,7 @@
  * CHAT_CLIENTS names a folder with what .ci/chat-clients/ lists, as .ci/run installs it.
  */
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { startScriptedChat, type ScriptedChat } from '../../../../support/chat/chat.ts'
 import { LONG } from '../../../../support/long.ts'
@@ -151,7 +151,6 @@ describe.runIf(hasFolder('CHAT_CLIENTS'))('the client', () => {
       chat: { silenceMs: SILENCE_MS },
     })
   })
-  afterAll(() => chat.stop())
 
   async function check(program: string, args: readonly string[]) {
     const before = chat.upstream.received.length
