@@ -7,11 +7,6 @@ import { collectTurn, places, type Queries, type Store } from '../store/store.ts
 export const KEY_KINDS = ['inference', 'management'] as const
 export type KeyKind = (typeof KEY_KINDS)[number]
 
-/** A new secret key of this kind, such as `sk-inference-…`. */
-function makeKey(kind: KeyKind): string {
-  return `sk-${kind}-${randomBytes(32).toString('base64url')}`
-}
-
 /** SHA-256 in hexadecimal. A slow password hash would add nothing: 256 random bits cannot be guessed. */
 function hashKey(key: string): string {
   return hash('sha256', key)
@@ -79,15 +74,13 @@ export async function createFirstKey(store: Store, wanted: NewKey): Promise<stri
 
 /** createKey inside a transaction. */
 export async function addKey(queries: Queries, { account, kind, now, limits = {} }: NewKey): Promise<string> {
-  const [id, time, key] = [randomUUID(), now.toISOString(), makeKey(kind)]
+  const key = `sk-${kind}-${randomBytes(32).toString('base64url')}`
+  const [id, time] = [randomUUID(), now.toISOString()]
   await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
   await queries.query(ADD_KEY, [id, kind, hashKey(key), key.slice(-KEY_END_CHARACTERS), time, account])
   await limitKey(queries, id, limits)
   return key
 }
-
-const CHAT_ONLY =
-  'A management key sends no chat requests: leave out --requests-per-minute and --tokens-per-day'
 
 /**
  * Changes the limits of the key with this id inside a transaction; resolves to the changed key, undefined if there is none.
@@ -98,7 +91,9 @@ export async function limitKey(queries: Queries, id: string, changes: Partial<St
   if (row === undefined) return undefined
   const key: StoredKey = { ...storedKeySchema.parse(row), ...changes }
   if (key.kind === 'management' && (changes.requests_per_minute ?? changes.tokens_per_day))
-    throw new UsageError(CHAT_ONLY)
+    throw new UsageError(
+      'A management key sends no chat requests: leave out --requests-per-minute and --tokens-per-day',
+    )
   await queries.query(LIMIT, [id, key.requests_per_minute, key.tokens_per_day, key.expires_at])
   return key
 }

@@ -26,11 +26,9 @@ export const copyStore = programOf('npm run -s copy-store', {
       throw new UsageError('DATABASE_URL is not set: set it to an empty database')
     await using source = await openStore({ DATA_DIR }, { mustExist: true })
     await using target = await openStore({ DATA_DIR, DATABASE_URL })
-    const copied = await target.transaction(async (to) => {
-      const counts: [string, number][] = []
-      for (const table of TABLES.split(' ')) counts.push([table, await copyTable(source, to, table)])
-      return counts
-    })
+    const copied = await target.transaction((to) =>
+      Array.fromAsync(TABLES.split(' '), async (table) => [table, await copyTable(source, to, table)]),
+    )
     printRows({ print, json }, ['table', 'rows'], copied)
     note('Copied: start the service with DATABASE_URL set')
   },

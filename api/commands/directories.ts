@@ -18,7 +18,6 @@ import {
   listConnections,
   putConnection,
   removeConnection,
-  type ConnectionSettings,
 } from '../scim/connections.ts'
 import { SyncFailure } from '../scim/failures.ts'
 import { listGroups } from '../scim/groups.ts'
@@ -47,8 +46,27 @@ const set = command({
   summary: 'connects the account to its directory, or changes the given options of its connection',
   options: { ...ACCOUNT, ...SET_OPTIONS },
   check: settingsIn,
-  work: (dependencies, options) => connect(options.account, settingsIn(options), dependencies),
+  async work({ store, note }, { account, ...options }) {
+    const former = await findConnectionByName(store, account)
+    const connection = combineSettings(settingsIn(options), former)
+    if (!(await putConnection(store, account, connection)))
+      throw new UsageError(
+        `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
+      )
+    const { url, members, schedule, gate_groups, gate_members, gate_percent } = connection
+    note(
+      `Connected account "${account}" to ${url}. Members: ${members}. Schedule: ${schedule ?? 'none'}. ` +
+        `Deletion gate: ${gate_groups} groups, ${gate_members} members, ${gate_percent} %.`,
+    )
+    if (former?.url === url) return
+    const { total_count } = await listGroups(store, (await connectionOf(store, account)).account_id, FIRST)
+    if (total_count > 0) note(`Warning: ${total_count} ${OTHER_GROUPS}`)
+  },
 })
+
+const OTHER_GROUPS =
+  'groups are stored that may be of another address. A group of this one with the same id ' +
+  '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.'
 
 const COLUMNS = 'account url token members schedule next_sync_at last_status last_finished_at last_error'
 
@@ -136,27 +154,6 @@ export function directories(line: CommandLine, onStop = onStopSignal): Promise<n
     onStop(() => stopping.abort(new SyncFailure('interrupted', 'Interrupted')))
     await work({ ...line, store, settings, signal: stopping.signal })
   })
-}
-
-async function connect(account: string, given: Partial<ConnectionSettings>, { store, note }: Dependencies) {
-  const former = await findConnectionByName(store, account)
-  const connection = combineSettings(given, former)
-  if (!(await putConnection(store, account, connection)))
-    throw new UsageError(
-      `There is no account "${account}": npm run -s keys -- create --account … --kind management creates it, with a key`,
-    )
-  const { url, members, schedule, gate_groups, gate_members, gate_percent } = connection
-  note(
-    `Connected account "${account}" to ${url}. Members: ${members}. Schedule: ${schedule ?? 'none'}. ` +
-      `Deletion gate: ${gate_groups} groups, ${gate_members} members, ${gate_percent} %.`,
-  )
-  if (former?.url === url) return
-  const { total_count } = await listGroups(store, (await connectionOf(store, account)).account_id, FIRST)
-  if (total_count === 0) return
-  note(
-    `Warning: ${total_count} groups are stored that may be of another address. A group of this one with the same id ` +
-      '(small numbers, for example) takes the place of the stored one: check sync --dry-run, or erase first.',
-  )
 }
 
 /** Reads the directory of the account, and plans the changes of a sync; writes nothing. */

@@ -1,7 +1,6 @@
 /** Opens the service's store: the database of DATABASE_URL, or else the file `service.sqlite` in DATA_DIR. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { STORE_FILE, makeDataFolder } from '../../pipeline/contract/files.ts'
 import { VERSION } from '../../pipeline/contract/version.ts'
 import { UsageError } from '../../pipeline/program/program.ts'
@@ -129,7 +128,7 @@ async function updateSchema(store: Store, mustExist: boolean): Promise<void> {
  */
 async function pendingMigrations(queries: Queries): Promise<string[]> {
   const [row] = await queries.query(LAST_APPLIED)
-  const { name: last } = z.object({ name: z.string() }).parse(row)
+  const last = String(row?.['name'])
   const known = readdirSync(MIGRATIONS).toSorted()
   const newest = known.at(-1) ?? ''
   if (numberOf(last) > numberOf(newest))

@@ -14,28 +14,18 @@ const SQLITE_FULL = 13
 /** Opens or creates the SQLite file at `path`. */
 export async function openSqlite(path: string): Promise<Store> {
   // A wait inside of SQLite would block the event loop, so `whenFree` waits.
-  const writer = new DatabaseSync(path, { timeout: 0 })
-  try {
-    // Single statements, which count requests, are not synced: a power cut may lose the latest.
-    await whenFree(writer, TRANSACTION_WAIT_MS, () =>
-      writer.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'),
-    )
-    return storeOf(path, writer, new DatabaseSync(path, { readOnly: true, timeout: 0 }))
-  } catch (error) {
-    writer.close()
-    throw error
-  }
-}
-
-function storeOf(path: string, writer: DatabaseSync, reader: DatabaseSync): Store {
+  using opened = new DisposableStack()
+  const writer = opened.use(new DatabaseSync(path, { timeout: 0 }))
+  // Single statements, which count requests, are not synced: a power cut may lose the latest.
+  await whenFree(writer, TRANSACTION_WAIT_MS, () =>
+    writer.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'),
+  )
+  const reader = opened.use(new DatabaseSync(path, { readOnly: true, timeout: 0 }))
   const [read, write] = [createRunStatement(reader), createRunStatement(writer)]
+  const connections = opened.move()
   // A transaction awaits its work, and the connection must not run anything else meanwhile.
   const enqueue = createSerialQueue()
-  const close = () =>
-    enqueue(async () => {
-      reader.close()
-      writer.close()
-    })
+  const close = () => enqueue(async () => connections.dispose())
   const inTransaction: Queries = { query: async (sql, values = []) => write(sql, values) }
   return {
     async query(sql, values = []) {

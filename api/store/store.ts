@@ -79,20 +79,15 @@ export function collectTurn<Question, Answer>(
   answerAll: (questions: readonly Question[]) => Promise<(question: Question) => Answer>,
 ): (question: Question) => Promise<Answer> {
   let turn: { readonly questions: Question[]; readonly answered: ReturnType<typeof answerAll> } | undefined
-
-  function begin(): NonNullable<typeof turn> {
-    const questions: Question[] = []
-    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
-    setImmediate(end)
-    const answered = ended.then(() => {
-      if (turn?.questions === questions) turn = undefined
-      return answerAll(questions)
-    })
-    return { questions, answered }
-  }
-
   return async (question) => {
-    if (turn === undefined || turn.questions.length === TOGETHER_AT_MOST) turn = begin()
+    if (turn === undefined || turn.questions.length === TOGETHER_AT_MOST) {
+      const questions: Question[] = []
+      const answered = endOfTurn().then(() => {
+        if (turn?.questions === questions) turn = undefined
+        return answerAll(questions)
+      })
+      turn = { questions, answered }
+    }
     turn.questions.push(question)
     return (await turn.answered)(question)
   }

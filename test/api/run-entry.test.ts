@@ -69,62 +69,50 @@ it('npm run schedule reports every fault of its settings before it starts anythi
   })
 })
 
-it('a DATA_DIR that is a file is named', async () => {
-  const file = join(makeFolder(), 'file')
-  writeFileSync(file, '')
-  const { code, stdout, stderr } = await start('api/start.ts', { DATA_DIR: file, PORT: '0' })
-  expect([code, stdout]).toEqual([2, ''])
-  expect(stderr).toMatch(/^DATA_DIR ".*\/file" cannot be used: service\.sqlite: ENOTDIR: /)
+it('a DATA_DIR that is a file, cannot be made or holds something else than a store is named', async () => {
+  const damaged = makeFolder()
+  const file = join(damaged, 'service.sqlite')
+  writeFileSync(file, 'x'.repeat(5000))
+  // The system creates no folders in /proc, and nobody creates one inside a file.
+  for (const DATA_DIR of [file, join(file, 'data'), '/proc/data', '/proc/a/b', damaged]) {
+    const reason = DATA_DIR === damaged ? 'file is not a database' : 'E[A-Z]+: '
+    const stderr = expect.stringMatching(
+      `^DATA_DIR "${DATA_DIR}" cannot be used: service\\.sqlite: ${reason}`,
+    )
+    expect(await create({ DATA_DIR })).toMatchObject({ code: 2, stdout: '', stderr: stderr as unknown })
+  }
 })
 
-it('a store that is no database is named', async () => {
-  const dataDir = makeFolder()
-  writeFileSync(join(dataDir, 'service.sqlite'), 'x'.repeat(5000))
-  const { code, stderr } = await start('api/server.ts', { DATA_DIR: dataDir, PORT: '0' })
-  expect([code, stderr]).toEqual([
-    2,
-    expect.stringMatching(/^DATA_DIR ".*" cannot be used: service\.sqlite: .*not a database/m),
-  ])
-})
-
-it('a store that the user may not use is named by the service, and by a backup', async () => {
-  const dataDir = makeFolder()
-  const store = join(dataDir, 'service.sqlite')
-  writeFileSync(store, '', { mode: 0o000 })
-  const environment = { DATA_DIR: dataDir, PORT: '0' }
-  const ends = async (...program: [string, string[]]) =>
-    (await startProgram(...program, environment, UNPRIVILEGED).ended).stderr
-  expect(await ends('api/server.ts', [])).toBe(
-    `DATA_DIR "${dataDir}" cannot be used: service.sqlite: EACCES: permission denied, access '${store}'\n`,
-  )
-  expect(await ends('api/commands/backup.ts', [join(makeFolder(), 'backup')])).toMatch(
-    /^[^\n]*service\.sqlite cannot be copied: [^\n]*\n$/,
-  )
-})
-
-it('a missing folder of records that the user may not make is named by the service', async () => {
-  const dataDir = makeFolder()
-  const models = join(dataDir, 'models.json')
+it.each([
+  [
+    'service.sqlite',
+    0,
+    'api/server.ts',
+    /^DATA_DIR "…" cannot .*: EACCES: .*, access '…\/service.sqlite'\n$/,
+  ],
+  ['service.sqlite', 0, 'api/commands/backup.ts TO', /^…\/service\.sqlite cannot be copied: .*\n$/],
+  ['snapshots/', 0, 'api/server.ts', /^EACCES: .*'…\/snapshots'\n$/],
+  ['snapshots/', 0, 'pipeline/nightly.ts run', /^EACCES: .*'…\/snapshots'\n$/],
+  [
+    '',
+    0o500,
+    'api/server.ts',
+    /^DATA_DIR "…" cannot .*: service\.sqlite: (EACCES: .*, access '…')\nRecords of chat .* written: \1\n$/,
+  ],
+])('DATA_DIR/%s with the mode %i is named by %s', async (name, mode, command, message) => {
+  const [dataDir, aside] = [makeFolder(), makeFolder()]
+  const path = join(dataDir, name)
+  if (name.endsWith('/')) mkdirSync(path)
+  else if (name !== '') writeFileSync(path, '')
+  chmodSync(path, mode)
+  const MODELS_FILE = join(aside, 'models.json')
   const provider = { name: 'a', base_url: 'http://a.example', model: 'm' }
-  writeFileSync(models, JSON.stringify({ models: { 'a/b': { providers: [provider] } } }))
-  chmodSync(dataDir, 0o555)
-  const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE: models }
-  const { stderr } = await startProgram('api/server.ts', [], environment, UNPRIVILEGED).ended
-  expect(stderr).toContain(
-    `Records of chat requests cannot be written: EACCES: permission denied, access '${dataDir}'`,
-  )
-})
-
-it('a snapshot folder that the user may not read is named by the service, and by a run', async () => {
-  const dataDir = makeFolder()
-  const snapshots = join(dataDir, 'snapshots')
-  mkdirSync(snapshots, { mode: 0o000 })
-  const environment = { DATA_DIR: dataDir, PORT: '0' }
-  const service = await startProgram('api/server.ts', [], environment, UNPRIVILEGED).ended
-  expect([service.code, service.stderr]).toEqual([2, expect.stringMatching(/^EACCES.*snapshots'\n$/)])
-  const run = await startProgram('pipeline/nightly.ts', ['run'], environment, UNPRIVILEGED).ended
-  expect([run.code, run.stderr]).toEqual([2, expect.stringMatching(/^EACCES.*snapshots'\n$/)])
-  chmodSync(snapshots, 0o700)
+  writeFileSync(MODELS_FILE, JSON.stringify({ models: { 'a/b': { providers: [provider] } } }))
+  const [program = '', ...args] = command.replace('TO', join(aside, 'backup')).split(' ')
+  const environment = { DATA_DIR: dataDir, PORT: '0', MODELS_FILE }
+  const { code, stdout, stderr } = await startProgram(program, args, environment, UNPRIVILEGED).ended
+  chmodSync(path, 0o700)
+  expect([code, stdout, stderr.replaceAll(dataDir, '…')]).toEqual([2, '', expect.stringMatching(message)])
 })
 
 it('the help explains every setting', async () => {
