@@ -45,11 +45,6 @@ function claimOf(policy: Policy, subject: string, now: Date) {
   }
 }
 
-/** The claims of a request to the dataset's paths. */
-function datasetClaims(key: StoredKey, now: Date): readonly Claim[] {
-  return POLICIES.map((policy) => claimOf(policy, key[policy.subject], now))
-}
-
 /** The claims of a chat request: on the requests and on the tokens that its key is limited to, if any. */
 function keyClaims({ id, requests_per_minute, tokens_per_day }: StoredKey, now: Date) {
   const claims = (limit: number | null, policy: Omit<Policy, 'limit'>): readonly Claim[] =>
@@ -133,7 +128,8 @@ export function createRateLimiter(store: Queries, clock: Clock, log: Log) {
     async applyLimits(reply: Reply, cost: 'counted' | 'free'): Promise<void> {
       const { caller } = reply.locals
       if (caller === undefined) throw new TypeError('Only an authenticated request can be counted')
-      const claims = datasetClaims(caller, clock())
+      const now = clock()
+      const claims = POLICIES.map((policy) => claimOf(policy, caller[policy.subject], now))
       reply.set(quotaHeaders(await (cost === 'counted' ? consume(claims) : peek(claims))))
     },
     /**

@@ -7,7 +7,7 @@ export type Validators = {
   readonly lastModified?: Date
 }
 
-const ENTITY_TAG = /(?:W\/)?"[^"]*"/g
+const tagsIn = (list: string): readonly string[] => list.match(/(?:W\/)?"[^"]*"/g) ?? []
 
 /**
  * Whether a GET or HEAD with these headers gets a 304 (RFC 9110, 13.2.2): `If-None-Match` takes precedence over
@@ -16,7 +16,7 @@ const ENTITY_TAG = /(?:W\/)?"[^"]*"/g
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const wanted = headers['if-none-match']
   if (wanted === undefined) return isTimeOf(headers['if-modified-since'], lastModified)
-  return wanted.trim() === '*' || entityTags(wanted).some((tag) => tag.replace(/^W\//, '') === etag)
+  return wanted.trim() === '*' || tagsIn(wanted).some((tag) => tag.replace(/^W\//, '') === etag)
 }
 
 /**
@@ -25,7 +25,7 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
  */
 export function isMismatch(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const { 'if-match': wanted, 'if-unmodified-since': since } = headers
-  if (wanted !== undefined) return wanted.trim() !== '*' && !entityTags(wanted).includes(etag)
+  if (wanted !== undefined) return wanted.trim() !== '*' && !tagsIn(wanted).includes(etag)
   return since !== undefined && httpDate(since) !== undefined && !isTimeOf(since, lastModified)
 }
 
@@ -60,8 +60,4 @@ function isTimeOf(field: string | undefined, lastModified: Date | undefined): bo
 function httpDate(text: string): number | undefined {
   const time = Date.parse(text)
   return !Number.isNaN(time) && new Date(time).toUTCString() === text ? time : undefined
-}
-
-function entityTags(list: string): string[] {
-  return list.match(ENTITY_TAG) ?? []
 }

@@ -61,7 +61,26 @@ export function openPostgres(url: string): Store {
 
   return {
     ...queriesOver(pool),
-    transaction: (work) => enqueue(() => runTransaction(pool, work)),
+    transaction: (work) =>
+      enqueue(async () => {
+        const client = await pool.connect()
+        // A connection that breaks between the queries of `work` fails the next query, not the process.
+        client.on('error', ignore)
+        let isWhole = false
+        try {
+          await client.query(BEGIN_ALONE)
+          const result = await work(queriesOver(client))
+          const { command } = await client.query('COMMIT')
+          isWhole = command === 'COMMIT'
+          // After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
+          if (!isWhole) throw new Error('The transaction was rolled back: one of its statements had failed')
+          return result
+        } finally {
+          client.off('error', ignore)
+          // The server rolls back what a closed connection began. A ROLLBACK would wait for a silent server once more.
+          client.release(!isWhole)
+        }
+      }),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -73,29 +92,6 @@ function queriesOver(connection: Pool | PoolClient): Queries {
       const { rows } = await connection.query<Record<string, unknown>>(sql, [...values])
       return rows
     },
-  }
-}
-
-async function runTransaction<Result>(
-  pool: Pool,
-  work: (queries: Queries) => Promise<Result>,
-): Promise<Result> {
-  const client = await pool.connect()
-  // A connection that breaks between the queries of `work` fails the next query, not the process.
-  client.on('error', ignore)
-  let isWhole = false
-  try {
-    await client.query(BEGIN_ALONE)
-    const result = await work(queriesOver(client))
-    const { command } = await client.query('COMMIT')
-    isWhole = command === 'COMMIT'
-    // After a failed statement PostgreSQL answers a COMMIT with a silent ROLLBACK.
-    if (!isWhole) throw new Error('The transaction was rolled back: one of its statements had failed')
-    return result
-  } finally {
-    client.off('error', ignore)
-    // The server rolls back what a closed connection began. A ROLLBACK would wait for a silent server once more.
-    client.release(!isWhole)
   }
 }
 

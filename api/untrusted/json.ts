@@ -33,19 +33,11 @@ export function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-/** Limits of a JSON text beside its length. */
-export type JsonBounds = {
-  /** Values in lists and objects. */
-  readonly elements: number
-  /** Lists and objects inside one another. */
-  readonly depth: number
-}
-
 /**
- * The limit that a text exceeds, if any. Checked before parsing, since a parser makes an object of every few
- * characters. Invalid JSON is left to the parser.
+ * Whether a JSON text has more values in lists and objects (`elements`), or more of them inside one another (`depth`).
+ * Checked before parsing, since a parser makes an object of every few characters. Invalid JSON is left to the parser.
  */
-export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
+export function exceededBound(text: string, bounds: Readonly<Record<'elements' | 'depth', number>>) {
   let depth = 0
   let elements = 0
   for (let index = 0; index < text.length; index += 1) {

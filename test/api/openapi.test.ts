@@ -199,19 +199,17 @@ describe('the official client', () => {
     return { data: data.map(inCamelCase), meta: inCamelCase(meta) }
   }
 
-  it.each([
-    [{}, ''],
-    [{ sort: 'trending', limit: 3 }, '?sort=trending&limit=3'],
-    [{ category: 'coding', offset: 2 }, '?category=coding&offset=2'],
-    [{ subcategory: 'cli-agent', endDate: '2026-08-20' }, '?subcategory=cli-agent&end_date=2026-08-20'],
-  ] as const)('reads the rankings of %j', async (query, search) => {
-    const { result } = await (await datasetsFor()).getAppRankings(query)
-    expect(result).toEqual(await replyTo(`app-rankings${search}`))
-  })
-
-  it('reads the models by day', async () => {
-    const result = await (await datasetsFor()).getRankingsDaily({ startDate: '2026-08-25' })
-    expect(result).toEqual(await replyTo('rankings-daily?start_date=2026-08-25'))
+  it('reads rankings by every parameter, and the models by day', async () => {
+    const datasets = await datasetsFor()
+    for (const [query, search] of [
+      [{}, ''],
+      [{ sort: 'trending', limit: 3 }, '?sort=trending&limit=3'],
+      [{ category: 'coding', offset: 2 }, '?category=coding&offset=2'],
+      [{ subcategory: 'cli-agent', endDate: '2026-08-20' }, '?subcategory=cli-agent&end_date=2026-08-20'],
+    ] as const)
+      expect((await datasets.getAppRankings(query)).result).toEqual(await replyTo(`app-rankings${search}`))
+    const models = await datasets.getRankingsDaily({ startDate: '2026-08-25' })
+    expect(models).toEqual(await replyTo('rankings-daily?start_date=2026-08-25'))
   })
 
   it('pages through all rows of a category', async () => {

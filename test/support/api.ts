@@ -80,7 +80,7 @@ type ApiOptions = {
  */
 export async function startApi(
   dataDir: string,
-  { clock, limits, environment = {}, sync = {}, chat = {} }: ApiOptions = {},
+  { clock = () => new Date(), limits, environment = {}, sync = {}, chat = {} }: ApiOptions = {},
 ) {
   const { log, lines, messages } = memoryLog()
   const service = await serve(readSettings({ DATA_DIR: dataDir, PORT: '0', ...environment }), {
@@ -88,33 +88,29 @@ export async function startApi(
     environment,
     sync,
     chat,
-    ...(clock === undefined ? {} : { clock }),
+    clock,
     // No balancer asks in a test, even if the test does.
     limits: { ...HTTP_LIMITS, unreadyMs: 0, ...limits },
   })
   let closed: Promise<void> | undefined
   const close = () => (closed ??= service.close())
   atEnd(close)
-  const now = clock ?? (() => new Date())
-  const createFor = (kind: KeyKind = 'inference', account = 'test') =>
-    createKey(service.store, { account, kind, now: now() })
+  const makeKey = (kind: KeyKind = 'inference', account = 'test') =>
+    createKey(service.store, { account, kind, now: clock() })
   const get = clientOf(service.origin)
   return {
-    origin: service.origin,
-    store: service.store,
+    ...service,
     base: `${service.origin}${BASE_PATH}`,
     lines,
     messages,
-    routes: service.routes,
-    reload: () => service.reload(),
     close,
     [Symbol.asyncDispose]: close,
-    makeKey: createFor,
+    makeKey,
     /** Requests a path under the base address. */
     get,
     /** Requests with a new key and account, so that no rate limit is shared. */
     getAsNewAccount: async (path: string, init: RequestInit = {}) =>
-      get(path, await createFor('inference', randomUUID()), init),
+      get(path, await makeKey('inference', randomUUID()), init),
   }
 }
 

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CommandLine } from '../../pipeline/program/program.ts'
 import { atEnd } from './folders.ts'
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..')
@@ -81,12 +82,7 @@ export const UNPRIVILEGED =
   process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
 
 /** A program's entry function, which resolves to the exit code. */
-export type Command = (line: {
-  readonly args: string[]
-  readonly environment: NodeJS.ProcessEnv
-  readonly print: (text: string) => void
-  readonly note: (text: string) => void
-}) => Promise<number>
+export type Command = (line: CommandLine) => Promise<number>
 
 /** Runs a command in the test's process, with the result of a process. */
 export async function runCommandLine(
@@ -96,7 +92,7 @@ export async function runCommandLine(
 ): Promise<Ended> {
   const output = { stdout: '', stderr: '' }
   const code = await command({
-    args: [...args],
+    args,
     environment: { ...process.env, ...environment },
     print: (text) => (output.stdout += `${text}\n`),
     note: (text) => (output.stderr += `${text}\n`),

@@ -87,13 +87,8 @@ describe('a backup of a running service', () => {
       const copied = await startProgram('api/commands/backup.ts', [`${to}-${mode}`], { DATA_DIR: from }).ended
       expect(copied.code, copied.stderr).toBe(0)
       const modeOf = (path: string) => statSync(join(`${to}-${mode}`, path)).mode & 0o777
-      expect(['', 'current/', 'current/app_daily', 'snapshots'].map(modeOf)).toEqual([
-        mode,
-        0o755,
-        0o755,
-        0o755,
-      ])
-      expect(['raw', 'raw/usage', 'SHA256SUMS'].map(modeOf)).toEqual([0o700, 0o700, 0o600])
+      expect(['', 'raw', 'raw/usage', 'SHA256SUMS'].map(modeOf)).toEqual([mode, 0o700, 0o700, 0o600])
+      expect(['current/', 'current/app_daily', 'snapshots'].map(modeOf)).toEqual([0o755, 0o755, 0o755])
     }
   })
 

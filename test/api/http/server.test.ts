@@ -123,12 +123,7 @@ describe('a server that stops', () => {
     const answered = allOf(api, get(PATH))
     const reply = await begun.promise
     const closed = api.close()
-    const isRefused = () =>
-      fetch(`${api.origin}/healthz`).then(
-        () => false,
-        () => true,
-      )
-    await until(isRefused)
+    await until(async () => (await fetch(`${api.origin}/healthz`).catch(() => undefined)) === undefined)
     reply.end()
     await answered
     await closed

@@ -82,12 +82,14 @@ describe.skipIf(bin === undefined)('a command on a database that cannot be used'
   })
 })
 
-const RANKINGS = '/datasets/app-rankings'
-
-/** The API in its own process over a published snapshot, once it listens. */
-async function startServing(settings: StoreSettings) {
+/** The API in its own process, over a snapshot and its own database, once it listens. */
+async function startServing() {
+  const settings = await database()
   await publishSnapshot(settings.DATA_DIR, oneApp())
-  return await startServer(asEnvironment(settings))
+  const environment = asEnvironment(settings)
+  const { get, stop } = await startServer(environment)
+  const statusOf = async (key: string) => (await get('/datasets/app-rankings', key)).status
+  return { url: settings.url, environment, get, statusOf, stop }
 }
 
 describe.skipIf(bin === undefined)('several API processes on one database', () => {
@@ -95,18 +97,14 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
     ['frozen', 'whileSuspended'],
     ['away', 'whileAway'],
   ] as const)('answer 503 while the server is %s, and go on by themselves', async (_state, meanwhile) => {
-    const settings = await database()
-    const api = await startServing(settings)
-    const [key, manager] = [
-      await makeKey(asEnvironment(settings)),
-      await makeKey(asEnvironment(settings), 'management'),
-    ]
-    expect((await api.get(RANKINGS, key)).status).toBe(200)
+    const { environment, get, statusOf, stop } = await startServing()
+    const [key, manager] = [await makeKey(environment), await makeKey(environment, 'management')]
+    expect(await statusOf(key)).toBe(200)
     await server[meanwhile](async () => {
       const asked = [
-        api.get(RANKINGS, key),
-        api.get('/scim/groups', manager),
-        api.get('/scim/sync-jobs', manager, { method: 'POST' }),
+        get('/datasets/app-rankings', key),
+        get('/scim/groups', manager),
+        get('/scim/sync-jobs', manager, { method: 'POST' }),
       ]
       for (const reply of await Promise.all(asked)) {
         expect(reply.status).toBe(503)
@@ -116,28 +114,27 @@ describe.skipIf(bin === undefined)('several API processes on one database', () =
         expect(text).not.toMatch(/127\.0\.0\.1|ECONN|postgres/i)
       }
     })
-    await until(async () => (await api.get(RANKINGS, key)).status === 200)
-    const { code, stderr } = await api.stop()
+    await until(async () => (await statusOf(key)) === 200)
+    const { code, stderr } = await stop()
     expect([code, stderr.includes(PASSWORD)]).toEqual([0, false])
   })
 
   it('survive connections that the server ends: each request is answered or refused', LONG, async () => {
-    const settings = await database()
-    const api = await startServing(settings)
+    const { url, environment, statusOf, stop } = await startServing()
     const statuses = new Set<number>()
     for (let round = 0; round < 20; round += 1) {
-      const key = await makeKey(asEnvironment(settings))
-      const replies = Array.from({ length: 10 }, async () => (await api.get(RANKINGS, key)).status)
+      const key = await makeKey(environment)
+      const replies = Array.from({ length: 10 }, () => statusOf(key))
       await ask(
-        settings.url,
+        url,
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()`,
       )
       for (const status of await Promise.all(replies)) statuses.add(status)
     }
     expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([])
-    const key = await makeKey(asEnvironment(settings))
-    await until(async () => (await api.get(RANKINGS, key)).status === 200)
-    expect(await api.stop()).toMatchObject({ code: 0 })
+    const key = await makeKey(environment)
+    await until(async () => (await statusOf(key)) === 200)
+    expect(await stop()).toMatchObject({ code: 0 })
   })
 })
