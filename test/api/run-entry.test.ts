@@ -48,9 +48,7 @@ it('npm start names every fault of settings, files, port and database at once, a
     expect.stringMatching(/^ENOENT: .*models\.json'$/),
     'GATE_VOLUME_LOW: Expected less than 1',
     expect.stringMatching(
-      new RegExp(
-        `^HOST and PORT cannot be used: .*address already in use 127.0.0.1:${port}. Set PORT to a free one`,
-      ),
+      `^HOST and PORT cannot be used: .* in use 127.0.0.1:${port}. Set PORT to a free one`,
     ),
     expect.stringContaining(`MODELS_FILE "${join(dataDir, 'models.json')}" cannot be used`),
     expect.stringMatching(/^NIGHTLY_SCHEDULE: Expected a cron expression/),
@@ -62,11 +60,11 @@ it('npm run schedule reports every fault of its settings before it starts anythi
   const { code, stderr } = await start('pipeline/schedule.ts', environment)
   expect([code, stderr]).toEqual([2, expect.stringMatching(/PIPELINE_MEMORY[^]*GATE_VOLUME_LOW/)])
   const DATA_DIR = join(makeFolder(), 'missing')
-  const stderrOfMissing = expect.stringContaining(`There is no folder ${DATA_DIR}: create it`) as unknown
-  expect(await start('pipeline/schedule.ts', { DATA_DIR })).toMatchObject({
-    code: 2,
-    stderr: stderrOfMissing,
-  })
+  const missing = await start('pipeline/schedule.ts', { DATA_DIR })
+  expect([missing.code, missing.stderr]).toEqual([
+    2,
+    expect.stringContaining(`no folder ${DATA_DIR}: create it`),
+  ])
 })
 
 it('a DATA_DIR that is a file, cannot be made or holds something else than a store is named', async () => {
@@ -75,11 +73,10 @@ it('a DATA_DIR that is a file, cannot be made or holds something else than a sto
   writeFileSync(file, 'x'.repeat(5000))
   // The system creates no folders in /proc, and nobody creates one inside a file.
   for (const DATA_DIR of [file, join(file, 'data'), '/proc/data', '/proc/a/b', damaged]) {
+    const { code, stdout, stderr } = await create({ DATA_DIR })
+    expect([code, stdout]).toEqual([2, ''])
     const reason = DATA_DIR === damaged ? 'file is not a database' : 'E[A-Z]+: '
-    const stderr = expect.stringMatching(
-      `^DATA_DIR "${DATA_DIR}" cannot be used: service\\.sqlite: ${reason}`,
-    )
-    expect(await create({ DATA_DIR })).toMatchObject({ code: 2, stdout: '', stderr: stderr as unknown })
+    expect(stderr).toMatch(new RegExp(`^DATA_DIR "${DATA_DIR}" cannot be used: service\\.sqlite: ${reason}`))
   }
 })
 
@@ -154,11 +151,8 @@ it.each([
   ['postgres:///database?host=/run/none', 'database "database" at /run/none'],
 ])('DATABASE_URL=%s is accepted, and named without user and password', async (DATABASE_URL, named) => {
   const { code, stderr } = await create({ DATABASE_URL })
-  expect([code, stderr]).toEqual([
-    2,
-    expect.stringContaining(`DATABASE_URL: ${named} cannot be used: connect E`),
-  ])
-  expect(stderr).not.toContain('p4ss')
+  expect([code, stderr.includes('p4ss')]).toEqual([2, false])
+  expect(stderr).toContain(`DATABASE_URL: ${named} cannot be used: connect E`)
 })
 
 it('a database whose host has several addresses is named with the reason of each', async () => {

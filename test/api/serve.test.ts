@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createLog, plainLine } from '../../api/process/log.ts'
+import { unlessAbsent } from '../../api/process/system-errors.ts'
 import { envelopeSchema, startApi, until, type Api } from '../support/api.ts'
 import { makeFolder } from '../support/folders.ts'
 import { oneApp, publishSnapshot } from '../support/pipeline/snapshot.ts'
@@ -14,14 +15,9 @@ const isStoreOpen = (dataDir: string) => existsSync(join(dataDir, 'service.sqlit
 
 /** How many files of snapshots under `dataDir` this process has open; Linux lists them. */
 function openSnapshots(dataDir: string): number {
-  const files = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(join('/proc/self/fd', fd))
-    } catch {
-      return 'closed meanwhile'
-    }
-  })
-  return files.filter((file) => file.startsWith(dataDir) && file.endsWith('.duckdb')).length
+  const fds = readdirSync('/proc/self/fd')
+  const files = fds.map((fd) => unlessAbsent(() => readlinkSync(join('/proc/self/fd', fd))))
+  return files.filter((file) => file?.startsWith(dataDir) === true && file.endsWith('.duckdb')).length
 }
 
 /** What /readyz says: its state, or why not. */

@@ -124,9 +124,7 @@ it.each(databases)(
       expect(copied).toEqual(expect.arrayContaining(rows.map((row) => ({ ...row }))))
     }
 
-    expect(await copy(settings)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('already holds accounts') as unknown,
-    })
+    const again = await copy(settings)
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('already holds accounts')])
   },
 )

@@ -66,18 +66,14 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
   const text = (bytes: number) => asking(`it’s ${'x'.repeat(bytes)}`)
 
   const packed = (body: string) => new Uint8Array(gzipSync(body))
+  const PACKED = packed(text(9_000_000))
   const MILLION = asking(Array.from({ length: 1_000_000 }, () => 1))
 
   it.each<[string, string | Uint8Array<ArrayBuffer>, number, readonly number[]]>([
     ['six bodies at once of 9 MB of text are answered', text(9_000_000), 1, [200]],
     ['six bodies at once of a million values are refused', packed(MILLION), 1, [413, 503]],
     // A compressed body takes the place of the largest one until it is read.
-    [
-      'six that unpack to a thousand times their size are answered or wait',
-      packed(text(9_000_000)),
-      1,
-      [200, 503],
-    ],
+    ['six that unpack to a thousand times their size are answered or wait', PACKED, 1, [200, 503]],
     ['18 bodies at once of three keys are answered or wait for room', text(9_000_000), 3, [200, 503]],
     ['18 of the largest bodies at once are answered or wait for room', text(31_000_000), 3, [200, 503]],
   ])('%s', LONG, async (_name, body, senders, statuses) => {
@@ -93,15 +89,11 @@ describe.runIf(group !== undefined)('in 512 MB', () => {
 
   it('rankings are served at the same time, and the process never restarts', async () => {
     const days = Array.from({ length: 24 }, (_, day) => `2026-08-${String(day + 1).padStart(2, '0')}`)
-    const replies = await Promise.all(
-      days.map((day) =>
-        fetch(`${server.origin}/rankings.csv?start_date=${day}&sort=trending`).then(async (reply) => {
-          await reply.arrayBuffer()
-          return reply.status
-        }),
-      ),
-    )
-    expect(new Set(replies)).toEqual(new Set([200]))
+    const asked = days.map((day) => fetch(`${server.origin}/rankings.csv?start_date=${day}&sort=trending`))
+    for (const reply of await Promise.all(asked)) {
+      await reply.arrayBuffer()
+      expect(reply.status).toBe(200)
+    }
     expect(server.child.exitCode).toBeNull()
     expect((await fetch(`${server.origin}/readyz`)).status).toBe(200)
   })
