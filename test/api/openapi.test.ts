@@ -30,6 +30,7 @@ const documentSchema = z.looseObject({
   components: z.looseObject({ schemas: object }),
 })
 
+const rowsSchema = z.object({ data: z.array(object).min(1), meta: object })
 const rowSchema = z.looseObject({
   properties: z.record(z.string(), z.looseObject({ type: z.string() })),
 })
@@ -146,10 +147,9 @@ describe('the document', () => {
   ])(
     'has the columns of %s in the order and with the types of a real reply, with examples',
     async (name, path) => {
-      const rows = z.object({ data: z.array(object).min(1), meta: object })
-      const { data } = rows.parse(await (await api.getAsNewAccount('/datasets/app-rankings')).json())
+      const { data } = rowsSchema.parse(await (await api.getAsNewAccount('/datasets/app-rankings')).json())
       const query = path.endsWith('/app-rankings/daily') ? `?app_id=${String(data[0]?.['app_id'])}` : ''
-      const reply = rows.parse(await (await api.getAsNewAccount(`${path}${query}`)).json())
+      const reply = rowsSchema.parse(await (await api.getAsNewAccount(`${path}${query}`)).json())
       for (const [schema, row] of [
         [name, reply.data[0] ?? {}],
         ['RankingMeta', reply.meta],
@@ -185,10 +185,9 @@ describe('the official client', () => {
       retryConfig: { strategy: 'none' },
     }).datasets
 
-  const rows = z.object({ data: z.array(object).min(1), meta: object })
   /** A reply with the names that the client gives its fields. */
   async function replyTo(path: string) {
-    const { data, meta } = rows.parse(await (await api.getAsNewAccount(`/datasets/${path}`)).json())
+    const { data, meta } = rowsSchema.parse(await (await api.getAsNewAccount(`/datasets/${path}`)).json())
     const inCamelCase = (row: object) =>
       Object.fromEntries(
         Object.entries(row).map(([name, value]) => [

@@ -149,11 +149,12 @@ export function answerWith({ routes }: Api, path: string, handle: Api['routes'][
   for (const route of routes.filter((each) => each.path === path)) Object.assign(route, { handle })
 }
 
-/** The server's answer to these exact bytes, until it closes the connection. */
-export async function sendRaw(origin: string, text: string): Promise<string> {
+/** The server's answer to these exact bytes, and then `more` after its first ones, until it closes the connection. */
+export async function sendRaw(origin: string, text: string, more = ''): Promise<string> {
   const socket = sendOver(origin, text)
   let answer = ''
   socket.setEncoding('utf8').on('data', (part: string) => (answer += part))
+  if (more !== '') socket.once('data', () => socket.write(more))
   await once(socket, 'close')
   return answer
 }

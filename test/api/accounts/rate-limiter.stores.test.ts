@@ -31,11 +31,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const settings = await fresh()
     await publishSnapshot(settings.DATA_DIR, oneApp())
     let now = NOON
-    const opened = new AsyncDisposableStack()
-    const start = async () => {
-      const options = { clock: () => now, environment: asEnvironment(settings) }
-      return opened.use(await startApi(settings.DATA_DIR, options))
-    }
+    const options = { clock: () => now, environment: asEnvironment(settings) }
+    const start = () => startApi(settings.DATA_DIR, options)
     const first = await start()
     const at = (time: Date) => void (now = time)
     const ask = async (key: string, { service = first, method = 'GET' } = {}) =>
@@ -48,12 +45,11 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
         for (const { exhausted } of await Promise.all(replies)) expect(exhausted).toBeUndefined()
       }
     }
-    return { first, start, at, ask, useDay, [Symbol.asyncDispose]: () => opened.disposeAsync() }
+    return { first, start, at, ask, useDay }
   }
 
   it('30 requests of a key pass in a minute and count for its account, and 30 more in the next minute', async () => {
-    await using services = await startServices()
-    const { ask, at, first } = services
+    const { ask, at, first } = await startServices()
     const key = await first.makeKey()
     expect(await ask(key, { method: 'HEAD' })).toMatchObject({ left: [30, 500], waits: [60, 43_200] })
     for (let taken = 1; taken <= 30; taken += 1) {
@@ -71,8 +67,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   it('500 requests of an account pass in a UTC day, and again from midnight on', async () => {
-    await using services = await startServices()
-    const { ask, at, first, start, useDay } = services
+    const { ask, at, first, start, useDay } = await startServices()
     const key = await first.makeKey()
     for (let taken = 0; taken < 30; taken += 1) await ask(key)
     await useDay(470, 'test')
@@ -91,8 +86,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   it('each minute and day is counted exactly if the clocks of servers differ', async () => {
-    await using services = await startServices()
-    const { ask, at, first } = services
+    const { ask, at, first } = await startServices()
     const key = await first.makeKey()
     for (let taken = 0; taken < 30; taken += 1) await ask(key)
     for (const [seconds, stated] of [
@@ -106,8 +100,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   it('of simultaneous requests to several servers exactly 30 pass, and the last place of a day is given once', async () => {
-    await using services = await startServices()
-    const { ask, first, start, useDay } = services
+    const { ask, first, start, useDay } = await startServices()
     const both = [first, await start()] as const
     const passed = async (callers: readonly string[]) => {
       const asked = callers.map((key, index) => ask(key, { service: both[index % 2 ? 1 : 0] }))
@@ -122,8 +115,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   })
 
   it('counts of past windows are deleted', async () => {
-    await using services = await startServices()
-    const { ask, at, first } = services
+    const { ask, at, first } = await startServices()
     const key = await first.makeKey()
     for (const minutes of [0, 1, 10]) {
       at(after(NOON, 60 * minutes))

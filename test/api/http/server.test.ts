@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { answerWith, startApi, until, type Api } from '../../support/api.ts'
+import { answerWith, sendRaw, startApi, until, type Api } from '../../support/api.ts'
 import { sendOver } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
 
@@ -29,16 +29,6 @@ const LAST = get('/last', 'Connection: close\r\n')
 /** A client that sends this text and reads the reply, but never hangs up. */
 const stubbornClient = ({ origin }: Api, sent: string) =>
   sendOver(origin, sent, { allowHalfOpen: true }).setEncoding('utf8')
-
-/** Everything that the server sends in reply to this text, until it closes; then `more` after the first bytes. */
-async function allOf(api: Api, text: string, more = ''): Promise<string> {
-  const socket = stubbornClient(api, text).on('end', () => socket.end())
-  if (more !== '') socket.once('data', () => socket.write(more))
-  let all = ''
-  socket.on('data', (part) => (all += String(part)))
-  await once(socket, 'close')
-  return all
-}
 
 const statusesIn = (text: string) => text.match(/(?<=HTTP\/1\.1 )\d+/g)
 
@@ -63,7 +53,7 @@ describe('requests of one connection', () => {
 
   it('are a thousand at most, and the last reply says that it closes', async () => {
     await using api = await start()
-    const replies = (await allOf(api, get('/healthz').repeat(1500))).split('HTTP/1.1 200').slice(1)
+    const replies = (await sendRaw(api.origin, get('/healthz').repeat(1500))).split('HTTP/1.1 200').slice(1)
     expect(replies).toHaveLength(1000)
     expect(replies.findIndex((reply) => reply.includes('Connection: close'))).toBe(999)
   })
@@ -89,7 +79,7 @@ describe('requests of one connection', () => {
   it('end with one that wants another protocol, since Node drops what follows it in its packet', async () => {
     await using api = await start()
     const upgrade = get('/healthz', 'Connection: Upgrade\r\nUpgrade: h2c\r\n')
-    expect(statusesIn(await allOf(api, upgrade + get('/other')))).toEqual(['200'])
+    expect(statusesIn(await sendRaw(api.origin, upgrade + get('/other')))).toEqual(['200'])
   })
 
   it('get no second reply for invalid HTTP in a body after the start of the first', async () => {
@@ -98,7 +88,7 @@ describe('requests of one connection', () => {
     answerWith(api, early, (_request, reply) => void reply.write('early'))
     const lines = `Authorization: Bearer ${await api.makeKey()}\r\nTransfer-Encoding: chunked\r\n`
     const head = `POST ${early} HTTP/1.1\r\nHost: x\r\n${lines}\r\n`
-    expect(statusesIn(await allOf(api, head, 'no size\r\n'))).toEqual(['200'])
+    expect(statusesIn(await sendRaw(api.origin, head, 'no size\r\n'))).toEqual(['200'])
   })
 })
 
@@ -120,7 +110,7 @@ describe('a server that stops', () => {
       reply.write('begun')
       begun.resolve(reply)
     })
-    const answered = allOf(api, get(PATH))
+    const answered = sendRaw(api.origin, get(PATH))
     const reply = await begun.promise
     const closed = api.close()
     await until(async () => (await fetch(`${api.origin}/healthz`).catch(() => undefined)) === undefined)

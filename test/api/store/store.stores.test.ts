@@ -20,7 +20,7 @@ async function openCounter(settings: StoreSettings) {
   await store.query("INSERT INTO counter VALUES ('a', 0), ('b', 0) ON CONFLICT DO NOTHING")
   const value = async (name = 'a') =>
     (await store.query('SELECT n FROM counter WHERE name = $1', [name]))[0]?.['n']
-  return { store, value, [Symbol.asyncDispose]: () => store.close() }
+  return { ...store, value }
 }
 
 /** Begins a transaction with this work, which lasts until the test ends it or makes it fail. */
@@ -40,8 +40,8 @@ describe.each(stores.kinds)('a transaction on $name', ({ fresh, name }) => {
   it('that fails is rolled back, and no query of others with it', async () => {
     await using counter = await openCounter(await fresh())
     const set = "UPDATE counter SET n = 5 WHERE name = 'a'"
-    const failing = await beginTransaction(counter.store, (queries) => queries.query(set))
-    const other = counter.store.query("UPDATE counter SET n = 7 WHERE name = 'b'")
+    const failing = await beginTransaction(counter, (queries) => queries.query(set))
+    const other = counter.query("UPDATE counter SET n = 7 WHERE name = 'b'")
     failing.fail(new Error('no'))
     await expect(failing.ended).rejects.toThrow('no')
     await other
@@ -50,7 +50,7 @@ describe.each(stores.kinds)('a transaction on $name', ({ fresh, name }) => {
 
   it('that runs is waited for by the end of the store', async () => {
     const settings = await fresh()
-    const { store } = await openCounter(settings)
+    const store = await openCounter(settings)
     const running = await beginTransaction(store, (queries) => queries.query('UPDATE counter SET n = 9'))
     const closed = store.close()
     running.end()
@@ -98,9 +98,9 @@ stores.describeOnce('a store in an SQLite file', () => {
     vi.spyOn(handles, 'sync').mockImplementation(async function (this: FileHandle) {
       synced.push([basename(readlinkSync(`/proc/self/fd/${this.fd}`)), await counter.value()])
     })
-    await counter.store.query('UPDATE counter SET n = 1')
+    await counter.query('UPDATE counter SET n = 1')
     expect(synced).toEqual([])
-    await counter.store.transaction((queries) => queries.query('UPDATE counter SET n = 2'))
+    await counter.transaction((queries) => queries.query('UPDATE counter SET n = 2'))
     expect(synced).toEqual([['service.sqlite-wal', 2]])
   })
 
@@ -108,14 +108,12 @@ stores.describeOnce('a store in an SQLite file', () => {
     const settings = await fresh()
     await using counter = await openCounter(settings)
     await using other = await openCounter(settings)
-    const writing = await beginTransaction(other.store, (queries) =>
-      queries.query('UPDATE counter SET n = 5'),
-    )
+    const writing = await beginTransaction(other, (queries) => queries.query('UPDATE counter SET n = 5'))
     let time = 0
     vi.spyOn(performance, 'now').mockImplementation(() => (time += 4000))
     const add = 'UPDATE counter SET n = n + 1'
-    await expect(counter.store.query(add)).rejects.toThrow('database is locked')
-    await expect(counter.store.transaction((queries) => queries.query(add))).rejects.toThrow(
+    await expect(counter.query(add)).rejects.toThrow('database is locked')
+    await expect(counter.transaction((queries) => queries.query(add))).rejects.toThrow(
       /database is locked \(.*service\.sqlite\): try again once no other process writes into it$/,
     )
     writing.end()
