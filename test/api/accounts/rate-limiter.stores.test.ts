@@ -140,7 +140,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     const [id = ''] = /^[\da-f]{8}-[\da-f-]{27}/m.exec((await command('list')).stdout) ?? []
     const tokens = 3_000_000_000
     const usage = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: 2 * tokens }
-    chat.script(json(completion('Hello', { usage })))
+    chat.script(json({ ...completion(), usage }))
 
     await command('limit', id, '--requests-per-minute', '5')
     expect(await statuses(20)).toEqual([...Array(5).fill(200), ...Array(15).fill(429)])
