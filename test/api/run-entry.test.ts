@@ -96,7 +96,7 @@ it.each([
     'api/server.ts',
     /^DATA_DIR "…" cannot .*: service\.sqlite: (EACCES: .*, access '…')\nRecords of chat .* written: \1\n$/,
   ],
-])('DATA_DIR/%s with the mode %i is named by %s', async (name, mode, command, message) => {
+])('DATA_DIR/%s without the rights (mode %i) is named by %s', async (name, mode, command, message) => {
   const [dataDir, aside] = [makeFolder(), makeFolder()]
   const path = join(dataDir, name)
   if (name.endsWith('/')) mkdirSync(path)
