@@ -95,7 +95,7 @@ export async function startApi(
   let closed: Promise<void> | undefined
   const close = () => (closed ??= service.close())
   atEnd(close)
-  const makeKey = (kind: KeyKind = 'inference', account = 'test') =>
+  const createFor = (kind: KeyKind = 'inference', account = 'test') =>
     createKey(service.store, { account, kind, now: clock() })
   const get = clientOf(service.origin)
   return {
@@ -105,12 +105,12 @@ export async function startApi(
     messages,
     close,
     [Symbol.asyncDispose]: close,
-    makeKey,
+    makeKey: createFor,
     /** Requests a path under the base address. */
     get,
     /** Requests with a new key and account, so that no rate limit is shared. */
     getAsNewAccount: async (path: string, init: RequestInit = {}) =>
-      get(path, await makeKey('inference', randomUUID()), init),
+      get(path, await createFor('inference', randomUUID()), init),
   }
 }
 
