@@ -163,9 +163,7 @@ export class Completion {
   }
 
   #choice(index: number): Choice {
-    const choice = this.#choices.get(index) ?? new Choice(index)
-    this.#choices.set(index, choice)
-    return choice
+    return this.#choices.getOrInsertComputed(index, () => new Choice(index))
   }
 }
 
