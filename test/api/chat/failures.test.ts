@@ -246,8 +246,8 @@ const halfway = (code: number): Behaviour => {
   return (response) =>
     void response.writeHead(code, { 'content-length': 5000 }).write('{"id":', () => response.destroy())
 }
-const withoutReturns: Behaviour = (response) =>
-  void response.socket?.end(`HTTP/1.1 200 OK\nContent-Length: ${words.length}\n\n${words}`)
+/** Writes these bytes to the connection. */
+const bytes = (text: string) => does((response) => void response.socket?.write(text), MEANINGS.connection)
 
 /** The time 3000 seconds from now, in seconds since 1970, and what the client is told. */
 const IN_3000_S = String(Math.ceil(Date.now() / 1000) + 3000)
@@ -256,14 +256,10 @@ const ABOUT_3000 = limited(expect.stringMatching(/^(?:29|30)\d\d$/))
 const BROKEN: Cases = {
   'a connection that is reset': does(reset, MEANINGS.connection),
   'a connection that is closed': does(hangUp, MEANINGS.connection),
-  'no HTTP': does((response) => void response.socket?.end('no HTTP at all\r\n\r\n'), MEANINGS.connection),
-  'a head without carriage returns': does(withoutReturns, MEANINGS.connection),
-  'a change of protocols': does(
-    (response) =>
-      void response.socket?.write(
-        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
-      ),
-    MEANINGS.connection,
+  'no HTTP': bytes('no HTTP at all\r\n\r\n'),
+  'a head without carriage returns': bytes(`HTTP/1.1 200 OK\nContent-Length: ${words.length}\n\n${words}`),
+  'a change of protocols': bytes(
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
   ),
   'a reply that breaks off': does(halfway(200), MEANINGS.cut),
   'a redirect': does(status(307, '', { location: '/secret' }), MEANINGS.invalidReply),
