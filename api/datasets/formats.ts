@@ -23,29 +23,26 @@ export const FORMAT_NAMES = ['json', 'csv', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMAT_NAMES)[number]
 
 type FormatProperties = {
-  readonly mediaType: string
   readonly contentType: string
   /** Parquet and Arrow load their packages on first use: a service that sends neither needs 15 MB less. */
   readonly encode: (table: DescribedTable) => Buffer | Promise<Buffer>
 }
 
-const PARQUET_TYPE = 'application/vnd.apache.parquet'
-const ARROW_TYPE = 'application/vnd.apache.arrow.stream'
-
 export const FORMATS: Readonly<Record<Format, FormatProperties>> = {
   json: {
-    mediaType: 'application/json',
     contentType: 'application/json; charset=utf-8',
     encode: ({ rows, meta }) => Buffer.from(jsonText({ data: rows, meta })),
   },
   csv: {
-    mediaType: 'text/csv',
     contentType: 'text/csv; charset=utf-8; header=present',
     encode: (table) => Buffer.from(csvText(table)),
   },
-  parquet: { mediaType: PARQUET_TYPE, contentType: PARQUET_TYPE, encode: encodeParquet },
-  arrow: { mediaType: ARROW_TYPE, contentType: ARROW_TYPE, encode: encodeArrow },
+  parquet: { contentType: 'application/vnd.apache.parquet', encode: encodeParquet },
+  arrow: { contentType: 'application/vnd.apache.arrow.stream', encode: encodeArrow },
 }
+
+/** The media types of the formats, in their order: content types without parameters. */
+export const MEDIA_TYPES = FORMAT_NAMES.map((name) => FORMATS[name].contentType.replace(/;.*/, ''))
 
 /** A parameter of a media type, such as charset, is ignored. `q` is not a parameter. */
 const PARAMETER = /;\s*(?!q\s*=)[^\s;,="]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/gi
@@ -58,14 +55,13 @@ export function chooseFormat(request: Request, named: Format | undefined): Forma
   if (named !== undefined) return named
   const { headers } = request
   if (headers.accept !== undefined) headers.accept = headers.accept.replaceAll(PARAMETER, '')
-  const available = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
-  const mediaType = request.accepts(available)
-  const chosen = FORMAT_NAMES.find((name) => FORMATS[name].mediaType === mediaType)
+  const mediaType = request.accepts(MEDIA_TYPES)
+  const chosen = FORMAT_NAMES.find((_name, index) => MEDIA_TYPES[index] === mediaType)
   if (chosen !== undefined) return chosen
   throw new ApiError(
     406,
-    `None of the types in Accept exists here; available: ${available.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
-    { metadata: { available } },
+    `None of the types in Accept exists here; available: ${MEDIA_TYPES.join(', ')}, also by format=${FORMAT_NAMES.join('|')}`,
+    { metadata: { available: MEDIA_TYPES } },
   )
 }
 

@@ -6,24 +6,18 @@ export function linkField(targets: Readonly<Record<string, string>>): string {
   return links.join(', ')
 }
 
-/** Parameters of a page of a list. */
-type PageParameters = {
-  readonly limit?: number
-  readonly offset?: number
-  readonly [name: string]: string | number | undefined
-}
-
 /**
  * The targets of the pages around one, by their relation: none is empty.
- * @param starts number of offsets at which a page may begin.
+ * @param parameters of the list, with its limit and offset if it has pages.
+ * @param starts number of offsets at which a page may begin; 0 if it has no pages.
  */
 export function pagesAround(
   path: string,
-  parameters: PageParameters,
+  parameters: Readonly<Record<string, string | number>>,
   starts: number,
 ): Record<string, string> {
-  const { limit = 0, offset = 0 } = parameters
   if (starts === 0) return {}
+  const [limit, offset] = [Number(parameters['limit']), Number(parameters['offset'])]
   // The last page that `next` reaches, or before this one if this one is beyond the end.
   const last = Math.max(0, offset + limit * Math.floor((starts - 1 - offset) / limit))
   // Shorter at the beginning of the list, so that no row comes twice.

@@ -103,16 +103,14 @@ const MEASURES = { popular: 'total_tokens', trending: 'excess_tokens' } as const
 /** Where a page is read: from all apps, or from the candidates. */
 type Source = 'main' | 'fast'
 
-/** The most tokens that an app outside the source may have in the window; null if there is no such app. */
-const UPPER_BOUND: Readonly<Record<Source, string>> = {
-  main: 'NULL',
-  fast: '(SELECT tokens FROM fast.upper_bound($start_date, $end_date, $category, $subcategory))',
-}
+/** The most tokens that an app that is no candidate may have in the window; null if all apps are candidates. */
+const UPPER_BOUND = '(SELECT tokens FROM fast.upper_bound($start_date, $end_date, $category, $subcategory))'
 
 // Totals are text, since they may exceed 2^63. The count is taken before the page is cut.
 const PAGE = (sort: Sort, source: Source) => `
-  SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens,
-    CAST(${MEASURES[sort]} AS VARCHAR) AS measure, apps, CAST(${UPPER_BOUND[source]} AS VARCHAR) AS bound
+  SELECT app_id, app_name, rank, total_requests, CAST(total_tokens AS VARCHAR) AS total_tokens, apps,
+    CAST(${MEASURES[sort]} AS VARCHAR) AS measure,
+    CAST(${source === 'fast' ? UPPER_BOUND : 'NULL'} AS VARCHAR) AS bound
   FROM (
     SELECT *, count(*) OVER () AS apps
     FROM ${source}.${sort}($start_date, $end_date, category := $category, subcategory := $subcategory)

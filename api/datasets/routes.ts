@@ -14,7 +14,7 @@ import type { Route } from '../http/route.ts'
 import { BINARY, fault, type Operation, type ReplyDescription } from '../openapi/operation.ts'
 import { STATUS_PATH } from '../paths.ts'
 import type { CronSchedule } from '../process/cron-schedule.ts'
-import { FORMAT_NAMES, FORMATS } from './formats.ts'
+import { FORMATS, MEDIA_TYPES } from './formats.ts'
 import { RANKINGS } from './rankings.ts'
 import {
   createBodies,
@@ -104,7 +104,7 @@ function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
       id: 'getSnapshotFile',
       summary: 'A file of a snapshot, whole or in ranges of bytes',
       path: { id, file: fileName('app-rankings.duckdb', 'rankings.csv') },
-      replies: fileReplies('application/octet-stream', FORMATS.parquet.mediaType, ...TEXTS),
+      replies: fileReplies('application/octet-stream', FORMATS.parquet.contentType, ...TEXTS),
     }),
     get(`${SNAPSHOTS_PATH}/:id/:table/:file`, file, {
       id: 'getSnapshotMonth',
@@ -114,7 +114,7 @@ function snapshotRoutes(snapshots: Snapshots): readonly Route[] {
         table: z.enum(MONTHLY_TABLES).describe('Name of the table.'),
         file: fileName('month=2026-08.parquet'),
       },
-      replies: fileReplies(FORMATS.parquet.mediaType),
+      replies: fileReplies(FORMATS.parquet.contentType),
     }),
   ]
 }
@@ -172,7 +172,7 @@ function repliesWith(content: ReplyDescription, others: readonly Other[]): Opera
 /** The replies of an operation that returns rows; `name` is that of a row. */
 function rowsReplies(name: string, row: z.ZodObject): Operation['replies'] {
   const body = z.strictObject({ data: z.array(row.meta({ id: name })), meta: META })
-  const files = FORMAT_NAMES.map((format) => [FORMATS[format].mediaType, BINARY])
+  const files = MEDIA_TYPES.map((type) => [type, BINARY])
   const content: ReplyDescription = {
     description: 'The rows, the same ones with the same columns in the same order in every format.',
     headers: ['ETag', 'Link', 'X-Total-Count'],

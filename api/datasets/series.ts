@@ -24,13 +24,12 @@ const MAX_APPS = 10
 const MAX_DAYS = 366
 /** More days than any window has. */
 const MAX_OFFSET = 100_000
-const MAX_ID = 2n ** 63n - 1n
 
 const idSchema = z
   .string()
   .regex(/^\d{1,19}$/)
   .transform(BigInt)
-  .refine((id) => id <= MAX_ID)
+  .pipe(z.int64())
 
 /** Every parameter with its check; limit and offset count days. */
 const SERIES_PARAMETERS = {

@@ -65,9 +65,8 @@ const WEEKS = 12
 export const appView: View = {
   contentType: HTML,
   parameters: AS_OF,
-  async make(context, given) {
+  async make(context, { as_of }: { as_of?: string }) {
     const { snapshot, id } = context
-    const { as_of }: { as_of?: string } = given
     const weeks = Array.from({ length: WEEKS }, (_, index) =>
       windowUpTo(addDays(snapshot.data_through, -7 * index), 7),
     ).filter(({ start_date }) => start_date >= snapshot.first_day)

@@ -7,12 +7,6 @@ import { invalidParameter } from '../http/query-parameters.ts'
 import type { View } from './document.ts'
 import { LISTS, readList, type List, type ListParameters, type Subject } from './list.ts'
 
-/** The addresses of a list's files. */
-export const FILES = {
-  apps: { csv: '/rankings.csv', json: '/rankings.json' },
-  models: { csv: '/models.csv', json: '/models.json' },
-} as const satisfies Readonly<Record<Subject, object>>
-
 /** Spreadsheets take CSV without it for another character set. */
 const BYTE_ORDER_MARK = '\u{feff}'
 
@@ -23,8 +17,7 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
   return {
     contentType: FORMATS[format].contentType,
     parameters: LISTS[subject],
-    async make({ snapshot }, given) {
-      const parameters: ListParameters = given
+    async make({ snapshot }, parameters: ListParameters) {
       const list = await readList(snapshot, subject, parameters)
       if (list.unknown.length > 0) {
         throw invalidParameter(subject, list.unknown.join(','), `public ${subject} of this snapshot`)

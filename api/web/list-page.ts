@@ -8,11 +8,12 @@ import { MAX_OFFSET } from '../datasets/rankings.ts'
 import type { SnapshotEntry } from '../datasets/snapshots/catalogue.ts'
 import type { SnapshotFacts } from '../datasets/snapshots/facts.ts'
 import { daysOf, windowsBefore, type DateWindow } from '../datasets/window.ts'
-import { APPS_PATH, METHOD_PATH, MODELS_PAGE_PATH, REFERENCE_PATH } from '../paths.ts'
+import { APPS_PATH, METHOD_PATH, REFERENCE_PATH } from '../paths.ts'
 import { chartFigure, figure, renderDocument, type View, type ViewContext } from './document.ts'
 import { address, form, HTML, markup, raw, type Given, type Html, type Piece } from './html.ts'
-import { FILES, seriesOf } from './list-files.ts'
+import { seriesOf } from './list-files.ts'
 import {
+  ADDRESSES,
   LISTS,
   readList,
   RECENT_DAYS,
@@ -22,8 +23,6 @@ import {
   type ListParameters,
   type Subject,
 } from './list.ts'
-
-export const PAGES: Readonly<Record<Subject, string>> = { apps: '/', models: MODELS_PAGE_PATH }
 
 /** The inputs of the parts of a page. */
 type Page = {
@@ -37,8 +36,7 @@ export function listView(subject: Subject): View {
   return {
     contentType: HTML,
     parameters: LISTS[subject],
-    async make(context, given) {
-      const parameters: ListParameters = given
+    async make(context, parameters: ListParameters) {
       return renderPage({ context, parameters, list: await readList(context.snapshot, subject, parameters) })
     },
   }
@@ -47,17 +45,18 @@ export function listView(subject: Subject): View {
 function renderPage(page: Page): string {
   const { context, list, parameters } = page
   const { subject, order, measure, offset, limit } = list
+  const path = ADDRESSES[subject].page
   const range = describeRange({ from: list.start_date, to: list.end_date })
   const kind = order === 'trending' ? 'Trending' : 'Popular'
   const title = [kind, list.subcategory ?? list.category, subject].filter((word) => word !== null).join(' ')
   const turn = (rel: string, label: string, to: number) =>
-    markup`<a rel="${rel}" href="${address(PAGES[subject], { ...parameters, offset: to })}">${label}</a>`
+    markup`<a rel="${rel}" href="${address(path, { ...parameters, offset: to })}">${label}</a>`
   const next = offset + limit
   return renderDocument({
     title: `${title}, ${range}`,
     heading: subject === 'apps' ? 'App rankings' : 'Model rankings',
     context,
-    path: PAGES[subject],
+    path,
     parameters,
     series: seriesOf(list),
     controls: controls(page),
@@ -111,7 +110,8 @@ function controls({ context, list, parameters }: Page): Html {
   const window = { days: null, start_date: null, end_date: null }
   const max = context.snapshot.data_through
   const choice = (text: string, isChosen: boolean, changes: Given) =>
-    link(text, isChosen, PAGES[subject], { ...kept, ...changes })
+    link(text, isChosen, ADDRESSES[subject].page, { ...kept, ...changes })
+  const ofList = (text: string, each: Subject) => link(text, each === subject, ADDRESSES[each].page, shared)
   const orders = LISTS[subject].sort.schema.options.map((each) => {
     return choice(ORDERS[each], each === list.order, { sort: each === 'popular' ? null : each })
   })
@@ -124,7 +124,7 @@ function controls({ context, list, parameters }: Page): Html {
     <button>Show</button>`
   return markup`<section id="controls" aria-label="What is shown">
     <nav aria-label="Ranking of">
-      ${link('Apps', subject === 'apps', PAGES.apps, shared)}${link('Models', subject === 'models', PAGES.models, shared)}
+      ${ofList('Apps', 'apps')}${ofList('Models', 'models')}
     </nav>
     <nav aria-label="Order">${orders}</nav>
     <nav aria-label="Window">${windows}</nav>
@@ -176,7 +176,7 @@ function caption({ list, context }: Page): Html {
 
 /** How to get what is shown, and its licence. */
 function dataLinks({ context, list, parameters }: Page): Html {
-  const { csv, json } = FILES[list.subject]
+  const { csv, json } = ADDRESSES[list.subject]
   const file = (path: string) => address(path, { ...parameters, chart: null, [list.subject]: null })
   return markup`<a href="${file(csv)}">CSV</a> · <a href="${file(json)}">JSON</a> ·
     <a href="${context.folder}/${SNAPSHOT_FILE}">DuckDB</a> · <a href="${REFERENCE_PATH}">API</a> ·

@@ -10,9 +10,16 @@ import { PARAMETERS, resolveQuery, type RankingsQuery } from '../datasets/rankin
 import type { Snapshot } from '../datasets/snapshots/facts.ts'
 import { daysOf, earlier, later, windowsBefore, windowUpTo } from '../datasets/window.ts'
 import { invalidParameter, oneOf, type Values } from '../http/query-parameters.ts'
+import { MODELS_PAGE_PATH } from '../paths.ts'
+
+/** The addresses of each list: its page and its files. */
+export const ADDRESSES = {
+  apps: { page: '/', csv: '/rankings.csv', json: '/rankings.json' },
+  models: { page: MODELS_PAGE_PATH, csv: '/models.csv', json: '/models.json' },
+} as const
 
 /** What a list ranks. */
-export type Subject = 'apps' | 'models'
+export type Subject = keyof typeof ADDRESSES
 
 /** Windows that move with the data, in days. */
 export const WINDOWS = [1, 7, 30, 90, 365] as const

@@ -19,8 +19,9 @@ import { assetRoutes } from './assets.ts'
 import { methodView, type View, type ViewContext } from './document.ts'
 import { feed } from './feed.ts'
 import { DOCUMENT_HEADERS, HTML } from './html.ts'
-import { FILES, listFile } from './list-files.ts'
-import { listView, PAGES } from './list-page.ts'
+import { listFile } from './list-files.ts'
+import { listView } from './list-page.ts'
+import { ADDRESSES } from './list.ts'
 
 type WebDependencies = {
   readonly snapshots: Snapshots
@@ -35,12 +36,12 @@ type WebDependencies = {
 const RANKINGS = listView('apps')
 
 const VIEWS: Readonly<Record<string, View>> = {
-  [PAGES.apps]: RANKINGS,
-  [FILES.apps.csv]: listFile('apps', 'csv'),
-  [FILES.apps.json]: listFile('apps', 'json'),
-  [PAGES.models]: listView('models'),
-  [FILES.models.csv]: listFile('models', 'csv'),
-  [FILES.models.json]: listFile('models', 'json'),
+  [ADDRESSES.apps.page]: RANKINGS,
+  [ADDRESSES.apps.csv]: listFile('apps', 'csv'),
+  [ADDRESSES.apps.json]: listFile('apps', 'json'),
+  [ADDRESSES.models.page]: listView('models'),
+  [ADDRESSES.models.csv]: listFile('models', 'csv'),
+  [ADDRESSES.models.json]: listFile('models', 'json'),
   [`${APPS_PATH}/:id`]: appView,
   [`${APPS_PATH}/:id/history.csv`]: historyFile,
   [METHOD_PATH]: methodView,
@@ -89,7 +90,7 @@ export function createWeb({ snapshots, schedule, clock, origin, publicUrl }: Web
 
   /** Renders the rankings of a snapshot with these parameters. */
   async function warm(snapshot: Snapshot, given: Given): Promise<void> {
-    const chosen = { snapshot, isCurrent: true, id: '', path: PAGES.apps, given }
+    const chosen = { snapshot, isCurrent: true, id: '', path: ADDRESSES.apps.page, given }
     for (const encoding of ENCODINGS) await get(RANKINGS, { ...chosen, encoding })
   }
 
