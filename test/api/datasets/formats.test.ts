@@ -70,15 +70,8 @@ describe('the choice of a format', () => {
     expect(response.status).toBe(406)
     const { error } = envelopeSchema.parse(await response.json())
     expect(error.message).toContain('format=json|csv|parquet|arrow')
-    expect(error.metadata).toEqual({
-      available: ['application/json', 'text/csv', TYPES.parquet, TYPES.arrow],
-    })
-  })
-
-  it('gives every format its own tag', async () => {
-    const formats = ['json', 'csv', 'parquet', 'arrow']
-    const replies = await Promise.all(formats.map((format) => get(`?format=${format}`)))
-    expect(new Set(replies.map(({ headers }) => headers.get('ETag'))).size).toBe(formats.length)
+    const available = ['application/json', 'text/csv', TYPES.parquet, TYPES.arrow]
+    expect(error.metadata).toEqual({ available })
   })
 
   const PAGE = '2026-10-21.2026-11-19.50.0.20261120T020007Z'
@@ -118,14 +111,10 @@ describe('the rows', () => {
       const read = (sql: string) => queryCurrent(dataDir, sql)
       const parquet = await read(`FROM read_parquet('${path}')`)
       expect(parquet.map((row) => Object.values(row))).toEqual(rows)
-      const types = await read(`DESCRIBE FROM read_parquet('${path}')`)
-      expect(types.map((column) => column['column_type'])).toEqual([
-        'BIGINT',
-        'VARCHAR',
-        'BIGINT',
-        'BIGINT',
-        'DECIMAL(38,0)',
-      ])
+      const types = (await read(`DESCRIBE FROM read_parquet('${path}')`)).map(
+        (column) => column['column_type'],
+      )
+      expect(types.join(' ')).toBe('BIGINT VARCHAR BIGINT BIGINT DECIMAL(38,0)')
       const pairs = await read(
         `SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata('${path}')`,
       )
@@ -135,23 +124,14 @@ describe('the rows', () => {
       const arrow = tableFromIPC(await (await get(`${search}&format=arrow`)).bytes())
       expect(Object.fromEntries(arrow.schema.metadata)).toMatchObject(metadata)
       expect(arrow.schema.fields.map(({ name }) => name)).toEqual(Object.keys(RANKING_COLUMNS))
-      const found = arrow.toArray().map((row) => {
-        const values = arrowRow.parse(row.toJSON())
-        return Object.values({ ...values, total_tokens: fromWords(values.total_tokens) }).map(String)
-      })
+      const cells = z.array(z.union([z.string(), z.bigint(), tokensSchema]))
+      const found = arrow.toArray().map((row) => cells.parse(Object.values(row.toJSON())).map(String))
       expect(found).toEqual(rows)
     },
   )
 })
 
-const arrowRow = z.object({
-  app_id: z.bigint(),
-  app_name: z.string(),
-  rank: z.bigint(),
-  total_requests: z.bigint(),
-  total_tokens: z.instanceof(Uint32Array),
-})
-
-function fromWords(words: Uint32Array): bigint {
-  return words.reduceRight((value, word) => (value << 32n) + BigInt(word), 0n)
-}
+/** Arrow's words of a decimal, as a number. */
+const tokensSchema = z
+  .instanceof(Uint32Array)
+  .transform((words) => words.reduceRight((value, word) => (value << 32n) + BigInt(word), 0n))

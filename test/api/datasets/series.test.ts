@@ -110,8 +110,7 @@ describe('the series of apps by day', () => {
       expect(linksOf(response)['last']).toBe(last)
     }
     expect(new Set(days).size).toBe(688)
-    const around = ['2025-01-01', '2026-01-01', '2026-01-02', LAST_DAY]
-    expect([days[0], days[365], days[366], days.at(-1)]).toEqual(around)
+    expect([days[0], days[366], days.at(-1)]).toEqual(['2025-01-01', '2026-01-02', LAST_DAY])
   })
 
   it('has no rows beyond its end, with a link to the last page', async () => {
@@ -134,27 +133,24 @@ describe('the series of apps by day', () => {
 
 describe('the models by day', () => {
   it('have these bytes: by day, then tokens, ties in alphabetical order, and the rest of a day last', async () => {
-    const rows = [
+    const data = [
       [BEFORE, 'acme/alone', '5'],
       [LAST_DAY, 'zeta/one', '9223372036854775807'],
       [LAST_DAY, 'Zeta/tied', '7'],
       [LAST_DAY, 'acme/tied', '7'],
       [LAST_DAY, 'acme/nothing', '0'],
       [LAST_DAY, 'other', '903'],
-    ].map(
-      ([date, model, tokens]) => `{"date":"${date}","model_permaslug":"${model}","total_tokens":"${tokens}"}`,
-    )
-    const meta = `{"as_of":"2026-11-20T02:00:00Z","start_date":"${BEFORE}","end_date":"${LAST_DAY}","version":"v1"}`
-    expect(await (await ask(`${MODELS}?start_date=${BEFORE}`)).text()).toBe(
-      `{"data":[${rows.join(',')}],"meta":${meta}}`,
-    )
+    ].map(([date, model_permaslug, total_tokens]) => ({ date, model_permaslug, total_tokens }))
+    const meta = { as_of: '2026-11-20T02:00:00Z', start_date: BEFORE, end_date: LAST_DAY, version: 'v1' }
+    const reply = await ask(`${MODELS}?start_date=${BEFORE}`)
+    expect(await reply.text()).toBe(JSON.stringify({ data, meta }))
   })
 
   it('are at most 50 per day, and one row sums up the others', async () => {
     const response = await ask(`${MODELS}?start_date=${MANY_DAY}&end_date=${MANY_DAY}&format=csv`)
     const rows = (await response.text()).trimEnd().split('\n')
-    expect(rows).toHaveLength(52)
-    expect([rows[0], rows[1], rows[50], rows[51]]).toEqual([
+    expect([rows.length, ...rows.slice(0, 2), ...rows.slice(-2)]).toEqual([
+      52,
       'date,model_permaslug,total_tokens',
       `${MANY_DAY},acme/model-00,100`,
       `${MANY_DAY},acme/model-49,51`,
@@ -185,6 +181,7 @@ it.each([
   [`${SERIES}?app_id=1&sort=popular`, 'sort', 'is unknown'],
   [`${SERIES}?app_id=1&as_of=2020-01-01T00:00:00Z`, 'as_of', 'retained'],
   [`${MODELS}?limit=10`, 'limit', 'is unknown'],
+  [`${MODELS}?as_of=2020-01-01T00:00:00Z`, 'as_of', 'retained'],
   [`${MODELS}?start_date=${LAST_DAY}&end_date=${BEFORE}`, 'start_date', 'not after the end'],
 ])('%s is 400 and names %s', async (path, parameter, message) => {
   const response = await ask(path)

@@ -105,19 +105,6 @@ it.each([
   expect(data.next_run_expected).toBe(next)
 })
 
-const DAY = '2026-03-10'
-
-function snapshotAt(dataDir: string, asOf: string) {
-  return publishSnapshot(dataDir, {
-    asOf: new Date(asOf),
-    dataThrough: DAY,
-    apps: [{ id: 1, name: 'One' }],
-    daily: [{ day: DAY, app: 1, tokens: 5 }],
-    missing: ['2026-03-09'],
-    firstDay: '2026-03-08',
-  })
-}
-
 /** The lines of a scrape, without comments. */
 async function scrape(origin: string): Promise<string[]> {
   const response = await fetch(`${origin}/metrics`)
@@ -143,7 +130,7 @@ function countedReplies(origin: string, total: number): Promise<string[]> {
 describe('GET /metrics', () => {
   it('counts replies by method, route, status and format, none of which a client can choose', async () => {
     const dataDir = makeFolder()
-    await snapshotAt(dataDir, `2026-03-11T02:00:00Z`)
+    await publishSnapshot(dataDir, oneApp())
     await using api = await startApi(dataDir)
     const key = await api.makeKey()
     for (const query of ['', '?limit=1', '?limit=x'])
@@ -174,22 +161,14 @@ describe('GET /metrics', () => {
     const dataDir = makeFolder()
     await using api = await startApi(dataDir)
     const dataset = async () => (await scrape(api.origin)).filter((line) => line.startsWith('dataset_'))
-    expect(await dataset()).toEqual([
-      'dataset_snapshot_timestamp_seconds 0',
-      'dataset_data_through_timestamp_seconds 0',
-      'dataset_days_missing 0',
-      'dataset_degraded 0',
-      'dataset_faults 0',
-    ])
-    const asOf = '2026-03-11T02:00:00Z'
-    await snapshotAt(dataDir, asOf)
-    expect(await until(async () => !(await dataset())[0]?.endsWith(' 0') && dataset())).toEqual([
-      `dataset_snapshot_timestamp_seconds ${Date.parse(asOf) / 1000}`,
-      `dataset_data_through_timestamp_seconds ${Date.parse(DAY) / 1000}`,
-      'dataset_days_missing 1',
-      'dataset_degraded 0',
-      'dataset_faults 0',
-    ])
+    const secondsOf = (time: string) => Date.parse(time) / 1000
+    const names = 'snapshot_timestamp_seconds data_through_timestamp_seconds days_missing degraded faults'
+    const linesOf = (...values: readonly number[]) =>
+      names.split(' ').map((name, index) => `dataset_${name} ${values[index]}`)
+    expect(await dataset()).toEqual(linesOf(0, 0, 0, 0, 0))
+    await publishSnapshot(dataDir, { ...oneApp(), missing: ['2026-11-18'] })
+    const served = await until(async () => !(await dataset())[0]?.endsWith(' 0') && dataset())
+    expect(served).toEqual(linesOf(secondsOf('2026-11-20T02:00:00Z'), secondsOf('2026-11-19'), 1, 0, 0))
     writeFileSync(join(dataDir, 'snapshots/records/20260310T020000Z.json'), '{')
     await until(async () => (await dataset()).at(-1)?.endsWith(' 1'))
   })

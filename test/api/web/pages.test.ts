@@ -1,12 +1,9 @@
 /** CONTRACT 4.6: the pages at the origin and their files, as a browser without a script gets them. */
-import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { request } from 'undici'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { envelopeSchema, rankingsSchema, startApi, type Api } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { writeRaw } from '../../support/pipeline/nightly.ts'
+import { register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { oneApp, publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const EVIL = '<script>alert(1)</script> & "co"'
@@ -23,26 +20,20 @@ let api: Api
 
 /** 60 apps; app n uses n times `tokens`, with the model acme/large or, for odd ids, acme/small. */
 function deliver(day: string, tokens: number): void {
-  const rows = Array.from(
-    { length: 60 },
-    (_, app) =>
-      `${day}T12:00:00Z,${app + 1},${tokens * (app + 1)},0,acme/${app % 2 === 0 ? 'small' : 'large'}`,
-  )
+  const rows = Array.from({ length: 60 }, (_, app) => {
+    const model = app % 2 === 0 ? 'acme/small' : 'acme/large'
+    return `${day}T12:00:00Z,${app + 1},${tokens * (app + 1)},0,${model}`
+  })
   const header = 'ts,app_id,prompt_tokens,completion_tokens,model'
   writeRaw(dataDir, `usage/date=${day}/rows.csv`, `${header}\n${rows.join('\n')}\n`)
 }
 
 beforeAll(async () => {
-  const apps = Array.from({ length: 60 }, (_, app) =>
-    JSON.stringify({
-      app_id: app + 1,
-      app_name: NAMES.get(app) ?? `App ${app + 1}`,
-      visibility: 'public',
-      subcategories: app % 2 === 0 ? ['cli-agent'] : ['roleplay', 'game'],
-      updated_at: '2025-01-01',
-    }),
-  )
-  writeRaw(dataDir, 'apps/apps.ndjson', apps.join('\n'))
+  const apps = Array.from({ length: 60 }, (_, app) => {
+    const name = `"${(NAMES.get(app) ?? `App ${app + 1}`).replaceAll('"', '""')}"`
+    return `${app + 1},${name},public,${app % 2 === 0 ? 'cli-agent' : 'roleplay|game'},,2025-01-01`
+  })
+  register(dataDir, apps)
   deliver('2026-01-03', 1)
   deliver('2026-01-05', 1)
   deliver('2026-01-06', 1_000_000)
@@ -134,9 +125,13 @@ it.each<[path: string, shown: string | RegExp]>([
   ['/', /<meta property="og:description" content="[^"]{50,}"/],
 ])('%s shows %s', async (path, shown) => expect(await page(path)).toMatch(shown))
 
+const NOTE = 'not strictly comparable'
 it.each([
   ['/feed.xml', 'Days with new figures: 1;'],
   ['/robots.txt', 'Disallow: /api/\nDisallow: /*q=\n'],
+  ['/', NOTE],
+  ['/feed.xml', NOTE],
+  ['/api/v1/openapi.json', NOTE],
 ])('%s has %j', async (path, part) => {
   expect(await (await fetch(`${api.origin}${path}`)).text()).toContain(part)
 })
@@ -265,30 +260,16 @@ describe('the ranking', () => {
   })
 })
 
-describe('the models', () => {
-  it('are the same page over models: rank, name, tokens, share, requests', async () => {
-    const rows = rowsOf(await page('/models?days=1'))
-    expect(rows.map((row) => row.filter((_, index) => index !== 1).slice(0, 5))).toEqual([
-      ['1', 'acme/large', '4.65K', '50.8%', '30'],
-      ['2', 'acme/small', '4.50K', '49.2%', '30'],
-    ])
-    expect(names(await page('/models?sort=requests&limit=1&offset=1'))).toEqual(['acme/small'])
-    expect(await json('/models.json?days=1&limit=1')).toMatchObject({
-      data: [{ model_permaslug: 'acme/large', rank: 1, total_requests: 30, total_tokens: '4650' }],
-    })
-    expect((await fetch(`${api.origin}/models.json?models=acme/none`)).status).toBe(400)
+it('the models are the same page over models: rank, its change, name, tokens, share, requests', async () => {
+  const rows = rowsOf(await page('/models?days=1'))
+  expect(rows.map((row) => row.slice(0, 6))).toEqual([
+    ['1', '=', 'acme/large', '4.65K', '50.8%', '30'],
+    ['2', '=', 'acme/small', '4.50K', '49.2%', '30'],
+  ])
+  expect(names(await page('/models?sort=requests&limit=1&offset=1'))).toEqual(['acme/small'])
+  expect(await json('/models.json?days=1&limit=1')).toMatchObject({
+    data: [{ model_permaslug: 'acme/large', rank: 1, total_requests: 30, total_tokens: '4650' }],
   })
-})
-
-const seriesSchema = z.object({
-  series: z.object({
-    days: z.array(z.string()),
-    coverage: z.array(z.string()),
-    total: z.array(z.string().nullable()),
-    items: z.array(
-      z.object({ id: z.string(), in_list: z.boolean(), values: z.array(z.string().nullable()) }),
-    ),
-  }),
 })
 
 describe('the files of the ranking', () => {
@@ -302,16 +283,17 @@ describe('the files of the ranking', () => {
   it('with series=1 it has the days of its apps and of those named, null where there is no data', async () => {
     const path =
       '/rankings.json?start_date=2026-01-03&end_date=2026-01-05&category=coding&limit=1&apps=2&series=1'
-    const { series } = seriesSchema.parse(await json(path))
-    expect(series).toEqual({
-      days: ['2026-01-03', '2026-01-04', '2026-01-05'],
-      coverage: ['complete', 'missing', 'restated'],
-      // The odd ids up to 59, once and twice.
-      total: ['900', null, '1800'],
-      items: [
-        { id: '59', in_list: true, values: ['59', null, '118'] },
-        { id: '2', in_list: false, values: ['2', null, '4'] },
-      ],
+    expect(await json(path)).toMatchObject({
+      series: {
+        days: ['2026-01-03', '2026-01-04', '2026-01-05'],
+        coverage: ['complete', 'missing', 'restated'],
+        // The odd ids up to 59, once and twice.
+        total: ['900', null, '1800'],
+        items: [
+          { id: '59', in_list: true, values: ['59', null, '118'] },
+          { id: '2', in_list: false, values: ['2', null, '4'] },
+        ],
+      },
     })
   })
 
@@ -343,6 +325,7 @@ describe('what cannot be shown', () => {
     ['/?by=tokens', 400, 'is unknown'],
     ['/method?x=1', 400, 'allowed: no parameters'],
     ['/rankings.json?apps=999', 400, 'public apps of this snapshot'],
+    ['/models.json?models=acme/none', 400, 'public models of this snapshot'],
     ['/?apps=1,2,3,4,5,6,7,8', 400, 'up to 7'],
     ['/?apps=x', 400, 'up to 7'],
     ['/models?sort=trending', 400, 'one of popular, requests'],
@@ -353,13 +336,10 @@ describe('what cannot be shown', () => {
     ['/nowhere', 404, 'No such path: /nowhere'],
   ])('%s is a page for browsers and the error envelope for programs', async (path, status, words) => {
     const forPeople = await fetch(`${api.origin}${path}`, BROWSER)
-    expect([forPeople.status, forPeople.headers.get('Content-Type')]).toEqual([
-      status,
-      'text/html; charset=utf-8',
-    ])
+    expect(forPeople.headers.get('Content-Type')).toBe('text/html; charset=utf-8')
     expect(await forPeople.text()).toContain(words)
     const forPrograms = await fetch(`${api.origin}${path}`)
-    expect(forPrograms.status).toBe(status)
+    expect([forPeople.status, forPrograms.status]).toEqual([status, status])
     expect(envelopeSchema.parse(await forPrograms.json()).error.message).toContain(words)
   })
 
@@ -369,13 +349,6 @@ describe('what cannot be shown', () => {
       envelopeSchema.parse(await (await fetch(`${api.origin}${path}`, BROWSER)).json())
     },
   )
-
-  it('before the first snapshot a page says what to run', async () => {
-    await using empty = await startApi(makeFolder())
-    const response = await fetch(`${empty.origin}/`, BROWSER)
-    expect(response.status).toBe(503)
-    expect(await response.text()).toContain('npm run nightly publishes the first')
-  })
 })
 
 describe('every page', () => {
@@ -390,17 +363,13 @@ describe('every page', () => {
       expect((await fetch(`${api.origin}${href}`, { method: 'HEAD' })).status, href).toBe(200)
   })
 
+  // The browser's test shows that a page loads nothing from elsewhere, and nothing inline.
   it.each([...PAGES, '/docs'])(
-    '%s allows and loads nothing from elsewhere, and a page nothing inline',
+    '%s allows nothing from elsewhere, and a page nothing inline',
     async (path) => {
-      const response = await fetch(`${api.origin}${path}`)
-      const policy = response.headers.get('Content-Security-Policy')
+      const policy = (await fetch(`${api.origin}${path}`)).headers.get('Content-Security-Policy')
       expect(policy).toMatch(/^default-src 'none';(?!.*(?:https?:|\*))/)
-      const text = await response.text()
-      expect(text).not.toMatch(/(?:src|rel="stylesheet" href)="(?!\/)/)
-      if (path === '/docs') return
-      expect(policy).not.toContain('unsafe')
-      expect(text).not.toMatch(/\sstyle=|\son[a-z]+=|<style/)
+      if (path !== '/docs') expect(policy).not.toContain('unsafe')
     },
   )
 
@@ -416,13 +385,6 @@ describe('every page', () => {
     }
   })
 
-  it.each(['/', '/feed.xml', '/api/v1/openapi.json'])(
-    '%s says that tokens are not strictly comparable',
-    async (path) => {
-      expect(await (await fetch(`${api.origin}${path}`)).text()).toContain('not strictly comparable')
-    },
-  )
-
   it.each([
     '/',
     '/docs',
@@ -431,25 +393,19 @@ describe('every page', () => {
     '/feed.xml',
     '/api/v1/datasets/app-rankings/snapshots',
   ])('%s is sent in the preferred coding, and is 304 for the tag of each', async (path) => {
-    const ask = (headers: Record<string, string>) => request(`${api.origin}${path}`, { headers })
-    const whole = await ask({})
-    expect(whole.headers['content-encoding']).toBeUndefined()
-    const bytes = Buffer.from(await whole.body.arrayBuffer())
-    const tags = new Set([whole.headers['etag']])
-    for (const [coding, decode] of [
-      ['gzip', gunzipSync],
-      ['br', brotliDecompressSync],
-    ] as const) {
-      const accepted = { 'accept-encoding': coding }
-      const { headers, body } = await ask(accepted)
-      expect(headers).toMatchObject({ 'content-encoding': coding, vary: 'Accept-Encoding' })
-      expect(decode(Buffer.from(await body.arrayBuffer())).equals(bytes)).toBe(true)
-      if (headers['etag'] === undefined) continue
-      const again = await ask({ ...accepted, 'if-none-match': String(headers['etag']) })
-      expect([again.statusCode, await again.body.text()]).toEqual([304, ''])
-      tags.add(headers['etag'])
+    const [bodies, tags] = [new Set<string>(), new Set<string | null>()]
+    for (const coding of ['identity', 'gzip', 'br']) {
+      const ask = (known: Record<string, string> = {}) =>
+        fetch(`${api.origin}${path}`, { headers: { 'Accept-Encoding': coding, ...known } })
+      const whole = await ask()
+      const sent = ['Content-Encoding', 'Vary'].map((name) => whole.headers.get(name))
+      expect(sent).toEqual([coding === 'identity' ? null : coding, 'Accept-Encoding'])
+      bodies.add(await whole.text())
+      const tag = whole.headers.get('ETag')
+      tags.add(tag)
+      if (tag !== null) expect((await ask({ 'If-None-Match': tag })).status).toBe(304)
     }
-    expect(tags.size).toBe(whole.headers['etag'] === undefined ? 1 : 3)
+    expect([bodies.size, tags.size]).toEqual([1, tags.has(null) ? 1 : 3])
   })
 
   it('past the bound of waiting views a further one is 503, and cached views are served all the same', async () => {

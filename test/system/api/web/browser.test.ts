@@ -2,7 +2,6 @@
 import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { startSampleApi, until, type Api } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { findProgram } from '../../../support/programs.ts'
@@ -10,15 +9,15 @@ import { findProgram } from '../../../support/programs.ts'
 const program = findProgram('chromium')
 const { source: AXE } = axe
 
-const violations = z.array(
-  z.object({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.object({ html: z.string() })) }),
-)
-const geometry = z.object({
-  firstRow: z.number(),
-  rows: z.number(),
-  scrolls: z.boolean(),
-  chart: z.object({ top: z.number(), bottom: z.number() }),
-})
+/** Where the first screen has what. */
+type Geometry = {
+  readonly firstRow: number
+  readonly rows: number
+  readonly chartEnd: number
+  readonly scrolls: boolean
+}
+
+const CHART = "Chart.getChart(document.querySelector('canvas'))"
 
 const LAPTOPS = ['1280x800', '1366x768', '1440x900', '1920x1080']
 const PHONES = ['360x740', '390x844']
@@ -66,48 +65,42 @@ describe.runIf(program !== undefined)('in Chromium', () => {
   }
 
   /** The names of the drawn series; the last one of the chart marks days without data. */
-  const drawn = async (page: Page) =>
-    z
-      .array(z.string())
-      .parse(
-        await page.evaluate(
-          "Chart.getChart(document.querySelector('canvas')).data.datasets.map(({ label }) => label)",
-        ),
-      )
-      .slice(0, -1)
+  const drawn = async (page: Page) => {
+    const labels = await page.evaluate<string[]>(`${CHART}.data.datasets.map(({ label }) => label)`)
+    return labels.slice(0, -1)
+  }
   const reading = (page: Page) => page.locator('figcaption').innerText()
+  const box = (page: Page, name: string) => page.getByRole('checkbox', { name: `Draw ${name}`, exact: true })
 
-  it.each(
-    [...LAPTOPS, ...PHONES, '768x1024'].flatMap((size) => ['light', 'dark'].map((scheme) => [size, scheme])),
-  )(
-    'ranking and chart share the first screen, from this host alone, at %s in %s',
-    async (size = '', scheme) => {
-      const colorScheme = scheme === 'dark' ? 'dark' : 'light'
-      await using page = await open('/', { viewport: sizeOf(size), colorScheme })
-      expect(await drawn(page)).toHaveLength(8)
-      const seen = geometry.parse(
-        await page.evaluate(`(() => {
-          const box = (selector) => document.querySelector(selector).getBoundingClientRect()
+  /** The address after a choice, once its chart is drawn. */
+  async function arrives(page: Page, address: Parameters<Page['waitForURL']>[0]): Promise<void> {
+    await page.waitForURL(address)
+    await page.waitForLoadState('networkidle')
+  }
+
+  describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
+    it.each([...LAPTOPS, ...PHONES, '768x1024'])(
+      'ranking and chart share the first screen, from this host alone, at %s',
+      async (size) => {
+        await using page = await open('/', { viewport: sizeOf(size), colorScheme })
+        expect(await drawn(page)).toHaveLength(8)
+        const seen = await page.evaluate<Geometry>(`(() => {
           const rows = [...document.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect())
-          const { top, bottom } = box('canvas')
           return {
             firstRow: rows[0].top,
             rows: rows.filter((row) => row.bottom <= innerHeight).length,
+            chartEnd: document.querySelector('canvas').getBoundingClientRect().bottom,
             scrolls: document.documentElement.scrollWidth > innerWidth,
-            chart: { top, bottom },
           }
-        })()`),
-      )
-      const { height } = sizeOf(size)
-      expect(seen.scrolls).toBe(false)
-      expect(seen.chart.bottom).toBeLessThan(height)
-      expect(seen.rows).toBeGreaterThanOrEqual(LAPTOPS.includes(size) ? 18 : 6)
-      if (LAPTOPS.includes(size)) expect(seen.firstRow).toBeLessThan(200)
-    },
-  )
+        })()`)
+        expect(seen.scrolls).toBe(false)
+        expect(seen.chartEnd).toBeLessThan(sizeOf(size).height)
+        expect(seen.rows).toBeGreaterThanOrEqual(LAPTOPS.includes(size) ? 18 : 6)
+        if (LAPTOPS.includes(size)) expect(seen.firstRow).toBeLessThan(200)
+      },
+    )
 
-  it.each(
-    [
+    it.each([
       '/?category=coding&days=7',
       '/?sort=trending&days=7',
       '/models',
@@ -116,25 +109,19 @@ describe.runIf(program !== undefined)('in Chromium', () => {
       '/method',
       '/docs',
       '/?days=2',
-    ].flatMap((path) => [
-      [path, 'light'],
-      [path, 'dark'],
-    ]),
-  )('%s has no accessibility fault in %s', async (path = '', scheme) => {
-    for (const viewport of [
-      { width: 1280, height: 800 },
-      { width: 375, height: 812 },
-    ]) {
-      await using page = await open(path, { colorScheme: scheme === 'dark' ? 'dark' : 'light', viewport })
-      // The reference at /docs is drawn by a script, which may go on after its last request.
-      await page.getByRole('main').first().waitFor({ state: 'attached' })
-      // Evaluated through the browser's protocol, which the page's content security policy does not restrict.
-      await page.evaluate(AXE)
-      expect(violations.parse(await page.evaluate('axe.run().then((result) => result.violations)'))).toEqual(
-        [],
-      )
-      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-    }
+    ])('%s has no accessibility fault', async (path) => {
+      for (const size of ['1280x800', '375x812']) {
+        await using page = await open(path, { colorScheme, viewport: sizeOf(size) })
+        // The reference at /docs is drawn by a script, which may go on after its last request.
+        await page.getByRole('main').first().waitFor({ state: 'attached' })
+        // Evaluated through the browser's protocol, which the page's content security policy does not restrict.
+        await page.evaluate(AXE)
+        const violations =
+          'axe.run().then((result) => result.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]))'
+        expect(await page.evaluate(violations)).toEqual([])
+        expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+      }
+    })
   })
 
   it('what is chosen is seen in forced colours', async () => {
@@ -155,9 +142,8 @@ describe.runIf(program !== undefined)('in Chromium', () => {
     'a day is read by pointer with all its values and their total at %s',
     async (size) => {
       await using page = await open('/', { viewport: sizeOf(size) })
-      const box = await page.locator('canvas').boundingBox()
-      await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) / 2, (box?.y ?? 0) + (box?.height ?? 0) / 2)
-      const title = "Chart.getChart(document.querySelector('canvas')).tooltip"
+      await page.locator('canvas').hover()
+      const title = `${CHART}.tooltip`
       await until(async () => (await page.evaluate(`${title}.opacity`)) === 1)
       expect(await page.evaluate(`${title}.title.join()`)).toMatch(/^\w{3},? 1[4-7] Aug 2026$/)
       expect(await page.evaluate(`${title}.body.length`)).toBe(8)
@@ -202,7 +188,7 @@ describe.runIf(program !== undefined)('in Chromium', () => {
       await route.continue()
     })
     await page.goto(`${api.origin}/?limit=9`, { waitUntil: 'commit' })
-    await page.getByRole('checkbox', { name: 'Draw DeepSeek Harness' }).check()
+    await box(page, 'DeepSeek Harness').check()
     release()
     await page.waitForURL(/apps=/)
     expect(await drawn(page)).toContain('DeepSeek Harness')
@@ -210,63 +196,51 @@ describe.runIf(program !== undefined)('in Chromium', () => {
 
   it('ticking is comparing: the address has what is drawn, also for the back button and another visitor', async () => {
     await using page = await open('/')
-    const draw = (name: string) => page.getByRole('checkbox', { name: `Draw ${name}`, exact: true })
-    await draw('Framer').check()
+    await box(page, 'Framer').check()
     // The chart has seven colours, so the last of the first seven makes room.
-    expect(await draw('OpenClaw').isChecked()).toBe(false)
+    expect(await box(page, 'OpenClaw').isChecked()).toBe(false)
     expect(await reading(page)).toBe('Framer is drawn instead of OpenClaw')
     expect(await drawn(page)).toContain('Framer')
-    await draw('Hermes Agent').uncheck()
+    await box(page, 'Hermes Agent').uncheck()
     const shared = page.url()
     const shown = await drawn(page)
     await using another = await open(new URL(shared).search.replace(/^/, '/'))
     expect((await drawn(another)).toSorted()).toEqual(shown.toSorted())
     await page.goBack()
-    expect(await draw('Hermes Agent').isChecked()).toBe(true)
+    expect(await box(page, 'Hermes Agent').isChecked()).toBe(true)
     await page.goBack()
-    expect(await draw('OpenClaw').isChecked()).toBe(true)
+    expect(await box(page, 'OpenClaw').isChecked()).toBe(true)
     expect(new URL(page.url()).search).toBe('')
   })
 
   it('with nothing drawn a tick draws the first, at an address that the server shows', async () => {
     await using page = await open('/?apps=none')
     expect(await drawn(page)).toEqual(['all others'])
-    await page.getByRole('checkbox', { name: 'Draw Framer' }).check()
+    await box(page, 'Framer').check()
     await page.getByRole('link', { name: '7 d', exact: true }).click()
-    await page.waitForURL(/days=7/)
-    await page.waitForLoadState('networkidle')
+    await arrives(page, /days=7/)
     expect(await drawn(page)).toEqual(['Framer', 'all others'])
   })
 
   it('an app that the snapshot lacks, or that an address names twice, takes no place in the chart', async () => {
     const named = '999,3067167,3067167,2627404,2262242,4137556,190604'
     await using page = await open(`/?apps=${named}`)
-    await page.getByRole('checkbox', { name: 'Draw Framer' }).check()
-    await page.getByRole('checkbox', { name: 'Draw pi', exact: true }).check()
+    await box(page, 'Framer').check()
+    await box(page, 'pi').check()
     expect(await reading(page)).toBe('')
-    const sets = [
-      'Hermes Agent',
-      'Claude Code',
-      'Kilo Code',
-      'Zazen (Freebuff fork)',
-      'Cline',
-      'pi',
-      'Framer',
-    ]
-    expect(await drawn(page)).toEqual([...sets, 'all others'])
+    const names = 'Hermes Agent, Claude Code, Kilo Code, Zazen (Freebuff fork), Cline, pi, Framer, all others'
+    expect((await drawn(page)).join(', ')).toBe(names)
   })
 
   it('the choice of apps and of the chart stays while window and category change', async () => {
     await using page = await open('/')
     await page.getByRole('link', { name: 'Lines' }).click()
-    await page.waitForURL(/chart=lines/)
-    await page.waitForLoadState('networkidle')
-    await page.getByRole('checkbox', { name: 'Draw Framer' }).check()
+    await arrives(page, /chart=lines/)
+    await box(page, 'Framer').check()
     await page.getByRole('link', { name: '7 d', exact: true }).click()
     await page.waitForURL(/days=7/)
     await page.getByLabel('Category').selectOption('cli-agent')
-    await page.waitForURL(/category=cli-agent/)
-    await page.waitForLoadState('networkidle')
+    await arrives(page, /category=cli-agent/)
     expect(new URL(page.url()).searchParams.get('chart')).toBe('lines')
     expect(await drawn(page)).toContain('Framer')
     expect(await page.getByRole('link', { name: 'Lines' }).getAttribute('aria-current')).toBe('true')
@@ -293,18 +267,17 @@ describe.runIf(program !== undefined)('in Chromium', () => {
       await page.keyboard.press('/')
       await page.getByLabel('Find by name').fill(text)
       await page.keyboard.press('Enter')
-      await page.waitForURL((url) => (url.searchParams.get('q') ?? '') === text)
-      await page.waitForLoadState('networkidle')
+      await arrives(page, (url) => (url.searchParams.get('q') ?? '') === text)
     }
     await search('lemon')
-    await page.getByRole('checkbox', { name: 'Draw Lemonade' }).check()
+    await box(page, 'Lemonade').check()
     expect(await drawn(page)).toContain('Lemonade')
     await search('zzzz')
     await page.getByText('Nothing is in this list').waitFor()
     expect(await drawn(page)).toContain('Lemonade')
     await search('')
     expect(await page.locator('tbody tr').count()).toBe(11)
-    expect(await page.getByRole('checkbox', { name: 'Draw Lemonade' }).isChecked()).toBe(true)
+    expect(await box(page, 'Lemonade').isChecked()).toBe(true)
   })
 
   it('without a script the ranking, its choices and the search work', async () => {
@@ -349,13 +322,9 @@ describe.runIf(program !== undefined)('in Chromium', () => {
 
   it('the first view takes less than 100 KB', async () => {
     await using page = await open('/')
-    const bytes = z
-      .array(z.number())
-      .parse(
-        await page.evaluate(
-          "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((entry) => entry.transferSize)",
-        ),
-      )
+    const bytes = await page.evaluate<number[]>(
+      "['navigation', 'resource'].flatMap((type) => performance.getEntriesByType(type)).map((entry) => entry.transferSize)",
+    )
     expect(bytes.length).toBeGreaterThanOrEqual(4)
     expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThan(100_000)
   })
