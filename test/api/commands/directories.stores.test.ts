@@ -1,15 +1,11 @@
 /** CONTRACT 9: npm run directories. */
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { createKey } from '../../../api/accounts/keys.ts'
 import { FAILURES } from '../../../api/scim/failures.ts'
 import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
-import type { Store } from '../../../api/store/store.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { listen } from '../../support/ports.ts'
 import { startProgram } from '../../support/processes.ts'
 import {
   DIRECTORY_TOKEN,
@@ -18,23 +14,24 @@ import {
   startDirectory,
 } from '../../support/scim/faulty-directory.ts'
 import { asEnvironment, stores } from '../../support/stores.ts'
-import { deadJob, directories, jobSchema, TOKEN_VARIABLE } from '../../support/scim/sync.ts'
+import {
+  deadJob,
+  directories,
+  jobSchema,
+  rowsIn,
+  startHook,
+  TOKEN_VARIABLE,
+} from '../../support/scim/sync.ts'
 
 const SET = 'set --account acme --allow-loopback'
 const TOKEN = `--token-env ${TOKEN_VARIABLE}`
 const A = '--url https://a.example'
+const OAUTH = '--token-url https://a.example/token'
+const CLIENT = '--client-id x --client-secret-env T'
 
 const sync = (settings: StoreSettings, more = '') => directories(settings, `sync --account acme ${more}`)
 
-/** Looks into the store of these settings. */
-async function inStore<Result>(settings: StoreSettings, look: (store: Store) => Promise<Result>) {
-  const store = await openStore(settings)
-  const result = await look(store)
-  await store.close()
-  return result
-}
-const rowsOf = (settings: StoreSettings, table: string) =>
-  inStore(settings, (store) => store.query(`SELECT * FROM ${table}`))
+const rowsOf = (settings: StoreSettings, table: string) => rowsIn(settings, `SELECT * FROM ${table}`)
 const countOf = async (settings: StoreSettings, table: string) => (await rowsOf(settings, table)).length
 
 stores.describeOnce('directories, wrongly used', () => {
@@ -45,21 +42,12 @@ stores.describeOnce('directories, wrongly used', () => {
     [`${SET} ${TOKEN} --url https://user:pass@a.example`, 'into the token'],
     [`${SET} ${TOKEN} --url https://a.example/?tenant=1`, 'ends with its path'],
     [`${SET} ${TOKEN} --url https://a.example/#`, 'ends with its path'],
-    [
-      `${SET} ${A} --token-url https://a.example/?client%5Fsecret=x --client-id x --client-secret-env T`,
-      'no user, password or secret',
-    ],
-    [
-      `${SET} ${A} --token-url https://a.example/#token --client-id x --client-secret-env T`,
-      'ends with its path',
-    ],
+    [`${SET} ${A} --token-url https://a.example/?client%5Fsecret=x ${CLIENT}`, 'no user, password or secret'],
+    [`${SET} ${A} --token-url https://a.example/#token ${CLIENT}`, 'ends with its path'],
     [`${SET} ${TOKEN} --url https://a.example/v2/Groups`, 'no /Groups at the end'],
     [`${SET} ${TOKEN} ${A} --token-file x`, 'either'],
     [`${SET} ${A} --token-file=`, '--token-file: Expected PATH'],
-    [
-      `${SET} ${A} --token-url https://a.example/t --client-id= --client-secret-file=`,
-      '--client-id: Expected ID',
-    ],
+    [`${SET} ${A} ${OAUTH} --client-id= --client-secret-file=`, '--client-id: Expected ID'],
     [`${SET} ${TOKEN} ${A} --members some`, '--members: Expected inline'],
     [`${SET} ${TOKEN} ${A} --schedule daily`, '--schedule: Expected a cron expression in UTC, such as "0'],
     [`${SET} ${TOKEN} ${A} --schedule "0 2 30 2 *"`, '--schedule'],
@@ -69,8 +57,8 @@ stores.describeOnce('directories, wrongly used', () => {
     ['sync', '--account: Expected NAME'],
     ['list --account acme', '-- list --help'],
     [`${SET} ${A} --client-id x`, '--token-url URL'],
-    [`${SET} ${A} --token-url https://a.example/token`, '--client-id ID'],
-    [`${SET} ${TOKEN} --token-url https://a.example/token`, 'either --token-env'],
+    [`${SET} ${A} ${OAUTH}`, '--client-id ID'],
+    [`${SET} ${TOKEN} ${OAUTH}`, 'either --token-env'],
     ['connect', 'expected set, list, remove, test, sync'],
     ['', 'expected set, list'],
     ['list', 'set DATA_DIR or DATABASE_URL as for the service'],
@@ -108,9 +96,8 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
   /** The settings of a store with the account "acme". */
   async function withAccount(): Promise<StoreSettings> {
     const settings = await fresh()
-    await inStore(settings, (store) =>
-      createKey(store, { account: 'acme', kind: 'management', now: new Date() }),
-    )
+    await using store = await openStore(settings)
+    await createKey(store, { account: 'acme', kind: 'management', now: new Date() })
     return settings
   }
 
@@ -284,27 +271,22 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
     await using directory = await startDirectory(groupsNamed('1', '2'))
     const settings = await connected(directory.url)
     await sync(settings)
-    await inStore(settings, (store) => store.query(deadJob('acme', '9999'), [new Date().toISOString()]))
+    await rowsIn(settings, deadJob('acme', '9999'), [new Date().toISOString()])
     const run = await directories(settings, 'erase --account acme')
     expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('erase again once it has ended') })
     expect(await countOf(settings, 'scim_groups')).toBe(2)
     expect((await directories(settings, 'list')).stdout).toContain('acme')
-    await inStore(settings, async (store) => {
-      await store.query("UPDATE scim_sync_jobs SET lease_until = '', scheduled = 1 WHERE status = 'running'")
-      await store.query(
-        "INSERT INTO scim_member_lists SELECT 'staged', account_id, id FROM scim_sync_jobs WHERE status = 'running'",
-      )
-    })
-    let notice: unknown
-    const answer = async (request: IncomingMessage, response: ServerResponse) => {
-      notice = await json(request)
-      response.end()
-    }
-    await using hook = await listen(createServer((request, response) => void answer(request, response)))
-    const environment = { ...asEnvironment(settings), NOTICE_WEBHOOK: `http://127.0.0.1:${hook.port}` }
+    const running = "scim_sync_jobs WHERE status = 'running'"
+    await rowsIn(settings, `INSERT INTO scim_member_lists SELECT 'staged', account_id, id FROM ${running}`)
+    await rowsIn(
+      settings,
+      "UPDATE scim_sync_jobs SET lease_until = '', scheduled = 1 WHERE status = 'running'",
+    )
+    await using hook = await startHook()
+    const environment = { ...asEnvironment(settings), ...hook.settings }
     const erase = startProgram('api/commands/directories.ts', ['erase', '--account', 'acme'], environment)
     expect(await erase.ended).toMatchObject({ code: 0 })
-    expect(notice).toMatchObject({ event: 'sync_failed', account: 'acme' })
+    expect(hook.received).toMatchObject([{ event: 'sync_failed', account: 'acme' }])
     expect(
       await Promise.all(['scim_groups', 'scim_member_lists'].map((table) => countOf(settings, table))),
     ).toEqual([0, 0])

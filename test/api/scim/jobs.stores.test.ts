@@ -1,11 +1,8 @@
 /** CONTRACT 4.6 and 5: a sync job from its account's view: states, failures, times, changes, notices and metrics. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
-import { listen } from '../../support/ports.ts'
 import {
   DIRECTORY_TOKEN,
   gate,
@@ -13,7 +10,7 @@ import {
   startDirectory,
   type DirectoryGroup,
 } from '../../support/scim/faulty-directory.ts'
-import { deadJob, directories, startSyncApi } from '../../support/scim/sync.ts'
+import { deadJob, directories, startHook, startSyncApi } from '../../support/scim/sync.ts'
 import { stores } from '../../support/stores.ts'
 
 /** A time in the past, at which a scheduled sync is due. */
@@ -238,17 +235,12 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
   })
 
   it('send NOTICE_WEBHOOK a notice of the first that fails, and of the first that succeeds again', async () => {
-    const received: unknown[] = []
-    const take = async (request: IncomingMessage, response: ServerResponse) => {
-      received.push(await json(request))
-      response.end()
-    }
-    await using hook = await listen(createServer((request, response) => void take(request, response)))
+    await using hook = await startHook()
+    const { received, settings } = hook
     let isRefused = true
     await using directory = await startDirectory(groupsNamed('1'), {
       quirk: ({ path }) => (path === '/Groups' && isRefused ? { status: 401, body: {} } : undefined),
     })
-    const settings = { NOTICE_WEBHOOK: `http://127.0.0.1:${hook.port}` }
     await using service = await startSyncApi(await fresh(), { settings })
     await (await service.connect(directory.url, { account: 'asked' })).sync()
     const acme = await service.connect(directory.url, HOURLY)

@@ -1,9 +1,11 @@
 /** Directory sync as its users see it: an account with a connection, and a job from start to end. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { directories as runDirectories } from '../../../api/commands/directories.ts'
-import type { StoreSettings } from '../../../api/store/open-store.ts'
+import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
 import { NEW_CONNECTION, putConnection, type ConnectionSettings } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
@@ -11,6 +13,7 @@ import type { HttpLimits } from '../../../api/http/server.ts'
 import type { JobDependencies } from '../../../api/scim/jobs.ts'
 import { startApi, until, type Api } from '../api.ts'
 import { makeFolder } from '../folders.ts'
+import { listen } from '../ports.ts'
 import { runCommandLine } from '../processes.ts'
 import {
   DIRECTORY_TOKEN,
@@ -126,6 +129,23 @@ export const deadJob = (account: string, leaseUntil: string) => `
   SELECT '00000000-0000-4000-8000-000000000000', id, 'running', $1, $1, '${leaseUntil}'
   FROM accounts WHERE name = '${account}'`
 
+/** The rows of a query on the store of these settings. */
+export async function rowsIn(store: StoreSettings, sql: string, values: readonly string[] = []) {
+  await using opened = await openStore(store)
+  return await opened.query(sql, values)
+}
+
+/** Receives the notices of a service. */
+export async function startHook() {
+  const received: unknown[] = []
+  const take = async (request: IncomingMessage, response: ServerResponse) => {
+    received.push(await json(request))
+    response.end()
+  }
+  const server = await listen(createServer((request, response) => void take(request, response)))
+  return { ...server, received, settings: { NOTICE_WEBHOOK: `http://127.0.0.1:${server.port}` } }
+}
+
 /** Runs a command line of `directories` in this process; double quotes hold words together. */
 export function directories(store: StoreSettings, line: string, token = DIRECTORY_TOKEN) {
   const environment = { ...asEnvironment(store), [TOKEN_VARIABLE]: token, LOG_LEVEL: 'silent' }
@@ -225,12 +245,14 @@ export function describeDirectories(
       it(`ends as ${ends}`, async () => {
         await using directory = await startDirectory(groups, quirk === undefined ? {} : { quirk })
         const account = await connect(directory.url, members)
+        const [count, outcome] =
+          typeof ends === 'number'
+            ? [ends, { synced_groups: ends, deleted_groups: 0 }]
+            : [0, { error_message: FAILURES[ends], deleted_groups: null }]
         const job = await account.sync()
-        const expected =
-          typeof ends === 'number' ? { synced_groups: ends } : { error_message: FAILURES[ends] }
-        expect(job).toMatchObject({ deleted_groups: typeof ends === 'number' ? 0 : null, ...expected })
+        expect(job).toMatchObject(outcome)
         const { data, total_count } = await account.groups()
-        expect(total_count).toBe(typeof ends === 'number' ? ends : 0)
+        expect(total_count).toBe(count)
         const group = data.find(({ external_id }) => external_id === 'odd')
         if (odd !== undefined) {
           const found = await account.members(group?.id ?? '')

@@ -1,6 +1,6 @@
 /** CONTRACT 5: sync jobs and the processes that run them: these start, stop, die and run concurrently. */
 import { describe, expect, it } from 'vitest'
-import { openStore, type StoreSettings } from '../../../../api/store/open-store.ts'
+import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { FAILURES } from '../../../../api/scim/failures.ts'
 import { startServer, until } from '../../../support/api.ts'
 import { halfRequest } from '../../../support/connections.ts'
@@ -14,7 +14,7 @@ import {
   startDirectory,
 } from '../../../support/scim/faulty-directory.ts'
 import { asEnvironment, stores } from '../../../support/stores.ts'
-import { administratorOf, startSyncApi, TOKEN_VARIABLE } from '../../../support/scim/sync.ts'
+import { administratorOf, rowsIn, startSyncApi, TOKEN_VARIABLE } from '../../../support/scim/sync.ts'
 
 const DAY_MS = 24 * 3_600_000
 
@@ -25,14 +25,6 @@ async function connected(settings: StoreSettings, url: string, names: readonly s
   await using service = await startSyncApi(settings)
   const accounts = await Promise.all(names.map((account) => service.connect(url, { account })))
   return accounts.map(({ key }) => key)
-}
-
-/** The rows of a query on the store of these settings. */
-async function rowsOf(settings: StoreSettings, sql: string, values: readonly string[] = []) {
-  const store = await openStore(settings)
-  const rows = await store.query(sql, values)
-  await store.close()
-  return rows
 }
 
 /** The API in its own process, once it listens; it ends well. */
@@ -54,7 +46,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     const keys = await connected(settings, directory.url, ['acme', 'other'])
     const queue =
       "INSERT INTO scim_sync_jobs (id, account_id, status, created_at) SELECT id, id, 'queued', $1 FROM accounts"
-    await rowsOf(settings, queue, [new Date().toISOString()])
+    await rowsIn(settings, queue, [new Date().toISOString()])
     await using service = await startSyncApi(settings, {
       settings: { SCIM_CONCURRENT_SYNCS: '2' },
       sync: { leaseMs: DAY_MS },
@@ -159,7 +151,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
       await until(() => performance.now() - began >= quarter * 15)
       await run.stop('SIGKILL')
 
-      const rows = await rowsOf(
+      const rows = await rowsIn(
         settings,
         `SELECT substr(g.display_name, 1, 3) || ' ' || substr(m.member_id, 1, 3) AS kind, count(*) AS n
          FROM scim_groups AS g JOIN scim_members AS m ON m.list_id = g.member_list GROUP BY 1`,
