@@ -188,13 +188,9 @@ describe('the official client', () => {
   /** A reply with the names that the client gives its fields. */
   async function replyTo(path: string) {
     const { data, meta } = rowsSchema.parse(await (await api.getAsNewAccount(`/datasets/${path}`)).json())
+    const camelCase = (name: string) => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
     const inCamelCase = (row: object) =>
-      Object.fromEntries(
-        Object.entries(row).map(([name, value]) => [
-          name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
-          value,
-        ]),
-      )
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [camelCase(name), value]))
     return { data: data.map(inCamelCase), meta: inCamelCase(meta) }
   }
 

@@ -1,7 +1,6 @@
 /** CONTRACT 10: PostgreSQL as a remote server: unreachable, rejecting, locked, frozen, or lost in the middle. */
 import { Client } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { StoreSettings } from '../../../../api/store/open-store.ts'
 import { envelopeSchema, makeKey, startServer, until } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
 import { LONG } from '../../../support/long.ts'
@@ -18,9 +17,7 @@ beforeAll(async () => {
 }, LONG.timeout)
 
 /** Settings of a store in its own database, with changed parts of the address. */
-async function database(
-  change: (url: URL) => unknown = () => undefined,
-): Promise<StoreSettings & { url: string }> {
+async function database(change: (url: URL) => unknown = () => undefined) {
   const url = new URL(await server.createDatabase())
   change(url)
   return { DATA_DIR: makeFolder(), DATABASE_URL: url.href, url: url.href }
