@@ -6,8 +6,8 @@ import { ChatResult$inboundSchema, ChatStreamChunk$inboundSchema } from '@openro
 import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readText, startScriptedChat, type ScriptedChat } from './chat.ts'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
+import { readText, startScriptedChat, type ScriptedChat } from './chat.ts'
 import { answers, chunk, either, events, held, json, sse, stream, type Behaviour } from './upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
