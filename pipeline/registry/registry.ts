@@ -20,8 +20,6 @@ import { createStagingTable, stageFiles } from '../sources/staging.ts'
 const REGISTRY_COLUMNS: Columns = {
   required: ['app_id', 'visibility', 'updated_at'],
   optional: ['app', 'app_name', 'subcategories', 'alias_of', 'referer', 'registered_at', 'account_id'],
-  alternative: { app_id: 'app' },
-  lists: ['subcategories'],
 }
 
 const violationRow = z.object({ file: z.string(), row: z.int(), reason: z.string() })

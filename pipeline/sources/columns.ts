@@ -2,22 +2,17 @@
 import { DataError } from '../errors.ts'
 
 /** Columns of a kind of raw input, names in lower case; further columns of a file are ignored. */
-export type Columns = {
-  readonly required: readonly string[]
-  readonly optional: readonly string[]
-  /** A required column and its alternative. A row that leaves the alternative empty names no app. */
-  readonly alternative?: Readonly<Record<string, string>>
+export type Columns<Name extends string = string> = {
+  readonly required: readonly Name[]
+  readonly optional: readonly Name[]
   /** Descriptive columns: their values never invalidate a row or a file. */
-  readonly descriptive?: readonly string[]
-  /** Columns that may hold a list. */
-  readonly lists?: readonly string[]
+  readonly descriptive?: readonly Name[]
 }
 
 /** The columns of raw usage (CONTRACT 7). */
 export const USAGE_COLUMNS = {
   required: ['ts', 'app_id', 'prompt_tokens', 'completion_tokens'],
   optional: ['app', 'requests', 'request_id'],
-  alternative: { app_id: 'app' },
   descriptive: [
     'model',
     'reasoning_tokens',
@@ -27,7 +22,6 @@ export const USAGE_COLUMNS = {
     'app_title',
     'app_categories',
   ],
-  lists: ['app_categories'],
 } as const satisfies Columns
 
 /** The columns of a day pulled from a cluster: `row_count` is how many raw rows a row stands for. */
@@ -36,7 +30,14 @@ export const PULLED_COLUMNS: Columns = {
   optional: [...USAGE_COLUMNS.optional, 'row_count'],
 }
 
-export function allColumns({ required, optional, descriptive = [] }: Columns): readonly string[] {
+/** The column that may name an app instead of `app_id`. A row that leaves it empty names no app. */
+export const APP_TEXT = 'app'
+
+/** The columns that may hold a list. */
+export const LISTS = ['app_categories', 'subcategories']
+
+export function allColumns<Name extends string>(columns: Columns<Name>): readonly Name[] {
+  const { required, optional, descriptive = [] } = columns
   return [...required, ...optional, ...descriptive]
 }
 
@@ -45,27 +46,18 @@ export function isValidated({ required, optional }: Columns, column: string): bo
   return required.includes(column) || optional.includes(column)
 }
 
-/** Whether the column is the alternative to another one. */
-export function isAlternative({ alternative = {} }: Columns, column: string): boolean {
-  return Object.values(alternative).includes(column)
-}
-
 /** The texts that text formats may write as a word for null (CONTRACT 7); in numbers `count_from_text` knows these words. */
-export const NULLABLE_TEXTS = ['app', 'request_id']
+export const NULLABLE_TEXTS = [APP_TEXT, 'request_id']
 
 /** Normalises a name: capitals and surrounding spaces do not count. */
 export function plainName(name: string): string {
   return name.trim().toLowerCase()
 }
 
-/** The required columns that are not among the names, also not by their alternative. */
-export function missingColumns(
-  { required, alternative }: Columns,
-  names: readonly string[],
-): readonly string[] {
-  return required.filter(
-    (column) => !names.includes(column) && !names.includes(alternative?.[column] ?? column),
-  )
+/** The required columns that are not among the names. */
+export function missingColumns({ required }: Columns, names: readonly string[]): readonly string[] {
+  const found = names.includes(APP_TEXT) ? [...names, 'app_id'] : names
+  return required.filter((column) => !found.includes(column))
 }
 
 /**

@@ -44,10 +44,8 @@ const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two 
  * Prefixes of unfinished or foreign files. DuckDB puts `tmp_` before the name of a file that it is writing, such as an
  * import's file.
  */
-const SKIPPED = /^(?:[._]|tmp_\.)/
-
 export function isSkipped(name: string): boolean {
-  return SKIPPED.test(name)
+  return /^(?:[._]|tmp_\.)/.test(name)
 }
 
 /**

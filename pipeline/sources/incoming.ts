@@ -7,11 +7,12 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { literal, pathPattern } from '../duckdb/sql-values.ts'
 import { DataError } from '../errors.ts'
 import {
+  APP_TEXT,
+  LISTS,
   NULLABLE_TEXTS,
   PULLED_COLUMNS,
   USAGE_COLUMNS,
   allColumns,
-  isAlternative,
   isValidated,
   type Columns,
 } from './columns.ts'
@@ -58,22 +59,16 @@ export function textColumn(column: string, name: string): TypedColumn {
   return { name: NULLABLE_TEXTS.includes(column) ? `without_null_word(${name})` : name, type: 'VARCHAR' }
 }
 
-/** The column; where it is an alternative, it is empty in rows that leave it out. */
-export function named(columns: Columns, column: string, { name, type }: TypedColumn): TypedColumn {
-  if (!isAlternative(columns, column) || NO_TEXT_TYPE.test(type)) return { name, type }
+/** The column; one that may name an app is empty in rows that leave it out. */
+export function named(column: string, { name, type }: TypedColumn): TypedColumn {
+  if (column !== APP_TEXT || NO_TEXT_TYPE.test(type)) return { name, type }
   return { name: `coalesce(CAST(${name} AS VARCHAR), '')`, type: 'VARCHAR' }
 }
 
-/** The types of usage that are not text. */
-const USAGE_TYPES: Readonly<Record<string, 'TIMESTAMP' | 'BIGINT'>> = {
-  ts: 'TIMESTAMP',
-  app_id: 'BIGINT',
-  prompt_tokens: 'BIGINT',
-  completion_tokens: 'BIGINT',
-  requests: 'BIGINT',
-  row_count: 'BIGINT',
-  reasoning_tokens: 'BIGINT',
-  cached_tokens: 'BIGINT',
+/** The type of a column's values. */
+function typeOf(column: string): 'TIMESTAMP' | 'BIGINT' | 'VARCHAR' {
+  if (column === 'ts') return 'TIMESTAMP'
+  return /^(?:app_id|requests|row_count|\w+_tokens)$/.test(column) ? 'BIGINT' : 'VARCHAR'
 }
 
 // A Parquet column without any value may be of the type "NULL".
@@ -98,14 +93,14 @@ function countOf({ name, type }: TypedColumn): string | undefined {
 }
 
 /** The value as text; a list becomes JSON where the column may hold one, and any other nested value is none. */
-function textOf({ name, type }: TypedColumn, { lists = [] }: Columns, column: string): string | undefined {
+function textOf({ name, type }: TypedColumn, column: string): string | undefined {
   if (!NO_TEXT_TYPE.test(type)) return `CAST(${name} AS VARCHAR)`
-  return lists.includes(column) && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
+  return LISTS.includes(column) && type.endsWith(']') ? `CAST(to_json(${name}) AS VARCHAR)` : undefined
 }
 
 /** A number that is no exact integer is marked. */
-function stagedOf(column: TypedColumn, columns: Columns, name: string): string | undefined {
-  const text = textOf(column, columns, name)
+function stagedOf(column: TypedColumn, name: string): string | undefined {
+  const text = textOf(column, name)
   if (!LARGE_NUMBER.test(column.type)) return text
   return `coalesce(CAST(nullif(${countOf(column)}, -1) AS VARCHAR), ${text} || ' (not exact)')`
 }
@@ -123,15 +118,14 @@ export function readColumns(
   to: 'values' | 'texts',
 ): string {
   const expressions = allColumns(columns).map((name) => {
-    const type = to === 'texts' ? 'VARCHAR' : (USAGE_TYPES[name] ?? 'VARCHAR')
+    const type = to === 'texts' ? 'VARCHAR' : typeOf(name)
     const column = types.get(name)
     if (column === undefined) return `CAST(NULL AS ${type}) AS ${name}`
     const read = to === 'texts' ? stagedOf : { TIMESTAMP: timeOf, BIGINT: countOf, VARCHAR: textOf }[type]
-    const value = read(column, columns, name)
+    const value = read(column, name)
     if (value === undefined && isValidated(columns, name)) {
       throw new DataError(
-        `${files}: the column ${name} is of type ${column.type}, which cannot hold it: ` +
-          `write it as ${USAGE_TYPES[name] ?? 'VARCHAR'}`,
+        `${files}: the column ${name} is of type ${column.type}, which cannot hold it: write it as ${typeOf(name)}`,
       )
     }
     return `${value ?? 'NULL'} AS ${name}`

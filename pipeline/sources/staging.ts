@@ -11,9 +11,10 @@ import { literal } from '../duckdb/sql-values.ts'
 import { withAppender } from '../duckdb/statements.ts'
 import { isShortage } from '../errors.ts'
 import {
+  APP_TEXT,
+  LISTS,
   NULLABLE_TEXTS,
   allColumns,
-  isAlternative,
   isValidated,
   missingColumns,
   plainName,
@@ -24,8 +25,6 @@ import { readCsvRows } from './formats/csv.ts'
 import { isRecord, readJson, type Document } from './formats/json.ts'
 import { readParquetRows, readingParquet, scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { readColumns, type Scan } from './incoming.ts'
-
-const NO_COLUMNS: Columns = { required: [], optional: [] }
 
 /** How text formats write null where the column is text; `without_null_word` in DuckDB. */
 const NULL_WORDS: readonly (string | null)[] = ['\\N', 'NULL', 'null', 'NA']
@@ -54,7 +53,7 @@ export async function stageFiles(
       await stageParquet(connection, file, columns)
       continue
     }
-    const found = convert === undefined ? columns : NO_COLUMNS
+    const found = convert === undefined ? columns : { required: [], optional: [] }
     await withAppender(connection, 'staged', async (appender) => {
       for await (const document of readDocuments(connection, file, found)) {
         for (const row of convert?.(document) ?? [document]) appendRow(appender, file, row, columns)
@@ -104,9 +103,9 @@ function appendRow(
   const found = Map.groupBy(isRecord(value) ? Object.entries(value) : [], ([name]) => plainName(name))
   const isText = format !== 'parquet' && format !== 'arrow'
   const values = allColumns(columns).map((name) => {
-    const text = textOf(found.get(name)?.[0]?.[1], columns, name)
+    const text = textOf(found.get(name)?.[0]?.[1], name)
     const known = isText && NULLABLE_TEXTS.includes(name) && NULL_WORDS.includes(text) ? null : text
-    return isAlternative(columns, name) && found.has(name) ? (known ?? '') : known
+    return name === APP_TEXT && found.has(name) ? (known ?? '') : known
   })
   const fault = broken.fault ?? faultOf(found, columns) ?? null
   const payload = fault === null ? null : (broken.payload ?? JSON.stringify(value) ?? null)
@@ -119,10 +118,10 @@ function appendRow(
   appender.endRow()
 }
 
-function textOf(value: unknown, { lists = [] }: Columns, name: string): string | null {
+function textOf(value: unknown, name: string): string | null {
   if (typeof value === 'string') return value
   if (typeof value === 'boolean' || typeof value === 'number') return String(value)
-  return Array.isArray(value) && lists.includes(name) ? JSON.stringify(value) : null
+  return Array.isArray(value) && LISTS.includes(name) ? JSON.stringify(value) : null
 }
 
 /** The first fault of a document: of its entries by plain name. */
@@ -137,8 +136,7 @@ function faultOf(
     if (second !== undefined) return `the key ${name} stands twice: ${first[0]} and ${second[0]}`
     const [, value] = first
     const isNested = typeof value === 'object' && value !== null
-    if (isNested && textOf(value, columns, name) === null)
-      return `${name} is an object or a list, not one value`
+    if (isNested && textOf(value, name) === null) return `${name} is an object or a list, not one value`
   }
   return undefined
 }

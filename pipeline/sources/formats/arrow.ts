@@ -65,16 +65,13 @@ async function readTable(file: RawFile) {
 }
 
 function textOf(type: DataType | undefined, value: unknown): unknown {
-  if (value === null || value === undefined || type === undefined) return null
+  if (value === null || type === undefined) return null
   if (DataType.isDictionary(type)) return textOf(type.dictionary, value)
   if (DataType.isTimestamp(type) || DataType.isDate(type)) return timeText(Number(value))
   if (DataType.isDecimal(type)) return decimalText(value, type.scale)
   if (DataType.isFloat(type)) return floatText(Number(value), 2 ** (EXACT_BITS[type.precision] ?? 0))
   if (value instanceof Vector) return Array.from(value)
-  return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : plainText(value)
-}
-
-function plainText(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
   return typeof value === 'bigint' ? String(value) : value
 }
 

@@ -56,7 +56,7 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
     [...matched].map(([column, position]) => {
       const name = `field_${position}`
       const text = textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)
-      return [column, named(USAGE_COLUMNS, column, text)]
+      return [column, named(column, text)]
     }),
   )
   const declared = header.map((_, position) => `field_${position}: 'VARCHAR'`).join(', ')

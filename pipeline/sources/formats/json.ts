@@ -26,7 +26,7 @@ const BESIDE_JSON = /("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])|(-?\b(?:nan|inf(?:
 /** One document: a list, or an object that does not end in its first line. */
 const WHOLE = /^\uFEFF?\s*(?:\[|\{[^\n]*(?<!\}\s*)\n\s*[^\s{])/
 
-const KEYS = allColumns(USAGE_COLUMNS)
+const KEYS: readonly string[] = allColumns(USAGE_COLUMNS)
 
 /** Whether a line has a key, in DuckDB. */
 const has = (key: string) => `contains(json, ${literal(JSON.stringify(key))})`
@@ -54,7 +54,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   const types = new Map(
     KEYS.map((key) => {
       const text = textColumn(key, key)
-      return [key, found.has(key) ? named(USAGE_COLUMNS, key, text) : text]
+      return [key, found.has(key) ? named(key, text) : text]
     }),
   )
   const declared = KEYS.map((key) => `${key}: 'VARCHAR'`).join(', ')

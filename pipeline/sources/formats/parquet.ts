@@ -44,7 +44,7 @@ export async function scanParquet(
   let fault = 'NULL'
   for (const [column, position] of matchColumns(file.name, names, columns)) {
     const { name = column, type = 'VARCHAR' } = found[position] ?? {}
-    const value = named(columns, column, asText({ name: identifier(name), type }))
+    const value = named(column, asText({ name: identifier(name), type }))
     // Other texts are validated as such anyway.
     if (column === 'request_id' && type === 'BLOB') fault = `id_violation(${value.name})`
     types.set(column, value)

@@ -3,15 +3,11 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { messageOf } from '../../errors.ts'
 import { UsageError } from '../../program/program.ts'
-import { USAGE_COLUMNS, missingColumns } from '../columns.ts'
+import { USAGE_COLUMNS, allColumns, missingColumns } from '../columns.ts'
 import { isRecord } from '../formats/json.ts'
 
 /** The columns of raw usage that an import copies (CONTRACT 7). */
-export const USAGE_FIELDS = [
-  ...USAGE_COLUMNS.required,
-  ...USAGE_COLUMNS.optional,
-  ...USAGE_COLUMNS.descriptive,
-] as const
+export const USAGE_FIELDS = allColumns(USAGE_COLUMNS)
 type UsageField = (typeof USAGE_FIELDS)[number]
 
 /** A row of usage as text; null or absent if a value is missing. */
