@@ -14,20 +14,21 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TAXONOMY } from '../../../pipeline/contract/taxonomy.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { copyRaw, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import {
+  copyRaw,
+  deliver as deliverRows,
+  queryCurrent,
+  register,
+  withApps,
+  writeRaw,
+} from '../../support/pipeline/nightly.ts'
 
 let dataDir = ''
 /** State after the first night. */
-const template = makeFolder()
+const template = withApps('One', 'Two')
 
-/** A CSV file of usage with these rows behind the time. */
 function put(day: string, file: string, ...rows: readonly string[]): void {
-  const lines = rows.map((row) => `${day}T12:00:00Z,${row}\n`)
-  writeRaw(
-    dataDir,
-    `usage/date=${day}/${file}`,
-    `ts,app_id,prompt_tokens,completion_tokens\n${lines.join('')}`,
-  )
+  deliverRows(dataDir, day, rows, file)
 }
 
 function deliver(day: string, tokens: number, file = 'rows.csv'): void {
@@ -35,22 +36,16 @@ function deliver(day: string, tokens: number, file = 'rows.csv'): void {
 }
 
 /** A hundred rows of the first two apps on 2026-01-06. */
-function deliverMany(one: number, two: number, file = 'rows.csv'): void {
-  put('2026-01-06', file, ...Array.from({ length: 50 }, () => [`1,${one},0`, `2,${two},0`]).flat())
+function deliverMany(one: number, two: number): void {
+  put('2026-01-06', 'rows.csv', ...Array.from({ length: 50 }, () => [`1,${one},0`, `2,${two},0`]).flat())
 }
 
-function register(row: string): void {
-  const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
-  writeRaw(dataDir, 'apps/later.csv', `${header}\n${row}\n`)
+function registerLater(row: string): void {
+  register(dataDir, [row], 'later.csv')
 }
 
 beforeAll(async () => {
   dataDir = template
-  writeRaw(
-    dataDir,
-    'apps/registry.csv',
-    'app_id,app_name,visibility,updated_at\n1,One,public,2025-01-01\n2,Two,public,2025-01-01\n',
-  )
   deliver('2026-01-05', 10)
   deliver('2026-01-06', 20)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
@@ -112,7 +107,7 @@ describe('load', () => {
 
   it('treats a day with empty files as missing', async () => {
     for (const day of ['2026-01-04', '2026-01-07']) put(day, 'rows.csv')
-    register('2,Second,public,,,2026-01-07')
+    registerLater('2,Second,public,,,2026-01-07')
     await runAt(dataDir, '2026-01-08T02:00:00Z')
     expect(await queryCurrent(dataDir, 'SELECT first_day, data_through FROM meta')).toEqual([
       { first_day: '2026-01-05', data_through: '2026-01-06' },
@@ -156,10 +151,10 @@ describe('publish', () => {
   })
 
   it.each([
-    ['a name', () => register('2,Second,public,,,2026-01-07')],
-    ['a tag', () => register('2,Two,public,game,,2026-01-07')],
-    ['an alias', () => register('2,Two,public,,1,2026-01-07')],
-    ['the visibility of an app', () => register('2,Two,hidden,,,2026-01-07')],
+    ['a name', () => registerLater('2,Second,public,,,2026-01-07')],
+    ['a tag', () => registerLater('2,Two,public,game,,2026-01-07')],
+    ['an alias', () => registerLater('2,Two,public,,1,2026-01-07')],
+    ['the visibility of an app', () => registerLater('2,Two,hidden,,,2026-01-07')],
     ['the credit line', () => writeRaw(dataDir, 'ATTRIBUTION', 'Source: somebody')],
     ['who used how much', () => deliverMany(30, 10)],
     ['whether all rows were good', () => put('2026-01-06', 'bad.csv', '1,x,0')],
@@ -215,7 +210,7 @@ describe('restatements', () => {
     deliver('2026-01-05', 1, 'late.csv')
     deliver('2026-01-07', 30)
     await runAt(dataDir, '2026-01-08T02:00:00Z')
-    register('2,Two,hidden,,,2026-01-07')
+    registerLater('2,Two,hidden,,,2026-01-07')
     await runAt(dataDir, '2026-01-09T02:00:00Z')
     const restatements = await queryCurrent(dataDir, 'SELECT * FROM restatements ORDER BY ALL')
     const figures = restatements.map(({ as_of, day, apps_changed, tokens_before, tokens_after }) =>

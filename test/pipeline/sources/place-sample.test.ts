@@ -8,7 +8,7 @@ import { placeSample } from '../../../pipeline/sources/sample.ts'
 import { listRegistryFiles, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
-import { publish, queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import { publish, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
 
 const DAYS = 42
 
@@ -50,8 +50,7 @@ describe('the sample', () => {
   it('is copied beside a registry and a credit line without usage, whose rows count, and leaves both as they are', async () => {
     const dataDir = makeFolder()
     const raw = join(dataDir, 'raw')
-    const header = 'app_id,app_name,visibility,subcategories,alias_of,updated_at'
-    writeRaw(dataDir, 'apps/registry.csv', `${header}\n142576,Mine,hidden,,,2025-01-01T00:00:00Z\n`)
+    register(dataDir, ['142576,Mine,hidden,,,2025-01-01T00:00:00Z'])
     writeRaw(dataDir, 'ATTRIBUTION', 'Source: me')
     await publish(dataDir, '2026-09-01T02:00:00Z', '--with-sample')
     expect(isComplete(dataDir)).toBe(true)

@@ -16,7 +16,6 @@ import {
   vectorFromArray,
 } from 'apache-arrow'
 import type { Vector } from 'apache-arrow'
-import { parquetWriteBuffer } from 'hyparquet-writer'
 import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
@@ -32,20 +31,24 @@ const AS_OF = '2026-12-31T02:00:00Z'
 type Content = string | Uint8Array
 type Columns = Readonly<Record<string, RawColumn[1]>>
 
-/** A file on its own day, which a text calls DAY. */
-type Case = readonly [name: string, ending: string, content: string | ((day: string) => Content)]
+/** A file on its own day, which a text calls DAY. Its name begins with its ending. */
+type Case = readonly [name: string, content: string | ((day: string) => Content)]
 
 function dayOf(index: number): string {
   return new Date(Date.UTC(2026, 0, 1 + index)).toISOString().slice(0, 10)
 }
 
+function pathOf(name: string, day: string): string {
+  return `usage/date=${day}/rows.${name.split(':', 1)[0]}`
+}
+
 /** A DATA_DIR with a day per case, so that one run suffices. */
 function folderOf(cases: readonly Case[]): string {
   const dataDir = withApps('One')
-  for (const [index, [, ending, content]] of cases.entries()) {
+  for (const [index, [name, content]] of cases.entries()) {
     const day = dayOf(index)
     const bytes = typeof content === 'string' ? content.replaceAll('DAY', day) : content(day)
-    writeRaw(dataDir, `usage/date=${day}/rows.${ending}`, bytes)
+    writeRaw(dataDir, pathOf(name, day), bytes)
   }
   return dataDir
 }
@@ -60,21 +63,24 @@ function good(day: string): Columns {
   }
 }
 
-/** The valid rows in each format, with some columns replaced or added. */
-function inFormats(
-  name: string,
-  change: (day: string) => Columns,
-  formats: readonly RawFormat[] = FORMATS,
-): Case[] {
-  return formats.map((format) => [
-    `${name} in ${format}`,
-    format,
-    (day) => rawFile(format, Object.entries({ ...good(day), ...change(day) })),
-  ])
+/** The valid rows, with some columns replaced or added; a column without cells is left out. */
+function fileOf(format: RawFormat, columns: Columns = {}) {
+  return (day: string): Uint8Array => {
+    const all: readonly RawColumn[] = Object.entries({ ...good(day), ...columns })
+    const written = all.filter(([, cells]) => cells.length > 0)
+    return rawFile(format, written)
+  }
 }
 
-function withTimes(name: string, times: (day: string) => string): Case[] {
-  return inFormats(name, (day) => ({ ts: [times(day), times(day)] }))
+function inFormats(name: string, columns: Columns, formats: readonly RawFormat[] = FORMATS): Case[] {
+  return formats.map((format) => [`${format}: ${name}`, fileOf(format, columns)])
+}
+
+function withTimes(name: string, timeOf: (day: string) => string): Case[] {
+  return FORMATS.map((format) => [
+    `${format}: ${name}`,
+    (day) => fileOf(format, { ts: [timeOf(day), timeOf(day)] })(day),
+  ])
 }
 
 function arrow(change: (day: string) => Record<string, Vector> = () => ({}), codec?: CompressionType) {
@@ -138,81 +144,47 @@ function cut(bytes: number, content: (day: string) => Uint8Array) {
   return (day: string) => content(day).subarray(0, -bytes)
 }
 
-/** Lines in a quoted text that look like rows, behind a misplaced quote. */
-function misleading(lines: number): string {
-  return csvRows(',note', ',5" or so', `,"${`\n${CSV_ROW}`.repeat(lines)}"`)
-}
-
-type ParquetForm = Partial<Parameters<typeof parquetWriteBuffer>[0]['columnData'][number]>
-
-/** A Parquet file, some columns of it in another form. */
-function parquet(columns: Columns, forms: Readonly<Record<string, ParquetForm>> = {}): Uint8Array {
-  const columnData = Object.entries(columns).map(([name, data]) => ({
-    name,
-    data: [...data],
-    ...forms[name],
-  }))
-  return new Uint8Array(parquetWriteBuffer({ columnData }))
-}
-
-/** Every value as its text, an empty one as null. */
-function untypedParquet(columns: Columns): Uint8Array {
-  const bytes = { type: 'BYTE_ARRAY', repetition_type: 'OPTIONAL' } as const
-  return parquetOf(
-    Object.entries(columns).map(([name, cells]) => [
-      name,
-      bytes,
-      cells.map((cell) => (cell === '' ? null : Buffer.from(String(cell)))),
-    ]),
-  )
-}
-
-/** Columns without any value, as pandas writes them. */
-function withoutValues(day: string): Uint8Array {
-  const { app_id: _, ...others } = good(day)
-  const empty = { type: 'INT32', repetition_type: 'OPTIONAL', logical_type: { type: 'NULL' } } as const
-  const none = ['app_id', 'requests', 'request_id', 'model', 'cached_tokens']
-  return parquetOf([
-    ...plainColumns({ ...others, app: ['One', 'ONE'] }),
-    ...none.map((name) => [name, empty, [null, null]] as const),
-  ])
-}
-
-/** The valid rows, prompt_tokens in another form. */
-function withCountsAs(form: ParquetColumn[1], counts: ParquetColumn[2]) {
+/** The valid rows in Parquet, with some columns replaced or added. */
+function parquet(...columns: readonly ParquetColumn[]) {
+  const names = columns.map(([name]) => name)
   return (day: string): Uint8Array => {
-    const { prompt_tokens: _, ...others } = good(day)
-    return parquetOf([['prompt_tokens', form, counts], ...plainColumns(others)])
+    const others = plainColumns(good(day)).filter(([name]) => !names.includes(name))
+    return parquetOf([...others, ...columns])
   }
 }
 
-const wideDecimals = withCountsAs(
-  { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 21, converted_type: 'DECIMAL', precision: 50, scale: 0 },
-  [3n, 3n],
-)
+const BYTES = { type: 'BYTE_ARRAY' } as const
+/** A column without any value, as pandas writes it. */
+const EMPTY = { type: 'INT32', repetition_type: 'OPTIONAL', logical_type: { type: 'NULL' } } as const
+const WIDE = {
+  type: 'FIXED_LEN_BYTE_ARRAY',
+  type_length: 21,
+  converted_type: 'DECIMAL',
+  precision: 50,
+  scale: 0,
+} as const
 
 describe('two rows of 12 tokens are read', () => {
   const cases: readonly Case[] = [
     ...FORMATS.map((format): Case => [
-      `columns named in capitals, with spaces around them, in ${format}`,
-      format,
+      `${format}: columns named in capitals, with spaces around them`,
       (day) =>
         rawFile(
           format,
           Object.entries(good(day)).map(([name, cells]) => [` ${name.toUpperCase()} `, cells]),
         ),
     ]),
-    ...inFormats('a descriptive column given twice', () => ({ model: ['a', 'b'], Model: ['', ''] })),
-    ...inFormats('a further column named as one of a pulled cluster', () => ({ row_count: [0n, 5n] })),
-    ...inFormats('counts as floating-point numbers', () => ({ prompt_tokens: [5, 5] })),
-    ...inFormats('zeros behind the point of texts', () => ({ prompt_tokens: ['5.0', '5.000000'] })),
-    ...inFormats('an exponent in texts', () => ({ prompt_tokens: ['5e+00', '0.5E1'] })),
+    ...inFormats('a descriptive column given twice', { model: ['a', 'b'], Model: ['', ''] }),
+    ...inFormats('a further column named as one of a pulled cluster', { row_count: [0n, 5n] }),
+    ...inFormats('counts as floating-point numbers', { prompt_tokens: [5, 5] }),
+    ...inFormats('zeros behind the point of texts', { prompt_tokens: ['5.0', '5.000000'] }),
+    ...inFormats('an exponent in texts', { prompt_tokens: ['5e+00', '0.5E1'] }),
     ...inFormats(
       'words that mean null as numbers',
-      () => ({ requests: ['NULL', 'NA'], cached_tokens: ['\\N', 'null'] }),
+      { requests: ['NULL', 'NA'], cached_tokens: ['\\N', 'null'] },
       ['csv', 'ndjson'],
     ),
-    ...inFormats('zeros with a sign', () => ({ requests: [-0, -0], completion_tokens: ['1', '1'] })),
+    ...inFormats('zeros with a sign', { requests: [-0, -0], completion_tokens: ['1', '1'] }),
     ...[
       'T10:00Z',
       't10:00:00z',
@@ -231,105 +203,97 @@ describe('two rows of 12 tokens are read', () => {
     ...['T100000Z', 'T1000Z', 'T100000.5+0000'].flatMap((time) =>
       withTimes(`the basic form ${time}`, (day) => `${day.replaceAll('-', '')}${time}`),
     ),
-    ...inFormats('control characters in columns that need not be there', () => ({
+    ...inFormats('control characters in columns that need not be there', {
       model: ['acme/\u0000large', '\u0000'],
       provider: ['\u0001', 'a\u0000'],
       request_id: ['a\u0000', '\u0000'],
       note: ['\u0000', '\u001F'],
-    })),
-    ...inFormats('unreadable names of apps that have an id', () => ({ app: ['\u0001', '\uFFFD'] })),
-    ['stray bytes in a further column of CSV', 'csv', latin1(csvRows(',model', ',caf\xE9', ',\xFF'))],
-    ['stray bytes in a further column', 'csv.gz', gz(csvRows(',note', ',"a\xE9\n"', ',\xFF'))],
+    }),
+    ...inFormats('unreadable names of apps that have an id', { app: ['\u0001', '\uFFFD'] }),
+    ['csv: stray bytes in a further column', latin1(csvRows(',model', ',caf\xE9', ',\xFF'))],
+    ['csv.gz: stray bytes in a further column', gz(csvRows(',note', ',"a\xE9\n"', ',\xFF'))],
     [
-      'stray bytes and halves of surrogate pairs in further keys of NDJSON',
-      'ndjson',
+      'ndjson: stray bytes and halves of surrogate pairs in further keys',
       latin1(jsonRows(',"model":"\\ud800 \\\\ud800 \\ud83d\\ude00"', ',"m":"\xFF","n":"\\uDC00"')),
     ],
-    ...(['ndjson', 'ndjson.gz'] as const).map((ending): Case => {
-      const rows = jsonRows(',"model":"a\u0000","note":"\\"\t\u0000\u001F"', ',"a\u0000b":"\u0001"')
-      const content = ending === 'ndjson' ? rows : gz(rows)
-      return [`control characters that are not escaped in texts of ${ending}`, ending, content]
-    }),
-    ['columns of Parquet that have the type of no value', 'parquet', withoutValues],
     [
-      'models of Parquet that are not UTF-8',
-      'parquet',
+      'ndjson: control characters that are not escaped in texts',
+      jsonRows(',"model":"a\u0000","note":"\\"\t\u0000\u001F"', ',"a\u0000b":"\u0001"'),
+    ],
+    [
+      'parquet: columns that have the type of no value',
+      parquet(
+        ...plainColumns({ app: ['One', 'ONE'] }),
+        ...['app_id', 'requests', 'request_id', 'model', 'cached_tokens'].map(
+          (name) => [name, EMPTY, [null, null]] as const,
+        ),
+      ),
+    ],
+    [
+      'parquet: models that are not UTF-8',
+      parquet(['model', BYTES, [Buffer.of(0x41, 0xff), Buffer.of(0xe9)]]),
+    ],
+    [
+      'parquet: a descriptive column in an encoding that cannot be read',
+      parquet(['cached_tokens', { type: 'INT64' }, [1n, 2n], 'BYTE_STREAM_SPLIT']),
+    ],
+    [
+      'parquet: text as bytes without a type',
       (day) => {
-        const models = [Buffer.of(0x41, 0xff), Buffer.of(0xe9)]
-        return parquet({ ...good(day), model: [] }, { model: { type: 'BYTE_ARRAY', data: models } })
+        const columns = { ...good(day), app_id: [null, null], app: ['One', 'ONE'] }
+        const bytes = { ...BYTES, repetition_type: 'OPTIONAL' } as const
+        const textOf = (cell: RawColumn[1][number]) => (cell === null ? null : Buffer.from(String(cell)))
+        return parquetOf(Object.entries(columns).map(([name, cells]) => [name, bytes, cells.map(textOf)]))
       },
     ],
     [
-      'a descriptive column of Parquet in an encoding that cannot be read',
-      'parquet',
-      (day) =>
-        parquet(
-          { ...good(day), cached_tokens: [1n, 2n] },
-          { cached_tokens: { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' } },
-        ),
-    ],
-    [
-      'text that Parquet holds as bytes without a type',
-      'parquet',
-      (day) => untypedParquet({ ...good(day), app_id: ['', ''], app: ['One', 'ONE'] }),
-    ],
-    [
-      'NaN, infinity and a comma behind the last value in NDJSON',
-      'ndjson',
+      'ndjson: NaN, infinity and a comma behind the last value',
       jsonRows(',"cost":NaN,"note":[-Infinity,"\\"NaN,}",],').repeat(2),
     ],
-    ['blank lines of spaces and tabs', 'ndjson', `\t\n${JSON_ROW} \t\r\n\t${JSON_ROW}\t`],
-    ['objects and lists in further keys', 'ndjson', jsonRows(',"model":{"a":1},"x":[1]', ',"model":[]')],
-    ['an object as a part of the tokens', 'ndjson', jsonRows('', ',"cached_tokens":{"a":-1}')],
+    ['ndjson: blank lines of spaces and tabs', `\t\n${JSON_ROW} \t\r\n\t${JSON_ROW}\t`],
+    ['ndjson: objects and lists in further keys', jsonRows(',"model":{"a":1},"x":[1]', ',"model":[]')],
+    ['ndjson: an object as a part of the tokens', jsonRows('', ',"cached_tokens":{"a":-1}')],
     [
-      'dictionary-encoded times of Arrow',
-      'arrow',
+      'arrow: dictionary-encoded times',
       arrow((day) => {
         const type = new Dictionary(new TimestampMicrosecond('UTC'), new Int32())
         return { ts: vectorFromArray([Date.parse(day), Date.parse(day)], type) }
       }),
     ],
-    ...CODECS.map((codec): Case => [
-      `Arrow with buffers compressed by ${codec[0]}`,
-      'arrow',
-      compressedArrow(codec),
-    ]),
+    ...CODECS.map((codec): Case => [`arrow: buffers compressed by ${codec[0]}`, compressedArrow(codec)]),
     [
-      'a line break and quotes in the name of a further column of CSV',
-      'csv',
+      'csv: a line break and quotes in the name of a further column',
       `"a ""note""\nof two, lines",${HEADER}\nx,${CSV_ROW}"y\n",${CSV_ROW}`,
     ],
-    ['a comma too many at the end of rows', 'csv', csvRows('', ',', ',')],
+    ['csv: a comma too many at the end of rows', csvRows('', ',', ',')],
     [
-      'a .gz filled up with zeros',
-      'ndjson.gz',
+      'ndjson.gz: zeros behind the end',
       (day) => Buffer.concat([gz(JSON_ROW.repeat(2))(day), Buffer.alloc(512)]),
     ],
-    ['a .gz of two members', 'csv.gz', gz(csvRows('', ''), CSV_ROW)],
-    ['a .zst of two frames', 'ndjson.zst', zst(JSON_ROW, JSON_ROW)],
+    ['csv.gz: two members', gz(csvRows('', ''), CSV_ROW)],
+    ['ndjson.zst: two frames', zst(JSON_ROW, JSON_ROW)],
     [
-      'a quoted header after a byte order mark',
-      'csv',
+      'csv: a quoted header after a byte order mark',
       `\uFEFF"${HEADER.replaceAll(',', '","')}","note, if ""any"""\n${`${CSV_ROW.trim()},"\nDAY,9,9,9,z"\n`.repeat(2)}`,
     ],
     [
-      'spaces around quotes in CSV, in a file that is read by lines',
-      'csv',
+      'csv: spaces around quotes, in a file that is read by lines',
       '"ts" ,"app", "prompt_tokens" ,completion_tokens \nDAY, "a, b"\t,"5" ,1\n \t\n"DAY" ,"a, b",5,"1" \n',
     ],
-    ['a row of empty cells, as spreadsheets leave it', 'csv', `${csvRows(',note', ',', ',')},,,,\n`],
+    ['csv: a row of empty cells, as spreadsheets leave it', `${csvRows(',note', ',', ',')},,,,\n`],
     [
-      'JSON in texts of CSV, its quotes doubled',
-      'csv',
+      'csv: JSON in texts, its quotes doubled',
       csvRows(',note', ',"{""a"": ""say \\""hi\\"", ok\\""""}"', ', "a \\""" '),
     ],
-    ...['csv', 'csv.gz'].map((ending): Case => {
-      const rows = csvRows(',note', ',"{\\"a\\": \\"b\\",\\"c\\": \\"\nd\\"}"', ',"e, \\\\ \\""')
-      const name = `quotes behind backslashes in ${ending}, as Spark and MySQL write them`
-      return [name, ending, ending === 'csv' ? rows : gz(rows)]
-    }),
-    ['1 MB of misleading lines in quotes', 'csv', misleading(40_000)],
-    ['1 MB of misleading lines in quotes, compressed,', 'csv.gz', gz(misleading(40_000))],
+    [
+      'csv.gz: quotes behind backslashes, as Spark and MySQL write them',
+      gz(csvRows(',note', ',"{\\"a\\": \\"b\\",\\"c\\": \\"\nd\\"}"', ',"e, \\\\ \\""')),
+    ],
+    // Lines that look like rows, behind a misplaced quote.
+    [
+      'csv: 1 MB of misleading lines in quotes',
+      csvRows(',note', ',5" or so', `,"${`\n${CSV_ROW}`.repeat(40_000)}"`),
+    ],
   ]
   const figures = 'SELECT day, rows_read, rows_rejected, tokens_read FROM days'
   let days: Awaited<ReturnType<typeof queryWarehouse>> = []
@@ -358,170 +322,128 @@ describe('two rows of 12 tokens are read', () => {
 
 describe('the run fails for', () => {
   type Fault = readonly [...Case, RegExp]
-  const all = (cases: readonly Case[], message: RegExp): Fault[] => cases.map((one) => [...one, message])
+  const failing = (words: RegExp, ...of: Parameters<typeof inFormats>) =>
+    inFormats(...of).map((one): Fault => [...one, words])
   const notInteger = /2 rows: prompt_tokens is not an integer, 0 or more/
   const withColumns = ['csv', 'parquet', 'arrow'] as const
   const cases: readonly Fault[] = [
-    ...all(
-      inFormats('a column given twice, by its capitals,', () => ({ Prompt_Tokens: [0n, 0n] }), withColumns),
+    ...failing(
       /names the column "prompt_tokens" twice: as "prompt_tokens" and as "Prompt_Tokens"/,
+      'a column given twice, by its capitals',
+      { Prompt_Tokens: [0n, 0n] },
+      withColumns,
     ),
-    ...all(
-      inFormats(
-        'a column given twice, by the spaces around it,',
-        () => ({ request_id: ['a', 'b'], ' request_id': ['', ''] }),
-        withColumns,
-      ),
+    ...failing(
       /names the column "request_id" twice: as "request_id" and as " request_id"/,
+      'a column given twice, by the spaces around it',
+      { request_id: ['a', 'b'], ' request_id': ['', ''] },
+      withColumns,
     ),
     ...withColumns.map((format): Fault => [
-      `a column given twice, in all its letters, in ${format}`,
-      format,
+      `${format}: a column given twice, in all its letters`,
       (day) => rawFile(format, [...Object.entries(good(day)), ['prompt_tokens', [0n, 0n]]]),
       /names the column "prompt_tokens" twice: as "prompt_tokens" and as "prompt_tokens"/,
     ]),
     [
-      'a key given twice in NDJSON, by its capitals',
-      'ndjson',
+      'ndjson: a key given twice, by its capitals',
       jsonRows(',"Prompt_Tokens":0', ',"Prompt_Tokens":0'),
       /2 rows: the key prompt_tokens stands twice: prompt_tokens and Prompt_Tokens/,
     ],
-    ...all(
-      inFormats('numbers that may be thousands', () => ({ prompt_tokens: ['12.000', '1.000'] })),
-      notInteger,
-    ),
-    ...all(
-      inFormats('NaN and infinity', () => ({ prompt_tokens: [NaN, Infinity] }), withColumns),
-      notInteger,
-    ),
-    ...all(
-      inFormats('floating-point counts from 2^53 on', () => ({ prompt_tokens: [2 ** 53, 2 ** 60] })),
-      notInteger,
-    ),
-    ...all(
-      inFormats('floating-point ids from 2^53 on', () => ({ app_id: [2 ** 53, 2 ** 60] })),
-      /2 rows: app_id is not an integer, 0 or more/,
-    ),
-    ...all(
-      inFormats('requests that are NaN, which the footer leaves out,', () => ({ requests: [1, NaN] }), [
-        'parquet',
-      ]),
+    ...failing(notInteger, 'numbers that may be thousands', { prompt_tokens: ['12.000', '1.000'] }),
+    ...failing(notInteger, 'NaN and infinity', { prompt_tokens: [NaN, Infinity] }, withColumns),
+    ...failing(notInteger, 'floating-point counts from 2^53 on', { prompt_tokens: [2 ** 53, 2 ** 60] }),
+    ...failing(/2 rows: app_id is not an integer, 0 or more/, 'floating-point ids from 2^53 on', {
+      app_id: [2 ** 53, 2 ** 60],
+    }),
+    ...failing(
       /1 row: requests is not an integer from 0 to 10\^12/,
+      'requests that are NaN, which the footer leaves out',
+      { requests: [1, NaN] },
+      ['parquet'],
     ),
-    ...all(
-      inFormats('ids that are NaN', () => ({ app_id: [1, NaN] }), ['parquet']),
-      /1 row: app_id is not an integer/,
-    ),
-    ...all(
-      inFormats('requests that are together more than 2^63', () => ({
-        requests: [2n ** 63n - 1n, 2n ** 63n - 1n],
-      })),
+    ...failing(/1 row: app_id is not an integer/, 'ids that are NaN', { app_id: [1, NaN] }, ['parquet']),
+    ...failing(
       /2 rows: requests is not an integer from 0 to 10\^12/,
+      'requests that are together more than 2^63',
+      { requests: [2n ** 63n - 1n, 2n ** 63n - 1n] },
     ),
     [
-      'request_ids that are not UTF-8 in parquet',
-      'parquet',
-      (day) =>
-        parquet(
-          { ...good(day), request_id: [] },
-          {
-            request_id: { type: 'BYTE_ARRAY', data: [Buffer.of(0xff), Buffer.of(0xfe)] },
-          },
-        ),
+      'parquet: request_ids that are not UTF-8',
+      parquet(['request_id', BYTES, [Buffer.of(0xff), Buffer.of(0xfe)]]),
       /2 rows: request_id is not readable text in UTF-8/,
     ],
-    ...FORMATS.map((format): Fault => [
-      `apps with control characters in ${format}`,
-      format,
-      (day) => {
-        const { app_id: _, ...others } = good(day)
-        return rawFile(format, Object.entries({ ...others, app: ['It\u0092s', '\u007F'] }))
-      },
-      /2 rows: app is not readable text in UTF-8/,
-    ]),
-    ...all(
-      inFormats(
-        'request_ids with characters that were not UTF-8',
-        () => ({ request_id: ['a\uFFFD', '\uFFFD'] }),
-        ['csv', 'ndjson', 'arrow'],
-      ),
+    ...failing(/2 rows: app is not readable text in UTF-8/, 'apps with control characters', {
+      app_id: [],
+      app: ['It\u0092s', '\u007F'],
+    }),
+    ...failing(
       /2 rows: request_id is not readable text in UTF-8/,
+      'request_ids with characters that were not UTF-8',
+      { request_id: ['a\uFFFD', '\uFFFD'] },
+      ['csv', 'ndjson', 'arrow'],
     ),
     [
-      'apps that are not UTF-8 in csv',
-      'csv',
+      'csv: apps that are not UTF-8',
       latin1(`${HEADER.replace('app_id', 'app')}\n${'DAY,Caf\xE9 Chat,5,1\n'.repeat(2)}`),
       /2 rows: app is not readable text in UTF-8/,
     ],
     [
-      'apps that are not UTF-8 in ndjson',
-      'ndjson',
+      'ndjson: apps that are not UTF-8',
       latin1(JSON_ROW.replace('"app_id":1', '"app":"Caf\xE9 Chat"').repeat(2)),
       /2 rows: app is not readable text in UTF-8/,
     ],
     [
-      '32-bit floating-point counts from 2^24 on in arrow',
-      'arrow',
+      'arrow: 32-bit floating-point counts from 2^24 on',
       arrow(() => ({ prompt_tokens: vectorFromArray([5, 3e10], new Float32()) })),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
-      '32-bit floating-point counts from 2^24 on in parquet',
-      'parquet',
-      (day) => parquet({ ...good(day), prompt_tokens: [5, 3e10] }, { prompt_tokens: { type: 'FLOAT' } }),
+      'parquet: 32-bit floating-point counts from 2^24 on',
+      parquet(['prompt_tokens', { type: 'FLOAT' }, [5, 3e10]]),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
-      'one row among others with NaN in NDJSON',
-      'ndjson',
+      'ndjson: one row among others with NaN',
       jsonRows(',"cost":NaN', ',"requests":NaN'),
       /1 of 2 rows.* requests is not an integer/s,
     ],
     [
-      'lines of NDJSON without the key completion_tokens',
-      'ndjson',
+      'ndjson: lines without the key completion_tokens',
       `${JSON_ROW}{"ts":"DAY","app_id":1,"prompt_tokens":null}\n`,
       /1 of 2 rows.* the key completion_tokens is missing/s,
     ],
     [
-      'NDJSON with its tokens below another key',
-      'ndjson',
+      'ndjson: tokens below another key',
       '{"ts":"DAY","app_id":1,"usage":{"prompt_tokens":5,"completion_tokens":1}}\n'.repeat(2),
       /2 rows: the key prompt_tokens is missing/,
     ],
     [
-      'a line of NDJSON with a null app_id, in a file without apps',
-      'ndjson',
+      'ndjson: a line with a null app_id, in a file without apps',
       JSON_ROW + JSON_ROW.replace('"app_id":1', '"app_id":null'),
       /1 of 2 rows.* app_id is not an integer/s,
     ],
     ...['true', '"12.000"', '1.5'].map((value): Fault => [
-      `${value} as tokens behind 1 MB of integers in NDJSON`,
-      'ndjson',
+      `ndjson: ${value} as tokens behind 1 MB of integers`,
       JSON_ROW.repeat(20_000) + JSON_ROW.replace(':5', `:${value}`).repeat(300),
       /300 of 20300 rows.* prompt_tokens is not an integer/s,
     ]),
     [
-      'a fraction behind integers in NDJSON',
-      'ndjson',
+      'ndjson: a fraction behind integers',
       JSON_ROW + JSON_ROW.replace(':5', ':5.5'),
       /1 of 2 rows.* prompt_tokens is not an integer/s,
     ],
     [
-      'rows of CSV behind a quote that is not doubled',
-      'csv',
+      'csv: rows behind a quote that is not doubled',
       csvRows(',note', ',"a \\""', ...MANY.slice(250), ',"b, c"', ...MANY),
       /52 of 352 rows.* broken line: 6 fields instead of 5; put texts with commas or quotes into quotes/s,
     ],
     [
-      'a row of CSV behind such a quote, where all texts are in quotes',
-      'csv',
+      'csv: a row behind such a quote, where all texts are in quotes',
       csvRows(',note', ',"a \\""', ',"b"', ...MANY.slice(200)),
       /2 of 102 rows.* broken line: stray quotes; put texts/s,
     ],
     [
-      'an object as request_id in NDJSON',
-      'ndjson',
+      'ndjson: an object as request_id',
       jsonRows(',"request_id":{"id":1}', ',"request_id":{"id":1}'),
       /2 rows: request_id is an object or a list, not one value/,
     ],
@@ -552,90 +474,63 @@ describe('the run fails for', () => {
       ['csv.zst', cut(10, zst(manyRows())), /rows\.csv\.zst cannot be read/],
       ['csv.zst', cut(1, zst(manyRows())), /rows\.csv\.zst cannot be read/],
       ['parquet', 'PAR1', /rows\.parquet cannot be read as Parquet/],
+      ['parquet', cut(10, parquet()), /rows\.parquet cannot be read as Parquet/],
       [
         'parquet',
-        cut(10, (day) => rawFile('parquet', Object.entries(good(day)))),
-        /rows\.parquet cannot be read as Parquet/,
-      ],
-      [
-        'parquet',
-        wideDecimals,
+        parquet(['prompt_tokens', WIDE, [3n, 3n]]),
         /prompt_tokens is of type DECIMAL of 50 digits, which cannot hold it: write it as BIGINT/,
       ],
       [
         'parquet',
-        (day) => parquet(good(day), { prompt_tokens: { type: 'INT64', encoding: 'BYTE_STREAM_SPLIT' } }),
+        parquet(['prompt_tokens', { type: 'INT64' }, [5n, 5n], 'BYTE_STREAM_SPLIT']),
         /rows\.parquet cannot be read as Parquet: .*BYTE_STREAM_SPLIT/i,
       ],
       ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
       ['arrow', cut(10, arrow()), /rows\.arrow is not a whole Arrow IPC file/],
       ...[8, 300].map((bytes) => {
-        const content = cut(bytes, (day) => rawFile('arrow', Object.entries(good(day))))
-        return ['arrow', content, /rows\.arrow is not a whole Arrow IPC file/] as const
+        return ['arrow', cut(bytes, fileOf('arrow')), /rows\.arrow is not a whole Arrow IPC file/] as const
       }),
       [
         'ndjson.zst',
         (day) => Buffer.concat([zst(JSON_ROW)(day), Buffer.from(JSON_ROW)]),
         /the bytes after byte \d+ are not compressed/,
       ],
-    ] as const satisfies readonly (readonly [string, Case[2], RegExp])[]
+      ...['', '\uFEFF'].map((mark) => {
+        const content = (day: string) => Buffer.from(mark + manyRows().replaceAll('DAY', day), 'utf16le')
+        return ['csv', content, /its first bytes are those of text in UTF-16/] as const
+      }),
+      ['csv', 'PK\u0003\u0004', /a ZIP archive, such as a workbook\. Write it as CSV or NDJSON in UTF-8/],
+    ] as const satisfies readonly Fault[]
   ).map(([ending, content, message], index) => [
-    `broken file ${index + 1}, .${ending}: ${message.source}`,
-    ending,
+    `${ending}: broken file ${index + 1}: ${message.source}`,
     content,
     message,
   ])
 
   /** Names that lie: `import` looks at the content. */
   const misnamed: readonly Fault[] = [
-    ['an empty file', 'parquet', '', /rows\.parquet cannot be read as Parquet/],
+    ['parquet: an empty file', '', /rows\.parquet cannot be read as Parquet/],
+    ['arrow: CSV', manyRows(), /rows\.arrow is not a whole Arrow IPC file: .* Write it again, or as Parquet/],
     [
-      'CSV',
-      'arrow',
-      manyRows(),
-      /rows\.arrow is not a whole Arrow IPC file: .* Write it again, or as Parquet/,
-    ],
-    [
-      'gzip without .gz',
-      'csv',
+      'csv: gzip without .gz',
       gz(manyRows()),
       /is not text in UTF-8: its first bytes are those of gz\. Its name must end in \.gz/,
     ],
-    ...['', '\uFEFF'].map((mark): Fault => [
-      `UTF-16 ${mark && 'with a mark'}`,
-      'csv',
-      (day) => Buffer.from(mark + manyRows().replaceAll('DAY', day), 'utf16le'),
-      /its first bytes are those of text in UTF-16/,
-    ]),
     [
-      'lines that end in a carriage return',
-      'csv',
+      'csv: lines that end in a carriage return',
       manyRows().replaceAll('\n', '\r'),
       /has no column completion_tokens.* in a first line that ends in \\n/s,
     ],
-    ['a workbook', 'csv', 'PK\u0003\u0004', /a workbook\. Write it as CSV or NDJSON in UTF-8/],
+    ['ndjson.gz: text that is not compressed', JSON_ROW, /cannot be read: incorrect header check/],
+    ['json: a JSON list', `[${JSON_ROW}]`, /is a JSON list, .* npm run nightly -- import FILE/],
     [
-      'text that is not compressed in .ndjson.gz',
-      'ndjson.gz',
-      JSON_ROW,
-      /cannot be read: incorrect header check/,
-    ],
-    ['a JSON list', 'json', `[${JSON_ROW}]`, /is a JSON list, .* npm run nightly -- import FILE/],
-    [
-      'JSON as jq prints it',
-      'json',
+      'json: JSON as jq prints it',
       JSON_ROW.replaceAll(/[{,]/g, '$&\n'),
       /JSON over several lines; .* import FILE/,
     ],
+    ['ndjson: several objects a line', JSON_ROW.trim().repeat(2), /not one JSON object: write one a line/],
     [
-      'several JSON objects a line',
-      'ndjson',
-      JSON_ROW.trim().repeat(2),
-      /not one JSON object: write one a line/,
-    ],
-    [
-      'columns separated by semicolons',
-      'csv',
+      'csv: columns separated by semicolons',
       csvRows('', '').replaceAll(',', ';'),
       /has no column ts, app_id.* Its columns are: ts;app_id.* CSV names them in a first line .* separated by commas/,
     ],
@@ -646,13 +541,13 @@ describe('the run fails for', () => {
   let message = ''
 
   beforeAll(async () => {
-    dataDir = folderOf(faults.map(([name, ending, content]) => [name, ending, content]))
+    dataDir = folderOf(faults.map(([name, content]) => [name, content]))
     await runAt(dataDir, AS_OF).catch((error: Error) => {
       message = error.message
     })
   })
 
-  it.each(faults.map(([name, , , words], index) => [name, dayOf(index), words] as const))(
+  it.each(faults.map(([name, , words], index) => [name, dayOf(index), words] as const))(
     '%s',
     (_, day, words) => {
       const lines = message.split('\n')
@@ -662,18 +557,13 @@ describe('the run fails for', () => {
     },
   )
 
-  it.each(
-    broken.map(
-      ([name, ending, , words], index) => [name, ending, dayOf(cases.length + index), words] as const,
-    ),
-  )('import alike: %s', async (_, ending, day, words) => {
-    const path = join(dataDir, `raw/usage/date=${day}/rows.${ending}`)
-    const other = makeFolder()
-    expect(await runCommand(other, 'import', path)).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(words),
-    })
-  })
+  it.each(broken.map(([name, , words], index) => [name, dayOf(cases.length + index), words] as const))(
+    'import alike: %s',
+    async (name, day, words) => {
+      const ended = await runCommand(makeFolder(), 'import', join(dataDir, 'raw', pathOf(name, day)))
+      expect(ended).toMatchObject({ code: 1, stderr: expect.stringMatching(words) })
+    },
+  )
 })
 
 describe('the app registry', () => {

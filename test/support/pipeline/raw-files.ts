@@ -14,9 +14,9 @@ import {
 } from 'apache-arrow'
 import { parquetWriteBuffer } from 'hyparquet-writer'
 
-type Cell = string | number | bigint
+type Cell = string | number | bigint | null
 
-/** A column: name and values of one type. Numbers are written as floating-point. */
+/** A column: name and values of one type, or null. Numbers are written as floating-point. */
 export type RawColumn = readonly [name: string, values: readonly Cell[]]
 
 export type RawFormat = 'csv' | 'ndjson' | 'parquet' | 'arrow'
@@ -43,11 +43,11 @@ export function rawFile(format: RawFormat, columns: readonly RawColumn[]): Uint8
 
 function rowsOf(columns: readonly RawColumn[], write: (name: string, cell: Cell) => string): string[] {
   const [, first = []] = columns[0] ?? []
-  return first.map((_, row) => columns.map(([name, cells]) => write(name, cells[row] ?? '')).join(','))
+  return first.map((_, row) => columns.map(([name, cells]) => write(name, cells[row] ?? null)).join(','))
 }
 
 function csvCell(_name: string, cell: Cell): string {
-  return typeof cell === 'string' ? quoted(cell) : plain(cell)
+  return typeof cell === 'string' ? quoted(cell) : cell === null ? '' : plain(cell)
 }
 
 function quoted(text: string): string {
@@ -55,7 +55,7 @@ function quoted(text: string): string {
 }
 
 function jsonMember(name: string, cell: Cell): string {
-  return `${JSON.stringify(name)}:${typeof cell === 'string' ? JSON.stringify(cell) : plain(cell)}`
+  return `${JSON.stringify(name)}:${typeof cell === 'string' || cell === null ? JSON.stringify(cell) : plain(cell)}`
 }
 
 /** A floating-point number with a decimal point, as most programs write it. */
@@ -74,18 +74,20 @@ function arrowFile(columns: readonly RawColumn[]): Uint8Array {
   return tableToIPC(new Table(new RecordBatch(new Schema(fields), rows)), 'stream')
 }
 
-function typeOf([first]: readonly Cell[]): 'string' | 'bigint' | 'number' {
+function typeOf(cells: readonly Cell[]): 'string' | 'bigint' | 'number' {
+  const first = cells.find((cell) => cell !== null)
   return typeof first === 'string' ? 'string' : typeof first === 'bigint' ? 'bigint' : 'number'
 }
 
 type Parquet = Parameters<typeof parquetWriteBuffer>[0]
 type SchemaElement = NonNullable<Parquet['schema']>[number]
 
-/** A column of a Parquet file: its name, its element of the schema, and its values. */
+/** A column of a Parquet file: its name, its element of the schema, its values, and how these are encoded. */
 export type ParquetColumn = readonly [
   name: string,
   element: Partial<SchemaElement>,
-  data: readonly (Cell | Uint8Array | null)[],
+  data: readonly (Cell | Uint8Array)[],
+  encoding?: Parquet['columnData'][number]['encoding'],
 ]
 
 /** A Parquet file with exactly this schema. */
@@ -97,7 +99,11 @@ export function parquetOf(columns: readonly ParquetColumn[]): Uint8Array {
         { name: 'schema', num_children: columns.length },
         ...columns.map(([name, element]) => ({ repetition_type: 'REQUIRED' as const, ...element, name })),
       ],
-      columnData: columns.map(([name, , data]) => ({ name, data: [...data] })),
+      columnData: columns.map(([name, , data, encoding]) => ({
+        name,
+        data: [...data],
+        ...(encoding && { encoding }),
+      })),
     }),
   )
 }
@@ -106,7 +112,8 @@ const UTF8 = { type: 'BYTE_ARRAY', converted_type: 'UTF8' } as const
 const ELEMENTS = { string: UTF8, bigint: { type: 'INT64' }, number: { type: 'DOUBLE' } } as const
 
 function parquetColumn([name, data]: RawColumn): ParquetColumn {
-  return [name, ELEMENTS[typeOf(data)], data]
+  const repetition_type = data.includes(null) ? 'OPTIONAL' : 'REQUIRED'
+  return [name, { ...ELEMENTS[typeOf(data)], repetition_type }, data]
 }
 
 /** The columns by name, each of the type of its values. */

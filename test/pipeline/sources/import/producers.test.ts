@@ -23,6 +23,21 @@ async function importAs(dataDir: string, ...args: readonly string[]): Promise<un
   return JSON.parse(ended.stdout)
 }
 
+const partsOf = z.array(z.record(z.string(), z.unknown()))
+const rowsOfUsage = z.array(z.record(z.string(), z.string()))
+const printed = z.object({
+  dry_run: z.literal(true),
+  imported: z.tuple([z.object({ parts: partsOf, first_rows: rowsOfUsage })]),
+})
+
+/** The days and the first rows that a dry run prints; it writes nothing. */
+async function preview(...args: readonly string[]) {
+  const dataDir = makeFolder()
+  const shown = printed.parse(await importAs(dataDir, ...args, '--dry-run'))
+  expect(readdirSync(dataDir)).toEqual([])
+  return shown.imported[0]
+}
+
 const lines = (...rows: readonly object[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
 
 const rowsOf = (text: string) =>
@@ -383,16 +398,13 @@ const FORMS: Readonly<Record<string, readonly Form[]>> = {
   ],
 }
 
-const rowsOfUsage = z.array(z.record(z.string(), z.string()))
-const printed = z.object({ imported: z.tuple([z.object({ first_rows: rowsOfUsage })]) })
-
 describe.each(Object.entries(FORMS))('of %s, the rows of usage of', (producer, forms) => {
   it.each(forms)('%s', async (_form, document, rows) => {
     // As pandas writes whole numbers of a column with a null.
     const path = put('export.ndjson', lines(document).replaceAll(/:(\d+)(?=[,}])/g, ':$1.0'))
-    const { imported } = printed.parse(await importAs(makeFolder(), '--from', producer, path, '--dry-run'))
+    const { first_rows } = await preview('--from', producer, path)
     const named = rows.map((row) => row.split(' ').map((pair) => pair.replace(/=.*/, '')))
-    const found = imported[0].first_rows.map((row, index) =>
+    const found = first_rows.map((row, index) =>
       named[index]?.map((name) => `${name}=${row[name] ?? ''}`).join(' '),
     )
     expect(found).toEqual(rows)
@@ -411,28 +423,17 @@ describe('--map', () => {
     const columns = { ts: 'at', app, prompt_tokens: 'in', completion_tokens: 'out' }
     const map = { columns, unit: 'ms', failed: [{ path: 'out', is: ['7'] }] }
     const first = { ts: '2025-11-17T03:36:01.789Z', app: 'One', prompt_tokens: '9007199254740993' }
-    for (const value of [PAIRS, put('map.json', JSON.stringify(map))]) {
-      const dataDir = makeFolder()
-      const parts = [{ day: '2025-11-17', prompt_tokens: '9007199254740995' }]
-      const first_rows = [first, { ts: '2025-11-17T03:36:01.999Z' }]
-      const shown = await importAs(dataDir, '--map', value, put('rows.ndjson', ROWS), '--dry-run')
-      expect(shown).toMatchObject({ dry_run: true, imported: [{ parts, first_rows }] })
-      expect(readdirSync(dataDir)).toEqual([])
-    }
+    for (const value of [PAIRS, put('map.json', JSON.stringify(map))])
+      expect(await preview('--map', value, put('rows.ndjson', ROWS))).toMatchObject({
+        parts: [{ day: '2025-11-17', prompt_tokens: '9007199254740995' }],
+        first_rows: [first, { ts: '2025-11-17T03:36:01.999Z' }],
+      })
   })
 
   it('takes precedence over the map of a producer', async () => {
-    const map = ['--from', 'openrouter', '--map', 'app=api_key_name', '--dry-run']
-    expect(await importAs(makeFolder(), ...map, put('a.csv', OPENROUTER))).toMatchObject({
-      imported: [
-        {
-          first_rows: OPENROUTER.trim()
-            .split('\n')
-            .slice(1)
-            .map(() => ({ app: 'prod' })),
-        },
-      ],
-    })
+    const map = ['--from', 'openrouter', '--map', 'app=api_key_name']
+    const { first_rows } = await preview(...map, put('a.csv', OPENROUTER))
+    expect(first_rows.map(({ app }) => app)).toEqual(['prod', 'prod', 'prod', 'prod'])
   })
 
   it.each([
@@ -473,11 +474,8 @@ describe('--map', () => {
   it('reads Parquet with numbers that JSON has not', async () => {
     const columns = { ts: ['2026-11-17'], app: ['One'], in: [5n], out: [1n], cost: [NaN] }
     const path = put('nan.parquet', rawFile('parquet', Object.entries(columns)))
-    expect(
-      await importAs(makeFolder(), '--map', PAIRS.replace('at:ms', 'ts').replace('app.title', 'app'), path),
-    ).toMatchObject({
-      imported: [{ parts: [{ prompt_tokens: '5' }] }],
-    })
+    const map = PAIRS.replace('at:ms', 'ts').replace('app.title', 'app')
+    expect(await preview('--map', map, path)).toMatchObject({ parts: [{ prompt_tokens: '5' }] })
   })
 
   it('refuses a column of Parquet that would be misread', async () => {
@@ -503,8 +501,8 @@ describe('--map', () => {
     ]
     const path = put('parts.ndjson', lines(...rows.map((row) => ({ ...row, app: 'One', out: 1 }))))
     const map = 'ts=at,app=app,prompt_tokens=in+read+made,completion_tokens=out,cached_tokens=read'
-    expect(await importAs(makeFolder(), '--map', map, path)).toMatchObject({
-      imported: [{ parts: [{ rows: 3, prompt_tokens: '11939', rows_large_parts: 0 }] }],
+    expect(await preview('--map', map, path)).toMatchObject({
+      parts: [{ rows: 3, prompt_tokens: '11939', rows_large_parts: 0 }],
     })
   })
 
@@ -522,14 +520,10 @@ describe('--map', () => {
     const rows = ['\\N', 'NULL', 'null', 'NA'].map((word) => `2026-11-17,${word},5e+00,1,${word}\n`)
     const path = put('words.csv', `at,name,in,out,id\n${rows.join('')}`)
     const map = 'ts=at,app=name,prompt_tokens=in,completion_tokens=out,request_id=id'
-    const first_rows = rows.map(() => ({
-      ts: '2026-11-17',
-      app: '',
-      prompt_tokens: '5e+00',
-      completion_tokens: '1',
-    }))
-    expect(await importAs(makeFolder(), '--map', map, path, '--dry-run')).toMatchObject({
-      imported: [{ parts: [{ rows_without_id: 4, prompt_tokens: '20' }], first_rows }],
+    const row = { ts: '2026-11-17', app: '', prompt_tokens: '5e+00', completion_tokens: '1' }
+    expect(await preview('--map', map, path)).toMatchObject({
+      parts: [{ rows_without_id: 4, prompt_tokens: '20' }],
+      first_rows: rows.map(() => row),
     })
   })
 })
