@@ -1,6 +1,5 @@
 /** CONTRACT 9 and 10: settings, files, permissions, port and database are checked at start, and all faults are reported together. */
 import dns from 'node:dns'
-import { once } from 'node:events'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -8,7 +7,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { keys } from '../../api/commands/keys.ts'
 import { SETTINGS } from '../../api/config.ts'
 import { makeFolder } from '../support/folders.ts'
-import { freePort, portOf } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { runCommandLine, startProgram, UNPRIVILEGED } from '../support/processes.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -26,9 +25,7 @@ function start(program: string, environment: Readonly<Record<string, string>>) {
 
 it('npm start names every fault of settings, files, port and database at once, also of the pipeline', async () => {
   const dataDir = makeFolder()
-  const other = createServer().listen(0, '127.0.0.1')
-  await once(other, 'listening')
-  const port = portOf(other)
+  const { port } = await listen(createServer())
   const database = `127.0.0.1:${await freePort()}`
   const { code, stdout, stderr } = await start('api/start.ts', {
     DATA_DIR: dataDir,
@@ -40,7 +37,6 @@ it('npm start names every fault of settings, files, port and database at once, a
     CHAT_BODY_MIB: '65',
     MODELS_FILE: join(dataDir, 'models.json'),
   })
-  other.close()
   expect([code, stdout]).toEqual([2, ''])
   expect(stderr.trimEnd().split('\n').toSorted()).toEqual([
     'CHAT_BODY_MIB: Expected a whole number from 1 to 64',

@@ -1,10 +1,9 @@
 /** CONTRACT 9: notices of the nightly run: they reach a real server, are retried, and never fail a run. */
 import { appendFileSync, chmodSync, mkdirSync, rmSync } from 'node:fs'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { readLastRun } from '../../pipeline/contract/last-run.ts'
 import { openWarehouse } from '../../pipeline/duckdb/warehouse.ts'
@@ -19,7 +18,7 @@ import {
   withApps,
 } from '../support/pipeline/nightly.ts'
 import { pointAt } from '../support/pipeline/snapshot.ts'
-import { freePort, portOf } from '../support/ports.ts'
+import { freePort, listen } from '../support/ports.ts'
 import { startProgram, UNPRIVILEGED } from '../support/processes.ts'
 
 const DAY = '2026-01-06'
@@ -42,8 +41,7 @@ const server = createServer((request, response) => {
 })
 
 beforeAll(async () => {
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  origin = `http://127.0.0.1:${portOf(server)}`
+  origin = `http://127.0.0.1:${(await listen(server)).port}`
 })
 beforeEach(() => {
   requests = []
@@ -54,9 +52,6 @@ beforeEach(() => {
   deliver(dataDir, DAY, ['1,1,0'])
 })
 afterEach(() => vi.unstubAllEnvs())
-afterAll(() => {
-  server.close()
-})
 
 function events(): unknown[] {
   return requests.map(({ path, body }) =>

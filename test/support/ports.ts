@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { Server as HttpServer } from 'node:http'
+import { Server as HttpsServer } from 'node:https'
 import { createServer, type Server } from 'node:net'
 import { atEnd } from './folders.ts'
 
@@ -27,20 +28,15 @@ export async function freePort(): Promise<number> {
  */
 export async function listen(server: Server) {
   await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new TypeError('The server has no port')
   let closed: Promise<unknown> | undefined
   const close = async () => {
     closed ??= once(server, 'close')
     server.close()
-    if (server instanceof HttpServer) server.closeAllConnections()
+    if (server instanceof HttpServer || server instanceof HttpsServer) server.closeAllConnections()
     await closed
   }
   atEnd(close)
-  return { port: portOf(server), close, [Symbol.asyncDispose]: close }
-}
-
-/** The port a server listens on. */
-export function portOf(server: Server): number {
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new TypeError('The server has no port')
-  return address.port
+  return { port: address.port, close, [Symbol.asyncDispose]: close }
 }

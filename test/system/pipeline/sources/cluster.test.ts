@@ -1,6 +1,5 @@
 /** CONTRACT 10: a run pulls the changed days of a ClickHouse cluster, and publishes what the same rows in files give. */
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
@@ -22,8 +21,8 @@ import {
   register,
   writeRaw,
 } from '../../../support/pipeline/nightly.ts'
-import { portOf } from '../../../support/ports.ts'
-import { REPOSITORY, runCommandLine, startProcess } from '../../../support/processes.ts'
+import { listen } from '../../../support/ports.ts'
+import { runCommandLine, startProgram } from '../../../support/processes.ts'
 import { findProgram } from '../../../support/programs.ts'
 
 const DAY = '2026-10-01'
@@ -208,9 +207,8 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
       })()
     }
     const proxy = tls === undefined ? createServer(serve) : createSecureServer(tls, serve)
-    await once(proxy.listen(0, '127.0.0.1'), 'listening')
-    const source = cluster.source(table).replace(cluster.hosts[0], `127.0.0.1:${portOf(proxy)}`)
-    return { source, [Symbol.dispose]: () => proxy.close() }
+    const { port } = await listen(proxy)
+    return cluster.source(table).replace(cluster.hosts[0], `127.0.0.1:${port}`)
   }
 
   it.each(['_partition_id =', 'AND is_summed', 'AND NOT is_summed'])(
@@ -218,16 +216,16 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
     async (words) => {
       const dataDir = newFolder()
       let isLate = false
-      using racing = await interrupted('racing', async (sql) => {
+      const racing = await interrupted('racing', async (sql) => {
         if (!sql.includes(words) || isLate) return
         isLate = true
         // Half of them repeat ids that were there.
         await cluster.run(plainRows('racing', 300, 150))
       })
-      await run(dataDir, racing.source)
+      await run(dataDir, racing)
       expect(isLate).toBe(true)
       expect(['300', '450']).toContain(await requestsOf(dataDir))
-      await run(dataDir, racing.source, '2026-10-02T03:00:00Z')
+      await run(dataDir, racing, '2026-10-02T03:00:00Z')
       expect(await requestsOf(dataDir)).toBe('450')
     },
   )
@@ -236,18 +234,18 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
     const dataDir = newFolder()
     let arrived = 0
     let isOver = false
-    using live = await interrupted('live', async () => {
+    const live = await interrupted('live', async () => {
       if (isOver) return
       arrived += 1
       // 7 seconds a row: the next day begins after 12,343 rows.
       await cluster.run(plainRows('live', 1, 12_400 + arrived))
     })
     await cluster.run(plainRows('live', 1, 12_400))
-    expect(await run(dataDir, live.source)).toMatchObject({ code: 0 })
+    expect(await run(dataDir, live)).toMatchObject({ code: 0 })
     expect(arrived).toBeGreaterThan(3)
     expect(await requestsOf(dataDir)).toBe('300')
     isOver = true
-    await run(dataDir, live.source, '2026-10-03T02:00:00Z')
+    await run(dataDir, live, '2026-10-03T02:00:00Z')
     expect(await requestsOf(dataDir)).toBe(String(301 + arrived))
   })
 
@@ -257,15 +255,13 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
     const files = ['-keyout', key, '-out', certificate]
     execFileSync('openssl', [...request.split(' '), ...files], { stdio: 'ignore' })
     const tls = { key: readFileSync(key), cert: readFileSync(certificate) }
-    using secure = await interrupted('secure', async () => undefined, tls)
     const dataDir = newFolder()
-    const source = `${secure.source}&tls=1`
+    const source = `${await interrupted('secure', async () => undefined, tls)}&tls=1`
     // An authority that nobody knows is none.
     const stranger = await run(dataDir, source)
     expect(stranger).toMatchObject({ code: 1, stderr: expect.stringContaining('certificate') })
     const environment = { DATA_DIR: dataDir, USAGE_SOURCE: source, NODE_EXTRA_CA_CERTS: certificate }
-    const command = [join(REPOSITORY, 'pipeline/nightly.ts'), 'run', '--as-of', NIGHT]
-    const program = startProcess(process.execPath, command, { environment })
+    const program = startProgram('pipeline/nightly.ts', ['run', '--as-of', NIGHT], environment)
     expect(await program.ended).toMatchObject({ code: 0 })
     expect(await requestsOf(dataDir)).toBe('300')
   })
@@ -281,8 +277,7 @@ describe.runIf(hasClickHouse).each(['24.8', '26.7'] as const)('two shards of ver
         "SELECT 1 FROM system.processes WHERE user = 'slow' AND query LIKE '%is_plain%'",
       )) !== ''
     const environment = { DATA_DIR: newFolder(), USAGE_SOURCE: cluster.source('slow', 'slow') }
-    const command = [join(REPOSITORY, 'pipeline/nightly.ts'), 'run', '--as-of', NIGHT]
-    const program = startProcess(process.execPath, command, { environment })
+    const program = startProgram('pipeline/nightly.ts', ['run', '--as-of', NIGHT], environment)
     await until(isRunning)
     expect(await program.stop()).toMatchObject({ signal: 'SIGTERM' })
     await until(async () => !(await isRunning()))
