@@ -34,15 +34,8 @@ it.each(Object.entries(KEYS))(
       return { status: reply.status, body: rankingsSchema.parse(await reply.json()) }
     }
     expect((await ranking('')).body.data[0]).toEqual(expected)
-    for (const path of [
-      '/',
-      '/apps/1',
-      '/models',
-      '/rankings.json?series=1&sort=requests',
-      '/?category=legal',
-    ]) {
-      expect((await fetch(`${api.origin}${path}`)).status, path).toBe(200)
-    }
+    const pages = ['/', '/apps/1', '/models', '/rankings.json?series=1&sort=requests', '/?category=legal']
+    for (const page of pages) expect((await fetch(`${api.origin}${page}`)).status, page).toBe(200)
 
     deliver(dataDir, '2026-01-07', ['1,10,0'])
     await publish(dataDir, '2026-01-08T02:00:00Z', '--accept', 'volume')
