@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
-import { failureText } from '../../../pipeline/program/program.ts'
+import { z } from 'zod'
+import { failureText, programOf } from '../../../pipeline/program/program.ts'
 import { createProgress } from '../../../pipeline/terminal/progress.ts'
 import { makeFolder } from '../../support/folders.ts'
 
@@ -22,6 +23,18 @@ it('progress redraws a line on a terminal, and writes one plain line per stage e
   expect(text).toContain('\r\u001B[2Kload     20 of 40')
   expect(text.match(/\n/g)).toHaveLength(3)
   expect(written(false)).toBe('load     40 days counted  1.23 s\na\uFFFD[2Jb\uFFFDc\td\n  e\n')
+})
+
+it('a flag is switched off by its name with no- before it', async () => {
+  const given: unknown[] = []
+  const run = programOf('npm run schedule', {
+    summary: 'starts',
+    options: { 'catch-up': z.boolean().default(true) },
+    work: async (_, options) => void given.push(options),
+  })
+  const silent = { environment: {}, print: () => undefined, note: () => undefined }
+  for (const args of [['--no-catch-up'], []]) expect(await run({ ...silent, args })).toBe(0)
+  expect(given).toEqual([{ 'catch-up': false }, { 'catch-up': true }])
 })
 
 describe('a failure', () => {
