@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeKey, startServer, until } from '../../support/api.ts'
+import { UsageRecords } from '../../../api/chat/records.ts'
+import { makeKey, memoryLog, startServer, until } from '../../support/api.ts'
 import {
   CHAT_DAY,
   ONE,
@@ -126,15 +127,18 @@ describe('a record that cannot be written', () => {
   })
 
   it('does not wait in memory beyond 64 MiB: the log has it', async () => {
-    const model = `a/${'x'.repeat(8 * 2 ** 20)}`
-    await using large = await startScriptedChat({ dataDir, models: { [model]: [{}] } })
+    const { log, lines } = memoryLog()
+    const records = new UsageRecords(dataDir, log)
     const obstacle = blockDay()
-    // Each record has the name of the model twice.
-    for (let count = 0; count < 5; count++) await (await large.api.ask({ model })).text()
-    expect(large.api.lines.filter((line) => line.includes('"usage_record"'))).toHaveLength(5)
+    const [most, more] = [63 * 2 ** 20, 2 * 2 ** 20]
+    for (const length of [most, more]) {
+      const record = { ts: `${CHAT_DAY}T12:00:00Z`, request_id: 'x'.repeat(length) }
+      await records.write(record)
+    }
+    expect(lines.filter((line) => line.includes('"usage_record"'))).toHaveLength(2)
     rmSync(obstacle)
-    await until(() => large.api.lines.some((line) => line.includes('usage records are written again')))
-    expect(large.records()).toHaveLength(3)
+    await records.close()
+    expect(idsOn(CHAT_DAY).map((id) => id.length)).toEqual([most])
   })
 
   it('is tried once more when the service stops', async () => {

@@ -101,7 +101,7 @@ describe('GET /datasets/app-rankings', () => {
 it.each(['steep', 'bursting'] as const)(
   'pages over data that are %s are the pages of all apps, whether or not the candidates prove them',
   async (name) => {
-    const windows = 80
+    const windows = 50
     const snapshot = await makeShaped(SHAPES[name], 1, { apps: 60, level: 3, rowShare: 100 })
     const proven = await expectSamePages(snapshot, windows, 1)
     expect(proven).toBeGreaterThan(0)

@@ -363,13 +363,14 @@ describe('every page', () => {
       expect((await fetch(`${api.origin}${href}`, { method: 'HEAD' })).status, href).toBe(200)
   })
 
-  // The browser's test shows that a page loads nothing from elsewhere, and nothing inline.
   it.each([...PAGES, '/docs'])(
-    '%s allows nothing from elsewhere, and a page nothing inline',
+    '%s allows and loads nothing from elsewhere, and a page nothing inline',
     async (path) => {
-      const policy = (await fetch(`${api.origin}${path}`)).headers.get('Content-Security-Policy')
+      const response = await fetch(`${api.origin}${path}`)
+      const [policy, text] = [response.headers.get('Content-Security-Policy'), await response.text()]
       expect(policy).toMatch(/^default-src 'none';(?!.*(?:https?:|\*))/)
-      if (path !== '/docs') expect(policy).not.toContain('unsafe')
+      expect(text).not.toMatch(/(?:src|rel="stylesheet" href)="(?!\/[^/])/)
+      if (path !== '/docs') expect(policy + text).not.toMatch(/unsafe|\sstyle=|\son[a-z]+=|<style|<script>/)
     },
   )
 

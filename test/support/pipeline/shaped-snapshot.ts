@@ -143,6 +143,8 @@ export async function expectSamePages(
         const rowsOf = (rows: typeof page) => rows.map(({ apps: _apps, bound: _bound, ...row }) => row)
         expect(rowsOf(page)).toEqual(rowsOf(all))
       }
+      // Then the reply has the page of all apps.
+      else if (all.length > 0) return
       // An empty page does not tell the ranking's size.
       const [first] = all.length > 0 ? all : await readPage(snapshot, { ...query, offset: 0 }, 'main')
       expect(await readRanking(snapshot, query)).toEqual({
