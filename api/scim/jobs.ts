@@ -7,6 +7,7 @@ import { UsageError } from '../../pipeline/program/program.ts'
 import { sendOverHttp } from '../../pipeline/program/webhook.ts'
 import { cronSchedule } from '../process/cron-schedule.ts'
 import { createSerialQueue } from '../process/serial-queue.ts'
+import type { Queries } from '../store/store.ts'
 import { SYNC_LIMITS } from './client.ts'
 import {
   advanceSchedule,
@@ -197,26 +198,33 @@ async function runJob(job: Job, options: SyncOptions, dependencies: JobDependenc
   await runSync(job, { ...options, signal }, dependencies)
     .catch(fail)
     .then((ended) => reportEnd(ended, dependencies))
-    .catch(failed('the end of a directory sync could not be recorded or reported'))
+    .catch(failed('the end of a directory sync could not be recorded'))
   clearInterval(lease)
   await sweepMembers(store, job.account_id).catch(failed('unused lists of members could not be deleted'))
 }
 
-/** Counts a job that this process ended, and sends a notice of a scheduled one if it fails first or succeeds again. */
+/** Counts a job that this process ended, and sends the notice of a scheduled one, if any; never rejects. */
 async function reportEnd(job: Job | undefined, { store, jobCounter, webhook, log }: JobDependencies) {
-  if (job !== undefined) jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
-  if (webhook === undefined || job === undefined || job.scheduled === 0) return
+  if (job === undefined) return
+  jobCounter?.inc({ outcome: job.failure ?? 'succeeded' })
+  if (webhook === undefined || job.scheduled === 0) return
+  const failed = (error: unknown) =>
+    log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent')
+  const notice = await noticeOf(job, store).catch(failed)
+  // An address may hold a secret, but the error does not quote it.
+  if (notice !== undefined) sendOverHttp(webhook, notice).catch(failed)
+}
+
+/** The notice of a scheduled job that is the first to fail, or the first to succeed again. */
+async function noticeOf(job: Job, store: Queries) {
   const hadFailed = (await formerJob(store, job))?.status === 'failed'
-  if (hadFailed === (job.status === 'failed')) return
+  if (hadFailed === (job.status === 'failed')) return undefined
   const account = (await findConnection(store, job.account_id))?.account ?? job.account_id
   const about = `The scheduled directory sync of account "${account}"`
   const [event, message] = hadFailed
     ? ['sync_recovered', `${about} succeeds again.`]
     : ['sync_failed', `${about} failed. ${showJob(job).error_message}`]
-  // An address may hold a secret, but the error does not quote it.
-  sendOverHttp(webhook, { event, message, account, job_id: job.id }).catch((error: unknown) =>
-    log.error({ job_id: job.id, err: error }, 'the notice of a directory sync could not be sent'),
-  )
+  return { event, message, account, job_id: job.id }
 }
 
 /** The counter of sync jobs, in `registry`: never an account, an address or what a directory sent. */

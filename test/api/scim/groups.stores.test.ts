@@ -1,11 +1,13 @@
 /** CONTRACT 5: how the groups of an account are stored. */
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Store } from '../../../api/store/store.ts'
 import { until } from '../../support/api.ts'
 import { groupsNamed, manyGroups, startDirectory } from '../../support/scim/faulty-directory.ts'
 import { deadJob, directories, startSyncApi } from '../../support/scim/sync.ts'
 import { stores } from '../../support/stores.ts'
+
+afterEach(() => vi.restoreAllMocks())
 
 describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name }) => {
   it('keep a former id: deleted ones that return, and ones that are made anew with their externalId', async () => {
@@ -46,7 +48,8 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
   it('keep no rows of members that no group has any more, and are not written without a change', async () => {
     await using directory = await startDirectory(manyGroups(300))
     const settings = await fresh()
-    await using service = await startSyncApi(settings)
+    const notices = { NOTICE_WEBHOOK: 'http://127.0.0.1:1' }
+    await using service = await startSyncApi(settings, { settings: notices })
     const acme = await service.connect(directory.url)
     await acme.sync()
     const rows = () => service.store.query('SELECT * FROM scim_groups ORDER BY id')
@@ -64,13 +67,19 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
     const counts = async () =>
       await Promise.all(['scim_members', 'scim_member_lists'].map((table) => countOf(service.store, table)))
     await until(async () => (await counts()).join() === '600,300')
-    // A process dies amid a sync, the last one of the account.
+    // A process dies amid a sync, the last one of the account, and the store fails when it is asked for the notice.
     await directories(settings, 'remove --account acme')
+    const query = service.store.query.bind(service.store)
+    vi.spyOn(service.store, 'query').mockImplementation(async (sql, values) => {
+      if (sql.includes('scheduled = 1')) throw new Error('no')
+      return await query(sql, values)
+    })
     await service.store.transaction(async (queries) => {
       await queries.query(deadJob('acme', ''), [new Date().toISOString()])
       await queries.query(
         "INSERT INTO scim_member_lists SELECT 'staged', account_id, id FROM scim_sync_jobs WHERE status = 'running'",
       )
+      await queries.query("UPDATE scim_sync_jobs SET scheduled = 1 WHERE status = 'running'")
       await queries.query("INSERT INTO scim_members (list_id, member_id) VALUES ('staged', 'ann')")
     })
     await until(async () => (await counts()).join() === '600,300')
