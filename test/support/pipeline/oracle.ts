@@ -261,10 +261,10 @@ function tokensOf(record: Fields) {
   return { prompt_tokens: prompt, completion_tokens: completion }
 }
 
-/** Microseconds since 1970; a time without a zone is UTC. */
+/** Microseconds since 1970; a time without a zone is UTC, and a day is its start. */
 function instant(value: unknown): bigint | null {
-  const [, date, time, fraction = '', zone = 'Z'] =
-    /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?$/.exec(text(value)) ?? []
+  const [, date, time = '00:00:00', fraction = '', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?)?$/.exec(text(value)) ?? []
   const parsed = Date.parse(`${date}T${time}${zone}`)
   return Number.isNaN(parsed) ? null : BigInt(parsed) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'))
 }
