@@ -54,7 +54,9 @@ export async function runNightly(
     await runUnderLock(report, { ...dependencies, options })
   } catch (error) {
     if (error instanceof LockedOutError) throw error
-    Object.assign(report, failureOf(error), { finished_at: wholeSeconds(new Date()) })
+    const outcome = error instanceof BlockedError ? 'blocked' : 'failed'
+    const message = failureText(error)
+    Object.assign(report, { outcome, snapshot: null, message, finished_at: wholeSeconds(new Date()) })
     // A usage error comes before any work, and leaves DATA_DIR as it is.
     const end = error instanceof UsageError ? announceEnd : recordEnd
     await end(dependencies, report)
@@ -179,12 +181,4 @@ async function deleteBuild(run: Run): Promise<void> {
 function writeReport(run: Run, { not_published: _private, ...report }: Report): void {
   if (!existsSync(run.buildFolder)) return
   writeFileSync(join(run.buildFolder, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`)
-}
-
-function failureOf(error: unknown): Pick<Report, 'outcome' | 'snapshot' | 'message'> {
-  return {
-    outcome: error instanceof BlockedError ? 'blocked' : 'failed',
-    snapshot: null,
-    message: failureText(error),
-  }
 }

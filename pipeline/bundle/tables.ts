@@ -27,14 +27,12 @@ export async function writeTable(
     parquet: [from, parquetOptions({ attribution })],
     csv: [`SELECT ${table.fields.map(csvCell).join(', ')} ${from}`, '(FORMAT csv, HEADER)'],
   } as const
-  const files: TableFile[] = []
-  for (const format of FILE_FORMATS) {
+  return await Array.fromAsync(FILE_FORMATS, async (format) => {
     const name = `${table.name}.${format}`
     const [rows, options] = statements[format]
     await connection.run(`COPY (${rows}) TO ${literal(join(folder, name))} ${options}`)
-    files.push({ ...measureFile(folder, name), table })
-  }
-  return files
+    return { ...measureFile(folder, name), table }
+  })
 }
 
 /** The options of DuckDB's COPY for Parquet, with the licence and these texts as metadata of the file. */

@@ -23,7 +23,13 @@ export const verify = command({
     const count = `${pluralize(broken.length, 'published file')} broken`
     const end = `${pluralize(ids.length, 'snapshot')} verified: ${count}`
     printResult(dependencies, json, { verified: ids, broken }, [...broken, end])
-    if (broken.length > 0) await reportBroken(dependencies, `${count}, the first: ${broken[0]}`, count)
+    if (broken.length === 0) return
+    const message = `${count}, the first: ${broken[0]}`
+    await sendNotice(dependencies, { event: 'broken', message, snapshot: null })
+    throw new DataError(
+      `${count}. Restore them from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT. ` +
+        'The next run publishes correct figures from raw/',
+    )
   },
 })
 
@@ -42,12 +48,4 @@ function findBroken({ config, progress }: Dependencies, ids: readonly string[]):
     // A snapshot that is pruned or retracted meanwhile is not damaged.
     return listSnapshots(config.dataDir).includes(id) ? found : []
   })
-}
-
-async function reportBroken(dependencies: Dependencies, message: string, count: string): Promise<never> {
-  await sendNotice(dependencies, { event: 'broken', message, snapshot: null })
-  throw new DataError(
-    `${count}. Restore them from a backup, or withdraw the snapshot: npm run nightly -- retract ID --reason TEXT. ` +
-      'The next run publishes correct figures from raw/',
-  )
 }

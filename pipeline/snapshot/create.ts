@@ -19,16 +19,19 @@ const UNLOGGED = 'RECOVERY_MODE NO_WAL_WRITES'
  */
 export type TotalType = 'BIGINT' | 'DECIMAL(38, 0)'
 
-/** A table or view with a comment behind its name, and a column with a comment behind it. */
-const DESCRIBED = /^CREATE ((?:TABLE|VIEW) \S+) .*-- (.*)\n([^]*?);$/gm
+/** `CREATE TABLE apps ( -- About the table.`, up to its semicolon, and in it `  app_name VARCHAR, -- About the column.` */
+const DESCRIBED = /^CREATE ((?:TABLE|VIEW) \S+) .*? -- (.*)\n([^]*?);$/gm
 const COLUMN = /^ +(?:\w\.|AS )?(\w+).*? -- (.*)$/gm
 
-/** The statements of a SQL file, with the type of totals in the place of TOKEN_TOTAL, and with its comments on what it creates. */
+/**
+ * The statements of a SQL file, with the type of totals in the place of TOKEN_TOTAL. The comments behind a table, a view and
+ * their columns are stored in the database too, for its readers.
+ */
 export function sqlWithTotals(name: string, totals: TotalType): string {
   return sqlFile(name).replaceAll('TOKEN_TOTAL', totals).replaceAll(DESCRIBED, withComments)
 }
 
-/** The statement, and those that keep its comments in the database; `created` is such as `TABLE meta`. */
+/** Adds the statements that store the comments; `created` is what the statement creates, such as `TABLE apps`. */
 function withComments(statement: string, created: string, about: string, body: string): string {
   const [, name] = created.split(' ')
   const columns = body

@@ -40,10 +40,7 @@ const DAY_FOLDER = /^date=(\d{4}-\d{2}-\d{2})$/
 const FILE_NAME = /\.(?:(parquet|arrow)|(csv|ndjson|jsonl|json)(?:\.(gz|zst))?)$/
 const KNOWN_NAMES = 'Expected .parquet, .arrow, .ndjson or .csv (the latter two also .gz or .zst)'
 
-/**
- * Prefixes of unfinished or foreign files. DuckDB puts `tmp_` before the name of a file that it is writing, such as an
- * import's file.
- */
+/** Whether a name is that of an unfinished or foreign file. DuckDB puts `tmp_` before that of a file that it is writing. */
 export function isSkipped(name: string): boolean {
   return /^(?:[._]|tmp_\.)/.test(name)
 }

@@ -82,7 +82,7 @@ CREATE TABLE restatements ( -- Days whose published figures changed after they w
 -- name: latest-view
 -- The most common queries, a view for each SORT; the macros answer for any other window. Views are created after all tables:
 -- DuckDB before 1.5 takes a view for broken when a table of it changed later.
-CREATE VIEW latest_SORT AS SELECT -- The top 200 SORT apps of the 30 days that end on data_through.
+CREATE VIEW latest_SORT AS SELECT -- The top 200 apps of the 30 days that end on data_through, sorted by SORT: see rankings.sort.
   r.rank, -- Rank from 1.
   r.app_id, -- The app, see apps.
   r.app_name, -- Name of the app at as_of.

@@ -35,12 +35,10 @@ async function writeTables(run: Run, description: Description): Promise<TableFil
   const filesOf = (id: string) => recordOf(config.dataDir, id)?.files ?? []
   const before =
     newest === undefined ? undefined : { folder: join(snapshotsFolder, newest), files: filesOf(newest) }
-  const files: TableFile[] = []
-  for (const table of description.tables) {
-    const written = isMonthly(table)
-      ? await writeMonths(connection, table, { folder, before })
-      : await writeTable(connection, description.meta, { table, folder })
-    files.push(...written)
-  }
-  return files
+  const files = await Array.fromAsync(description.tables, (table) =>
+    isMonthly(table)
+      ? writeMonths(connection, table, { folder, before })
+      : writeTable(connection, description.meta, { table, folder }),
+  )
+  return files.flat()
 }

@@ -52,12 +52,11 @@ export async function gate(run: Run): Promise<StageResult> {
 
 async function query(run: Run, preparation: string, gates: readonly GateName[]): Promise<Finding[]> {
   await execute(run.connection, `gate.sql#${preparation}`)
-  const findings: Finding[] = []
-  for (const name of gates) {
+  const findings = await Array.fromAsync(gates, async (name) => {
     const reasons = await readRows(run.connection, `gate.sql#${name}`, findingRow)
-    findings.push(...firstFew(reasons, SHOWN).map((reason) => ({ gate: name, text: `${name}: ${reason}` })))
-  }
-  return findings
+    return firstFew(reasons, SHOWN).map((reason) => ({ gate: name, text: `${name}: ${reason}` }))
+  })
+  return findings.flat()
 }
 
 function gatesOf(findings: readonly Finding[]): GateName[] {

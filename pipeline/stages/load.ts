@@ -211,9 +211,7 @@ async function countBatch(run: Run, batch: readonly UsageDay[]): Promise<string[
       const isKnown = error instanceof ProgramError
       return [isKnown ? error.message : `Day ${batch[0]?.day} cannot be counted: ${messageOf(error)}`]
     }
-    const faults: string[] = []
-    for (const day of batch) faults.push(...(await countBatch(run, [day])))
-    return faults
+    return (await Array.fromAsync(batch, (day) => countBatch(run, [day]))).flat()
   }
 }
 
@@ -245,9 +243,8 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
     if (accepted.length > 0) await storeDays(run, accepted)
   })
   for (const note of notes) run.progress.note(note)
-  const faults = tooLarge.map(({ reason }) => reason)
-  for (const day of rejected) faults.push(await describeRejected(run, day))
-  return faults
+  const described = await Array.fromAsync(rejected, (day) => describeRejected(run, day))
+  return [...tooLarge.map(({ reason }) => reason), ...described]
 }
 
 async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
