@@ -85,9 +85,10 @@ describe('the choice of a format', () => {
     ],
     // Programs read JSON.
     ['', null],
-  ])('of %s gives the file name %s', async (search, name) => {
-    const disposition = (await get(search)).headers.get('Content-Disposition')
-    expect(disposition).toBe(name && `attachment; filename="${name}"`)
+  ])('of %s gives the file name %s, and a tag with it', async (search, name) => {
+    const { headers } = await get(search)
+    expect(headers.get('Content-Disposition')).toBe(name && `attachment; filename="${name}"`)
+    expect(headers.get('ETag')).toContain(name ?? `${PAGE}.json`)
   })
 })
 

@@ -145,7 +145,8 @@ describe('a month of a table', () => {
     const [old, now] = await Promise.all([get(`/${FIRST}/${MONTH}`), get(`/latest/${MONTH}`)])
     const tag = String(old.headers.get('ETag'))
     expect(now.headers.get('ETag')).toBe(tag)
-    expect(await now.bytes()).toEqual(await old.bytes())
+    const onDisk = new Uint8Array(readFileSync(join(dataDir, 'snapshots', FIRST, MONTH)))
+    for (const reply of [old, now]) expect(await reply.bytes()).toEqual(onDisk)
     expect((await get(`/latest/${MONTH}`, { 'If-None-Match': tag })).status).toBe(304)
     const changed = [FIRST, SECOND].map((id) => get(`/${id}/app_daily/month=2026-01.parquet`))
     const tags = (await Promise.all(changed)).map(({ headers }) => headers.get('ETag'))
@@ -335,8 +336,10 @@ describe('after a newer snapshot and its retraction', () => {
     if (date !== undefined) expect(reply.headers.get('Last-Modified')).toBe(date)
   })
 
-  it('/status says that it is withdrawn, and why', async () => {
+  it('/status says that it is withdrawn, and why; the time of the feed does not go back', async () => {
     expect((await statusOf(api)).retracted).toMatchObject([{ id: WITHDRAWN, reason: REASON }])
+    const feed = await (await fetch(`${api.origin}/feed.xml`)).text()
+    expect(/<updated>([^<]*)/.exec(feed)?.[1]).toBe('2026-02-04T12:00:00Z')
   })
 
   describe('and a prune', () => {
