@@ -124,26 +124,19 @@ type Values = readonly (bigint | string)[]
 
 /** An Arrow IPC stream with one batch; decimals are decimal128(38, 0), the schema holds the metadata. */
 async function encodeArrow({ columns, rows, metadata }: DescribedTable): Promise<Buffer> {
-  const {
-    Decimal,
-    Int64,
-    Table: ArrowTable,
-    Utf8,
-    tableToIPC,
-    vectorFromArray,
-  } = await import('apache-arrow')
+  const arrow = await import('apache-arrow')
   const vectorOf: Readonly<Record<ColumnType, (values: Values) => Vector>> = {
-    text: (values) => vectorFromArray(values.map(String), new Utf8()),
-    integer: (values) => vectorFromArray(values.map(BigInt), new Int64()),
-    decimal: (values) => vectorFromArray(values.map(decimalWords), new Decimal(0, 38, 128)),
+    text: (values) => arrow.vectorFromArray(values.map(String), new arrow.Utf8()),
+    integer: (values) => arrow.vectorFromArray(values.map(BigInt), new arrow.Int64()),
+    decimal: (values) => arrow.vectorFromArray(values.map(decimalWords), new arrow.Decimal(0, 38, 128)),
   }
   const vectors = Object.entries(columns).map(([name, type]) => [
     name,
     vectorOf[type](rows.map((row) => row[name] ?? '')),
   ])
-  const made = new ArrowTable(Object.fromEntries(vectors))
+  const made = new arrow.Table(Object.fromEntries(vectors))
   for (const [key, value] of Object.entries(metadata)) made.schema.metadata.set(key, String(value))
-  return Buffer.from(tableToIPC(made, 'stream'))
+  return Buffer.from(arrow.tableToIPC(made, 'stream'))
 }
 
 /** A non-negative whole number as 128 bits, the least significant word first. */

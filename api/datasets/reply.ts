@@ -169,10 +169,8 @@ function represent<Query extends RowsQuery>(
     const licence = { license: LICENCE.name, license_url: LICENCE.url, attribution: snapshot.attribution }
     const metadata = { ...meta, ...parameters, ...licence }
     const count = total === undefined ? {} : { 'X-Total-Count': String(total) }
-    return {
-      body: await encode({ columns, rows, meta, metadata }),
-      headers: { Link: linksTo(total ?? 0), ...count },
-    }
+    const body = await encode({ columns, rows, meta, metadata })
+    return { body, headers: { Link: linksTo(total ?? 0), ...count } }
   }
 
   const headers: Headers = {

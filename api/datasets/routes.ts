@@ -191,10 +191,8 @@ function fileReplies(...types: readonly string[]): Operation['replies'] {
   const content = Object.fromEntries(types.map((type) => [type, BINARY]))
   const headers = ['ETag', 'Link', 'Repr-Digest'] as const
   const whole = { description: 'The file, which never changes.', headers, content }
-  const part = {
-    description: 'The requested range.',
-    headers: [...headers, 'Content-Range'],
-    content,
-  } as const
-  return { ...repliesWith(whole, [...OF_SNAPSHOT, '412', '416']), '206': part }
+  return {
+    ...repliesWith(whole, [...OF_SNAPSHOT, '412', '416']),
+    '206': { ...whole, description: 'The requested range.', headers: [...headers, 'Content-Range'] },
+  }
 }

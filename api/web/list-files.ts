@@ -22,15 +22,14 @@ export function listFile(subject: Subject, format: 'csv' | 'json'): View {
       if (list.unknown.length > 0) {
         throw invalidParameter(subject, list.unknown.join(','), `public ${subject} of this snapshot`)
       }
-      const rows = list.items.flatMap(({ in_page, id, name, rank, requests, tokens }) => {
+      const inPage = list.items.filter((item) => item.in_page)
+      const rows = inPage.map(({ id, name, rank, requests, tokens }) => {
         const item = subject === 'apps' ? { app_id: BigInt(id), app_name: name } : { model_permaslug: id }
-        const row = { ...item, rank: rank ?? 0n, total_requests: requests, total_tokens: String(tokens) }
-        return in_page ? [row] : []
+        return { ...item, rank: rank ?? 0n, total_requests: requests, total_tokens: String(tokens) }
       })
       if (format === 'csv') return `${BYTE_ORDER_MARK}${csvText({ columns, rows })}`
-      const meta = metaOf(snapshot, list)
       const series = parameters.series && { measure: list.measure, ...seriesOf(list) }
-      return jsonText({ data: rows, meta, series })
+      return jsonText({ data: rows, meta: metaOf(snapshot, list), series })
     },
   }
 }

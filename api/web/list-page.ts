@@ -123,9 +123,7 @@ function controls({ context, list, parameters }: Page): Html {
   const dates = markup`${date('start_date', 'First day')} ${date('end_date', 'Last day')}
     <button>Show</button>`
   return markup`<section id="controls" aria-label="What is shown">
-    <nav aria-label="Ranking of">
-      ${ofList('Apps', 'apps')}${ofList('Models', 'models')}
-    </nav>
+    <nav aria-label="Ranking of">${ofList('Apps', 'apps')}${ofList('Models', 'models')}</nav>
     <nav aria-label="Order">${orders}</nav>
     <nav aria-label="Window">${windows}</nav>
     <nav aria-label="Chart">

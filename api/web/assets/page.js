@@ -38,9 +38,7 @@ function withDrawn(address, ids) {
 const shorten = (name) => name.replace(/^(.{30}).{3,}$/su, '$1…')
 
 function datasets() {
-  const style = (color) => {
-    return { backgroundColor: color, borderColor: color, borderWidth: isStacked ? 0 : 2 }
-  }
+  const style = (color) => ({ backgroundColor: color, borderColor: color, borderWidth: isStacked ? 0 : 2 })
   const sets = drawn.flatMap((id, place) => {
     if (id === null) return []
     const { name, in_list, values } = items.get(id)
@@ -49,9 +47,7 @@ function datasets() {
   sets.sort((one, other) => sum(other.data) - sum(one.data))
   if (isStacked && data.total) {
     const listed = sets.filter(({ in_list }) => in_list)
-    const rest = data.total.map(
-      (total, day) => total && total - sum(listed.map(({ data: used }) => used[day])),
-    )
+    const rest = data.total.map((total, day) => total && total - sum(listed.map((set) => set.data[day])))
     if (sum(rest) > 0) sets.push({ label: 'all others', data: rest, ...style(REST) })
   }
   // A band over the days without data: a gap, never a zero.
