@@ -18,8 +18,6 @@ type ReadinessDependencies = {
   readonly unreadyMs: number
 }
 
-const RETRY_AFTER_SECONDS = 5
-
 /** A client that polled within this time counts as a load balancer. */
 const WATCHED_MS = 30_000
 
@@ -41,7 +39,7 @@ export function createReadiness(dependencies: ReadinessDependencies) {
     if (reasons.length > 0) {
       throw new ApiError(503, `Not ready: ${reasons.join(', ')}`, {
         metadata: { reasons },
-        headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+        headers: { 'Retry-After': '5' },
       })
     }
     const degraded: string[] = []

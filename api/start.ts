@@ -66,11 +66,7 @@ Ready: open ${origin}/ in a browser. Ctrl+C stops the service; its log follows.`
  * Runs a program of the pipeline as a child process, until it ends or `signal` ends it. Resolves to its exit code and
  * signal, one of them null, or to why it never started.
  */
-async function runProgram(
-  file: string,
-  args: readonly string[],
-  signal: AbortSignal,
-): Promise<Readonly<Record<string, unknown>>> {
+async function runProgram(file: string, args: readonly string[], signal: AbortSignal) {
   const { promise, resolve } = Promise.withResolvers<Readonly<Record<string, unknown>>>()
   // Its output are messages, and stdout belongs to this process. The IPC channel carries nothing: it closes when this
   // process ends in any way, which the program detects.

@@ -164,10 +164,7 @@ async function prepare(account: string, allowDeletions: boolean, dependencies: D
 }
 
 /** Prints the changes of a sync that was not made: a line per kind with its number, and the names below. */
-function showPlan(
-  { report, fault }: Awaited<ReturnType<typeof prepare>>,
-  { print, note }: Dependencies,
-): void {
+function showPlan({ report, fault }: Awaited<ReturnType<typeof prepare>>, { print, note }: Dependencies) {
   const { warnings, ...parts } = report
   for (const [kind, { count, names }] of Object.entries(parts)) {
     print([`${kind.replace('_', ' ')}: ${count}`, ...names].join('\n  '))

@@ -87,64 +87,33 @@ const MEMBERS = { table: 'scim_members', columns: ['list_id', 'member_id', 'type
 
 const namesSchema = z.array(z.object({ id: z.string(), name: z.string() }))
 
-/** Compares lists of members with the stored ones, and stages those that differ. */
-export class MemberStage {
-  readonly #store: Store
-  readonly #findFormer: FindFormer
-  readonly #report: Report
-  readonly #job: Job | undefined
-  #lists: Value[][] = []
-  #rows: Value[][] = []
-
-  /** @param report receives who joined and left. @param job without one (a dry run) nothing is written. */
-  constructor(store: Store, findFormer: FindFormer, report: Report, job: Job | undefined) {
-    this.#store = store
-    this.#findFormer = findFormer
-    this.#report = report
-    this.#job = job
-  }
-
-  /** Whether the stored group has members. */
-  hadMembers(group: Identity): boolean {
-    return Number(this.#findFormer(group)?.member_count) > 0
-  }
-
-  /** Takes the members of a group; resolves to their columns. A staged list is written after `flush`. */
-  async take(received: readonly Member[], group: RemoteGroup) {
-    // So that thousands of groups leave others their turn.
-    await endOfTurn()
-    const former = this.#findFormer(group)
-    // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
-    const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
-    const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
-    const member_count = members.length
-    const text = JSON.stringify(members.flatMap(({ id, type, display_name }) => [id, type, display_name]))
-    const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
-    if (member_digest === former?.member_digest)
-      return { member_digest, member_count, member_list: former.member_list }
-    await this.#compare(members, former?.member_list, `${group.display_name}: `)
-    return { member_digest, member_count, member_list: await this.#add(members) }
-  }
+/**
+ * Compares lists of members with the stored ones, and stages those that differ.
+ * @param report receives who joined and left.
+ * @param job without one (a dry run) nothing is written.
+ */
+export function createMemberStage(store: Store, findFormer: FindFormer, report: Report, job?: Job) {
+  let stagedLists: Value[][] = []
+  let stagedRows: Value[][] = []
 
   /** Reports who joined a stored list, and who left it. */
-  async #compare(members: readonly Member[], stored: string | null | undefined, group: string) {
-    const rows = stored ? await this.#store.query(MEMBER_NAMES, [stored]) : []
+  async function compare(members: readonly Member[], stored: string | null | undefined, group: string) {
+    const rows = stored ? await store.query(MEMBER_NAMES, [stored]) : []
     const former = new Map(namesSchema.parse(rows).map(({ id, name }) => [id, name]))
     for (const { id, display_name } of members) {
-      if (!former.delete(id)) addTo(this.#report.members_joined, display_name ?? id, group)
+      if (!former.delete(id)) addTo(report.members_joined, display_name ?? id, group)
     }
-    for (const name of former.values()) addTo(this.#report.members_left, name, group)
+    for (const name of former.values()) addTo(report.members_left, name, group)
   }
 
   /** Resolves to the id of the new list; null for an empty one. */
-  async #add(members: readonly Member[]): Promise<string | null> {
-    const job = this.#job
+  async function add(members: readonly Member[]): Promise<string | null> {
     if (members.length === 0 || job === undefined) return null
     const listId = randomUUIDv7()
-    this.#lists.push([listId, job.account_id, job.id])
+    stagedLists.push([listId, job.account_id, job.id])
     for (const { id, type, display_name } of members) {
-      this.#rows.push([listId, id, type, display_name])
-      if (this.#rows.length >= MEMBERS_AT_ONCE) await this.flush()
+      stagedRows.push([listId, id, type, display_name])
+      if (stagedRows.length >= MEMBERS_AT_ONCE) await flush()
     }
     return listId
   }
@@ -153,19 +122,41 @@ export class MemberStage {
    * Writes what has been added, in one short transaction.
    * @throws SyncFailure if the job is over: then its lists may have been swept, and nothing would sweep further members.
    */
-  async flush(): Promise<void> {
-    const job = this.#job
-    const [lists, rows] = [this.#lists, this.#rows]
+  async function flush(): Promise<void> {
+    const [lists, rows] = [stagedLists, stagedRows]
     if (job === undefined || lists.length + rows.length === 0) return
-    this.#lists = []
-    this.#rows = []
-    await this.#store.transaction(async (queries) => {
+    stagedLists = []
+    stagedRows = []
+    await store.transaction(async (queries) => {
       if (!(await lockJob(queries, job.id))) throw lostJob()
       await insertRows(queries, LISTS, lists)
       await insertRows(queries, MEMBERS, rows)
     })
   }
+
+  return {
+    flush,
+    /** Whether the stored group has members. */
+    hadMembers: (group: Identity) => Number(findFormer(group)?.member_count) > 0,
+    /** Takes the members of a group; resolves to their columns. A staged list is written after `flush`. */
+    async take(received: readonly Member[], group: RemoteGroup) {
+      // So that thousands of groups leave others their turn.
+      await endOfTurn()
+      const former = findFormer(group)
+      // Sorted by code units, which give the same order on every machine. Of repeated members the last one counts.
+      const sorted = received.toSorted((a, b) => (a.id < b.id ? -1 : Number(a.id > b.id)))
+      const members = sorted.filter(({ id }, index) => id !== sorted[index + 1]?.id)
+      const member_count = members.length
+      const text = JSON.stringify(members.flatMap(({ id, type, display_name }) => [id, type, display_name]))
+      const member_digest = member_count === 0 ? '' : hash('sha256', text, 'base64url')
+      if (member_digest === former?.member_digest)
+        return { member_digest, member_count, member_list: former.member_list }
+      await compare(members, former?.member_list, `${group.display_name}: `)
+      return { member_digest, member_count, member_list: await add(members) }
+    },
+  }
 }
+export type MemberStage = ReturnType<typeof createMemberStage>
 
 const GROUPS = {
   table: 'scim_groups',

@@ -5,7 +5,7 @@ import type { Store } from '../store/store.ts'
 import { DirectoryClient, type ClientDependencies } from './client.ts'
 import { findConnection, holdConnection } from './connections.ts'
 import { lostJob, SyncFailure } from './failures.ts'
-import { MemberStage, readStoredGroups, writeGroups } from './groups.ts'
+import { createMemberStage, readStoredGroups, writeGroups } from './groups.ts'
 import { endJob, type Job } from './job-store.ts'
 import { emptyReport, indexStored, planSync } from './plan.ts'
 import { Directory } from './read.ts'
@@ -41,7 +41,7 @@ export async function prepareSync(
   const report = emptyReport()
   await using client = new DirectoryClient(connection, signal, dependencies)
   const findFormer = indexStored(stored)
-  const stage = new MemberStage(store, findFormer, report, job)
+  const stage = createMemberStage(store, findFormer, report, job)
   const directory = new Directory(client, connection, stage)
   const staying = await directory.read(stored)
   const sides = { stored, findFormer, remote: directory.groups, staying, connection }

@@ -79,11 +79,7 @@ function createRunStatement(database: DatabaseSync) {
  * Runs one statement once no other process is writing. A statement that met a lock or a full disk has changed nothing.
  * On a full disk a WAL checkpoint makes space.
  */
-async function whenFree<Result>(
-  database: DatabaseSync,
-  waitMs: number,
-  statement: () => Result,
-): Promise<Result> {
+async function whenFree<Result>(database: DatabaseSync, waitMs: number, statement: () => Result) {
   const deadline = performance.now() + waitMs
   let madeSpace = false
   for (;;) {
