@@ -84,11 +84,7 @@ it('the snapshot carries the credit line of the sample, which names its source',
   const credit = readFileSync(join(SAMPLE, 'ATTRIBUTION'), 'utf8').trim()
   expect(credit).toMatch(/OpenRouter \(openrouter\.ai\/apps\).*CC BY 4\.0/)
   const [meta] = await queryCurrent(dataDir, 'SELECT sources, data_through, first_day FROM meta')
-  expect(meta).toEqual({
-    sources: credit,
-    data_through: '2026-08-31',
-    first_day: '2026-07-21',
-  })
+  expect(meta).toEqual({ sources: credit, data_through: '2026-08-31', first_day: '2026-07-21' })
 })
 
 const ask = (sql: string) => queryCurrent(dataDir, sql)

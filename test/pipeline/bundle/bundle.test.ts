@@ -88,9 +88,7 @@ async function publishBundle(dataDir: string): Promise<string> {
   return currentSnapshot(dataDir)
 }
 
-function sha256(path: string): string {
-  return createHash('sha256').update(readFileSync(path)).digest('hex')
-}
+const sha256 = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 /** The Parquet files of each table. */
 const FILES = {
@@ -108,9 +106,7 @@ beforeAll(async () => {
   folder = await publishBundle(dataDir)
 })
 
-function read(name: string): string {
-  return readFileSync(join(folder, name), 'utf8')
-}
+const read = (name: string) => readFileSync(join(folder, name), 'utf8')
 
 /** Compares two queries row by row, ignoring column types. */
 async function expectSameRows(file: string, published: string): Promise<void> {
@@ -144,13 +140,9 @@ describe('Parquet', () => {
   })
 
   it('carries the licence and the attribution; monthly files, which several snapshots share, the licence alone', async () => {
-    const about = async (file: string) => {
-      const metadata = `parquet_kv_metadata('${join(folder, file)}')`
-      return await queryCurrent(
-        dataDir,
-        `SELECT DISTINCT decode(key) || ': ' || decode(value) AS text FROM ${metadata}`,
-      )
-    }
+    const texts = "SELECT DISTINCT decode(key) || ': ' || decode(value) AS text"
+    const about = (file: string) =>
+      queryCurrent(dataDir, `${texts} FROM parquet_kv_metadata('${join(folder, file)}')`)
     const licence = { text: 'license: CC-BY-4.0' }
     expect(await about(FILES.app_daily)).toEqual([licence])
     const rows = await about(FILES.rankings)
@@ -214,12 +206,8 @@ describe('the views of the DuckDB file', () => {
     expect(popular).toEqual(await queryCurrent(dataDir, "FROM popular('2025-12-08', '2026-01-06')"))
     expect(popular).toHaveLength(NAMES.length)
     const trending = await queryCurrent(dataDir, 'FROM latest_trending')
-    expect(trending).toEqual(
-      await queryCurrent(
-        dataDir,
-        "SELECT * EXCLUDE (excess_tokens) FROM trending('2025-12-08', '2026-01-06')",
-      ),
-    )
+    const list = "SELECT * EXCLUDE (excess_tokens) FROM trending('2025-12-08', '2026-01-06')"
+    expect(trending).toEqual(await queryCurrent(dataDir, list))
   })
 
   it('app_history adds names and sums to app_daily', async () => {

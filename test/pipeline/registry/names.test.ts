@@ -40,13 +40,8 @@ const byName = () => readFileSync(join(dataDir, 'raw', 'apps', 'by-name.ndjson')
 it('usage that names its apps is published under ids that follow from the names, with the first spelling', async () => {
   writeUsage(['Cline,1,0', 'cline,10,0', 'https://www.app.example/,100,0', ',1000,0'])
   const row = (facts: object) => JSON.stringify({ ts: `${DAY}T11:00:00Z`, completion_tokens: 0, ...facts })
-  writeRaw(
-    dataDir,
-    `usage/date=${DAY}/b.ndjson`,
-    [row({ app: 'http://app.example', prompt_tokens: 5 }), row({ app: null, prompt_tokens: 5000 })].join(
-      '\n',
-    ),
-  )
+  const rows = [row({ app: 'http://app.example', prompt_tokens: 5 }), row({ app: null, prompt_tokens: 5000 })]
+  writeRaw(dataDir, `usage/date=${DAY}/b.ndjson`, rows.join('\n'))
   await runAt(dataDir, FIRST_RUN)
   expect(await published()).toEqual([`${CLINE} Cline 11`, `${appIdOf('app.example')} app.example 105`])
 
@@ -151,11 +146,8 @@ const REGISTRIES: readonly (readonly [string, readonly string[], readonly string
 
 it.each(REGISTRIES)('%s', async (_promise, registry, usage, expected) => {
   const rows = registry.map((row, index) => `${row},2025-01-0${index + 1}\n`)
-  writeRaw(
-    dataDir,
-    'apps/registry.csv',
-    `app_id,app,app_name,alias_of,visibility,updated_at\n${rows.join('')}`,
-  )
+  const header = 'app_id,app,app_name,alias_of,visibility,updated_at\n'
+  writeRaw(dataDir, 'apps/registry.csv', header + rows.join(''))
   writeUsage(usage)
   await runAt(dataDir, FIRST_RUN)
   expect(await published()).toEqual(expected)
@@ -176,11 +168,8 @@ it('rows with an empty column app name no app, in a file of any format without n
   }
   const nulls = '{"ts":"2026-11-15","app":null,"prompt_tokens":5,"completion_tokens":0}\n'
   writeRaw(dataDir, 'usage/date=2026-11-15/b.ndjson', `${nulls}${nulls.replace('"app"', '"APP"')}`)
-  writeRaw(
-    dataDir,
-    'usage/date=2026-11-16/b.csv',
-    'ts,app,prompt_tokens,completion_tokens\n2026-11-16,,5,0\n2026-11-16,"",5,0\n',
-  )
+  const empty = 'ts,app,prompt_tokens,completion_tokens\n2026-11-16,,5,0\n2026-11-16,"",5,0\n'
+  writeRaw(dataDir, 'usage/date=2026-11-16/b.csv', empty)
   await runAt(dataDir, FIRST_RUN)
   const unnamed = 'SELECT day, requests FROM usage_daily WHERE app_id = 0 ORDER BY day'
   expect((await queryWarehouse(dataDir, unnamed)).map(({ requests }) => requests)).toEqual(

@@ -6,7 +6,14 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { BlockedError } from '../../../pipeline/errors.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, runCommand, writeParquet, writeRaw, withApps } from '../../support/pipeline/nightly.ts'
+import {
+  deliver,
+  queryCurrent,
+  runCommand,
+  writeParquet,
+  writeRaw,
+  withApps,
+} from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile } from '../../support/pipeline/raw-files.ts'
 
 const ROWS = 300_000
@@ -97,11 +104,8 @@ it('more conflicts block the run until they are corrected or accepted', async ()
   const dataDir = withApps('One', 'Two')
   writeDay(dataDir, '2026-01-05', [])
   await runAt(dataDir, '2026-01-06T02:00:00Z')
-  writeDay(
-    dataDir,
-    '2026-01-06',
-    ['r0', 'r1', 'r2'].map((id) => `10:00:00Z,1,12,1,${id}`),
-  )
+  const contradicting = ['r0', 'r1', 'r2'].map((id) => `10:00:00Z,1,12,1,${id}`)
+  writeDay(dataDir, '2026-01-06', contradicting)
   const blocked = runAt(dataDir, '2026-01-07T02:00:00Z')
   await expect(blocked).rejects.toThrow(BlockedError)
   await expect(blocked).rejects.toThrow(/conflicts: 2026-01-06: 3 of 2003 rows share a request_id/)
@@ -113,9 +117,7 @@ it('more conflicts block the run until they are corrected or accepted', async ()
 
 it('a day with many tokens of unknown apps gives a warning', async () => {
   const dataDir = withApps('One', 'Two')
-  const csv =
-    'ts,app_id,prompt_tokens,completion_tokens\n2026-01-05,1,90,0\n2026-01-05,0,4,0\n2026-01-05,77,6,0\n'
-  writeRaw(dataDir, 'usage/date=2026-01-05/a.csv', csv)
+  deliver(dataDir, '2026-01-05', ['1,90,0', '0,4,0', '77,6,0'])
   const ended = await runCommand(dataDir, 'run', '--as-of', '2026-01-06T02:00:00Z')
   expect(ended.stderr).toContain('2026-01-05: 10 of 100 tokens name no app, or one that is not registered')
   const again = await runCommand(dataDir, 'run', '--as-of', '2026-01-07T02:00:00Z')

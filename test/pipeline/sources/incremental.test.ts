@@ -40,9 +40,7 @@ function deliverMany(one: number, two: number): void {
   put('2026-01-06', 'rows.csv', ...Array.from({ length: 50 }, () => [`1,${one},0`, `2,${two},0`]).flat())
 }
 
-function registerLater(row: string): void {
-  register(dataDir, [row], 'later.csv')
-}
+const registerLater = (row: string) => register(dataDir, [row], 'later.csv')
 
 beforeAll(async () => {
   dataDir = template

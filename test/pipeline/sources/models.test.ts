@@ -2,24 +2,24 @@
 import { describe, expect, it } from 'vitest'
 import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { queryCurrent, writeRaw } from '../../support/pipeline/nightly.ts'
+import { queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile, type RawColumn } from '../../support/pipeline/raw-files.ts'
 
 const DAY = '2026-01-05'
 const AS_OF = '2026-01-06T02:00:00Z'
-const REGISTRY = `app_id,app_name,visibility,alias_of,updated_at
-1,One,public,,2025-01-01
-2,Two,public,,2025-01-01
-3,Hidden,hidden,,2025-01-01
-4,One again,public,1,2025-01-01
-5,Of the hidden one,public,3,2025-01-01
-`
+const REGISTRY = [
+  '1,One,public,,,2025-01-01',
+  '2,Two,public,,,2025-01-01',
+  '3,Hidden,hidden,,,2025-01-01',
+  '4,One again,public,,1,2025-01-01',
+  '5,Of the hidden one,public,,3,2025-01-01',
+]
 const USAGE = 'usage_by_model LEFT JOIN models ON key = model_key'
 const BY_MODEL = `SELECT * EXCLUDE (day, key, model_key) FROM ${USAGE} ORDER BY app_id, model`
 
-function withRegistry(): string {
+function folder(): string {
   const dataDir = makeFolder()
-  writeRaw(dataDir, 'apps/registry.csv', REGISTRY)
+  register(dataDir, REGISTRY)
   return dataDir
 }
 
@@ -75,7 +75,7 @@ const COUNTED_BY_APP = [
 
 describe('the warehouse', () => {
   it.each(FORMATS)('has each model of an app with its token parts, from %s', async (format) => {
-    const dataDir = withRegistry()
+    const dataDir = folder()
     writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, COLUMNS))
     await runAt(dataDir, AS_OF)
     expect(await queryWarehouse(dataDir, BY_MODEL)).toEqual(COUNTED)
@@ -83,7 +83,7 @@ describe('the warehouse', () => {
   })
 
   it('has a model whose token parts are all unknown, from a Parquet file of few groups', async () => {
-    const dataDir = withRegistry()
+    const dataDir = folder()
     const columns = COLUMNS.map(([name, cells]): RawColumn => [name, cells.slice(3, 4)])
     writeRaw(dataDir, `usage/date=${DAY}/rows.parquet`, rawFile('parquet', columns))
     await runAt(dataDir, AS_OF)
@@ -91,7 +91,7 @@ describe('the warehouse', () => {
   })
 
   it('has no rows by model for usage without models, and follows the files of a day', async () => {
-    const dataDir = withRegistry()
+    const dataDir = folder()
     for (const [hour, model, expected] of [
       ['02', 'gpt', []],
       ['03', 'acme/large', [counted(1, 'acme/large', [1, 10, 5, 0, 0])]],
@@ -114,7 +114,7 @@ describe('the warehouse', () => {
       `${DAY},1,10,5,acme/small,r3`,
     ]
     for (const rows of [lines, lines.toReversed()]) {
-      const dataDir = withRegistry()
+      const dataDir = folder()
       writeDay(dataDir, rows, header)
       await runAt(dataDir, AS_OF)
       expect(await queryWarehouse(dataDir, `SELECT model, requests FROM ${USAGE} ORDER BY model`)).toEqual([
@@ -128,7 +128,7 @@ describe('the table model_daily', () => {
   const MODELS = 'SELECT model_permaslug AS model, requests, prompt_tokens FROM model_daily ORDER BY ALL'
 
   it('has the usage of public apps only: aliases count, other apps are neither in a model nor in other', async () => {
-    const dataDir = withRegistry()
+    const dataDir = folder()
     writeDay(dataDir, [
       `${DAY},1,1,0,acme/large`,
       `${DAY},4,10,0,acme/large`,
@@ -143,8 +143,7 @@ describe('the table model_daily', () => {
       { model: 'acme/large', requests: '2', prompt_tokens: '11' },
       { model: 'other', requests: '1', prompt_tokens: '100' },
     ])
-    writeRaw(dataDir, 'apps/shown.csv', 'app_id,app_name,visibility,updated_at\n3,Hidden,public,2025-02-01\n')
-    writeRaw(dataDir, 'apps/hidden.csv', 'app_id,app_name,visibility,updated_at\n2,Two,hidden,2025-02-01\n')
+    register(dataDir, ['3,Hidden,public,,,2025-02-01', '2,Two,hidden,,,2025-02-01'], 'later.csv')
     await runAt(dataDir, AS_OF.replace('02', '03'), { accepted: ['apps', 'volume', 'rows'] })
     expect(await queryCurrent(dataDir, MODELS)).toEqual([
       { model: 'acme/large', requests: '3', prompt_tokens: '1011' },
@@ -153,7 +152,7 @@ describe('the table model_daily', () => {
   })
 
   it.each(FORMATS)('holds totals of two counts past 2^63 exactly, from %s', async (format) => {
-    const dataDir = withRegistry()
+    const dataDir = folder()
     const most = 2n ** 63n - 1n
     const columns: readonly RawColumn[] = [
       ['ts', [DAY, DAY]],
@@ -164,11 +163,8 @@ describe('the table model_daily', () => {
     ]
     writeRaw(dataDir, `usage/date=${DAY}/rows.${format}`, rawFile(format, columns))
     await runAt(dataDir, AS_OF)
-    expect(
-      await queryCurrent(
-        dataDir,
-        'SELECT model_permaslug, total_tokens FROM daily_models($$2026-01-05$$, $$2026-01-05$$)',
-      ),
-    ).toEqual([{ model_permaslug: 'acme/large', total_tokens: String(2n * most) }])
+    const totals = `SELECT model_permaslug, total_tokens FROM daily_models('${DAY}', '${DAY}')`
+    const expected = [{ model_permaslug: 'acme/large', total_tokens: String(2n * most) }]
+    expect(await queryCurrent(dataDir, totals)).toEqual(expected)
   })
 })

@@ -107,15 +107,9 @@ describe('the sample', () => {
     const dataDir = makeFolder()
     const source = 'clickhouse://127.0.0.1:1/default?table=usage'
     const config = readConfig({ DATA_DIR: dataDir, USAGE_SOURCE: source })
-    const dependencies = {
-      config,
-      progress: SILENT,
-      now: () => new Date(),
-      print: () => undefined,
-    }
-    await expect(run.work(dependencies, { accept: [], 'with-sample': true }, [])).rejects.toThrow(
-      '127.0.0.1:1',
-    )
+    const dependencies = { config, progress: SILENT, now: () => new Date(), print: () => undefined }
+    const ended = run.work(dependencies, { accept: [], 'with-sample': true }, [])
+    await expect(ended).rejects.toThrow('127.0.0.1:1')
     expect(existsSync(join(dataDir, 'raw'))).toBe(false)
   })
 })

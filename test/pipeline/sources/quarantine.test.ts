@@ -12,9 +12,7 @@ const FOLDER = `usage/date=${DAY}`
 const AS_OF = '2026-01-10T02:00:00Z'
 
 /** Enough valid rows that a few broken ones stay below 1 %. */
-function goodCsv(rows: number): string {
-  return HEADER + `${DAY}T00:00:00Z,1,1,1\n`.repeat(rows)
-}
+const goodCsv = (rows: number) => HEADER + `${DAY}T00:00:00Z,1,1,1\n`.repeat(rows)
 
 function json(further = '"prompt_tokens":1,"completion_tokens":1'): string {
   return `{"ts":"${DAY}T00:00:00Z","app_id":1,${further}}`

@@ -26,11 +26,8 @@ const template = makeFolder()
 
 /** Delivers a row of each app; an app that is named twice has two rows. */
 function deliver(day: string, tokens: number, apps = [1, 2]): void {
-  deliverRows(
-    dataDir,
-    day,
-    apps.map((app) => `${app},${tokens},0`),
-  )
+  const rows = apps.map((app) => `${app},${tokens},0`)
+  deliverRows(dataDir, day, rows)
 }
 
 /** The weeks before a day. */

@@ -48,10 +48,8 @@ export function register(dataDir: string, rows: readonly string[], file = 'regis
 /** A new DATA_DIR, with a registry of public apps of these names; their ids count from 1. */
 export function withApps(...names: readonly string[]): string {
   const dataDir = makeFolder()
-  register(
-    dataDir,
-    names.map((name, index) => `${index + 1},${name},public,,,2025-01-01`),
-  )
+  const rows = names.map((name, index) => `${index + 1},${name},public,,,2025-01-01`)
+  register(dataDir, rows)
   return dataDir
 }
 

@@ -77,7 +77,7 @@ type Reject = {
   readonly day: string
   readonly file: string
   /** Line of the file, from 1. */
-  readonly line: number
+  readonly line: string
   readonly field: string
 }
 
@@ -233,7 +233,7 @@ function readUsage(path: string, day: string, rejects: Reject[]): Usage[] {
   return readRecords(path).flatMap((record, index) => {
     const usage = record === null ? 'line' : toUsage(record, day)
     if (typeof usage !== 'string') return usage
-    rejects.push({ day, file: basename(path), line: firstLine + index, field: usage })
+    rejects.push({ day, file: basename(path), line: String(firstLine + index), field: usage })
     return []
   })
 }

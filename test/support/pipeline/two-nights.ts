@@ -14,10 +14,8 @@ const tokensOf = (app: number) => (app * 7919) % 10_007
 /** Publishes the first night, with `apps` apps, and delivers the second night's usage. */
 export async function publishFirstNight(dataDir: string, apps: number): Promise<void> {
   const numbers = Array.from({ length: apps }, (_, app) => app)
-  register(
-    dataDir,
-    numbers.map((app) => `${app + 1},App ${app + 1},public,,,2025-01-01`),
-  )
+  const registry = numbers.map((app) => `${app + 1},App ${app + 1},public,,,2025-01-01`)
+  register(dataDir, registry)
   const rows = numbers.map((app) => `${app + 1},${tokensOf(app)},${app % 13}`)
   deliver(dataDir, DAYS[0], rows)
   await publish(dataDir, FIRST_NIGHT)

@@ -61,9 +61,7 @@ const inData = (...names: readonly string[]) => join(dataDir, ...names)
 const published = () => join(currentSnapshot(dataDir), 'app-rankings.duckdb')
 const warehouse = () => inData('warehouse.duckdb')
 
-function night(): Promise<Ended> {
-  return runCommand(dataDir, ...NIGHT)
-}
+const night = () => runCommand(dataDir, ...NIGHT)
 
 function asAnyUser(...args: readonly string[]): Promise<Ended> {
   return startProgram('pipeline/nightly.ts', args, { DATA_DIR: dataDir }, UNPRIVILEGED).ended
