@@ -107,9 +107,7 @@ describe('the record', () => {
   it('has the categories as sent, also of repeated headers', async () => {
     const { record } = await ask({ ...NAMED, 'X-Categories': 'game, cli-agent' })
     expect(record).toMatchObject({ app_categories: 'game, cli-agent' })
-    const repeated = ['https://first.example', 'https://second.example'].map(
-      (address) => `HTTP-Referer: ${address}`,
-    )
+    const repeated = ['first', 'second'].map((name) => `HTTP-Referer: https://${name}.example`)
     const lines = [...repeated, 'X-App-Categories: game', 'X-App-Categories: legal', 'Connection: close']
     await sendRaw(chat.api.origin, chat.rawRequest(lines))
     const both = { app: 'https://first.example', app_categories: 'game,legal' }

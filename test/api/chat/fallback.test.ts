@@ -266,13 +266,7 @@ describe('preferences for providers', () => {
     const refuse = status(400)
     chat = await start(refuse, { second: refuse, other: refuse })
   })
-  const restrictsNothing = {
-    zdr: false,
-    data_collection: 'allow',
-    quantizations: [],
-    max_price: null,
-    only: [],
-  }
+  const open = { zdr: false, data_collection: 'allow', quantizations: [], max_price: null, only: [] }
 
   it.each([
     ['order', { order: ['beta'] }, 'second first other'],
@@ -282,7 +276,7 @@ describe('preferences for providers', () => {
     ['order and no fallbacks', { order: ['beta'], allow_fallbacks: false }, 'second'],
     ['no fallbacks', { allow_fallbacks: false }, 'first other'],
     ['nothing', {}, 'first second other'],
-    ['what restricts nothing', { sort: 'price', ...restrictsNothing }, 'first second other'],
+    ['what restricts nothing', { sort: 'price', ...open }, 'first second other'],
   ])('are kept: %s', async (_name, provider, asked) => {
     const before = chat.asked().length
     expect((await chat.api.ask({ ...BOTH, provider })).status).toBe(400)

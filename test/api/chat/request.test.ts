@@ -75,11 +75,7 @@ describe('a request is rejected, and no provider is called, with', () => {
     ['an unknown model beside deep fields', withMore(nested(499)).replace('one', 'two'), 'Unknown model'],
   ])('%s', async (_name, body, named) => {
     const { status, received, error, message } = await post(body)
-    expect({ status, received, type: error?.metadata?.['error_type'] }).toEqual({
-      status: 400,
-      received: undefined,
-      type: 'invalid_request',
-    })
+    expect([status, received, error?.metadata?.['error_type']]).toEqual([400, undefined, 'invalid_request'])
     expect(message).toContain(named)
     // A request with a valid key has a record, which counts for app 0.
     expect(chat.records().at(-1)).toMatchObject({ requests: 0, status: 400, outcome: 'failed', attempts: [] })
@@ -120,16 +116,9 @@ describe('a request is rejected, and no provider is called, with', () => {
 
 describe('the request to the provider', () => {
   it("is the caller's, with the provider's model name and without the fallbacks", async () => {
-    const tools = [
-      { type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' } } },
-    ]
-    const more = {
-      tools,
-      temperature: 3,
-      top_p: 1.5,
-      x_unknown: { passes: ['through'] },
-      logit_bias: { a: -100 },
-    }
+    const called = { name: 'f', description: 'd', parameters: { type: 'object' } }
+    const known = { tools: [{ type: 'function', function: called }], temperature: 3, top_p: 1.5 }
+    const more = { ...known, x_unknown: { passes: ['through'] }, logit_bias: { a: -100 } }
     const { received } = await post({ ...ONE, ...more, models: ['a/one'] })
     expect(received?.body).toEqual({ messages: MESSAGES, ...more, model: 'scripted', stream: false })
     expect(received).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })

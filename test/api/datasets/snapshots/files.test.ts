@@ -31,19 +31,17 @@ const REASON = 'Counted twice <b>.'
 const dataDir = makeFolder()
 let api: Api
 
-/** Usage of a day by three apps: once, twice and three times `tokens`. */
-const use = (day: string, tokens: number) =>
-  deliver(
-    dataDir,
-    day,
-    [1, 2, 3].map((app) => `${app},${tokens * app},0`),
-  )
+const APPS = [1, 2, 3]
+
+/** Usage of a day by the apps: once, twice and three times `tokens`. */
+function use(day: string, tokens: number): void {
+  const rows = APPS.map((app) => `${app},${tokens * app},0`)
+  deliver(dataDir, day, rows)
+}
 
 beforeAll(async () => {
-  register(
-    dataDir,
-    [1, 2, 3].map((app) => `${app},App ${app},public,,,2025-01-01`),
-  )
+  const apps = APPS.map((app) => `${app},App ${app},public,,,2025-01-01`)
+  register(dataDir, apps)
   use('2025-10-01', 5)
   use('2026-01-06', 10)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
@@ -145,8 +143,6 @@ describe('a month of a table', () => {
     const [old, now] = await Promise.all([get(`/${FIRST}/${MONTH}`), get(`/latest/${MONTH}`)])
     const tag = String(old.headers.get('ETag'))
     expect(now.headers.get('ETag')).toBe(tag)
-    const onDisk = new Uint8Array(readFileSync(join(dataDir, 'snapshots', FIRST, MONTH)))
-    for (const reply of [old, now]) expect(await reply.bytes()).toEqual(onDisk)
     expect((await get(`/latest/${MONTH}`, { 'If-None-Match': tag })).status).toBe(304)
     const changed = [FIRST, SECOND].map((id) => get(`/${id}/app_daily/month=2026-01.parquet`))
     const tags = (await Promise.all(changed)).map(({ headers }) => headers.get('ETag'))
