@@ -19,17 +19,7 @@ const PROGRAM = {
   summary:
     'Turns the raw usage under DATA_DIR/raw into rankings and publishes them as a snapshot. A run over unchanged ' +
     'input publishes nothing new. Data goes to stdout, messages to stderr; --json prints a result as JSON.',
-  commands: {
-    run,
-    plan,
-    import: importCommand,
-    status,
-    quarantine,
-    retract,
-    prune,
-    verify,
-    rebuild,
-  },
+  commands: { run, plan, import: importCommand, status, quarantine, retract, prune, verify, rebuild },
   defaultCommand: 'run',
   notes: `${settingsHelp(PIPELINE_SETTINGS)}
 

@@ -23,10 +23,7 @@ export const COVERAGE_STATUSES = ['complete', 'partial', 'restated', 'missing'] 
 export const UNATTRIBUTED_APP_ID = 0
 
 /** Licence of the published data and the address of its text. */
-export const LICENCE = {
-  name: 'CC-BY-4.0',
-  url: 'https://creativecommons.org/licenses/by/4.0/',
-} as const
+export const LICENCE = { name: 'CC-BY-4.0', url: 'https://creativecommons.org/licenses/by/4.0/' } as const
 
 /** The dataset in a sentence. */
 export const SUMMARY =

@@ -117,11 +117,7 @@ function keepNewest(
     summary: interrupted
       ? `the newest snapshot, ${newest}, is current again (its run was interrupted, or the pointer removed)`
       : `the input has not changed since ${newest}; nothing new is published`,
-    facts: {
-      first_day: days.from,
-      data_through: days.to,
-      days_restated: interrupted ? days_restated : 0,
-    },
+    facts: { first_day: days.from, data_through: days.to, days_restated: interrupted ? days_restated : 0 },
     finished: { outcome: interrupted ? 'published' : 'unchanged', snapshot: newest },
   }
 }
