@@ -35,7 +35,7 @@ export async function* readArrowRows(file: RawFile, columns: Columns): AsyncGene
   matchColumns(file.name, names, columns)
   const readers = names.map((name, index) => {
     const vector = table.getChildAt(index)
-    return [name, (row: number) => textOf(vector?.type, vector?.get(row))] as const
+    return [name, (row: number) => textOf(vector?.type, vector?.get(row) ?? null)] as const
   })
   for (let row = 0; row < table.numRows; row += 1) {
     yield { row: row + 1, value: Object.fromEntries(readers.map(([name, read]) => [name, read(row)])) }

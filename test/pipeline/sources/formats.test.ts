@@ -102,6 +102,7 @@ type Variant = readonly [name: string, ending: string, content: (day: string) =>
 const VARIANTS: readonly Variant[] = [
   ...FORMATS.map((format): Variant => [format, format, (day) => rawFile(format, columnsOf(day))]),
   ['CSV with \\r\\n', 'csv', (day) => csv(day).replaceAll('\n', '\r\n')],
+  ['CSV with numbers such as 5.0', 'csv', (day) => csv(day).replaceAll(/,(\d+)/g, ',$1.0')],
   ['CSV with columns without a name', 'csv', (day) => csv(day).replaceAll(/\n|$/g, ',,$&')],
   ['CSV', 'csv.gz', (day) => gzipSync(csv(day))],
   ['CSV', 'csv.zst', (day) => zstdCompressSync(csv(day))],
