@@ -31,9 +31,8 @@ await runEntry(USAGE, { check: pipelineFaults, before: runPipeline, after: welco
 
 /** The faults of the pipeline's settings, which the API does not know. */
 async function pipelineFaults(environment: NodeJS.ProcessEnv): Promise<string[]> {
-  const { stdout } = await promisify(execFile)(process.execPath, [programPath('setting-faults.ts')], {
-    env: environment,
-  })
+  const program = programPath('setting-faults.ts')
+  const { stdout } = await promisify(execFile)(process.execPath, [program], { env: environment })
   return stdout.split('\n').filter((line) => line !== '')
 }
 
