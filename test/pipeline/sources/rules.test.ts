@@ -285,16 +285,22 @@ describe('two rows of 12 tokens are read', () => {
       'csv: JSON in texts, its quotes doubled',
       csvRows(',note', ',"{""a"": ""say \\""hi\\"", ok\\""""}"', ', "a \\""" '),
     ],
-    ...['csv', 'csv.gz'].map((ending): Case => {
-      const rows = csvRows(',note', ',"{\\"a\\": \\"b\\",\\"c\\": \\"\nd\\"}"', ',"e, \\\\ \\""')
-      const name = `${ending}: quotes behind backslashes, as Spark and MySQL write them`
-      return [name, ending === 'csv' ? rows : gz(rows)]
-    }),
-    // Lines that look like rows, behind a misplaced quote.
-    [
-      'csv: 1 MB of misleading lines in quotes',
-      csvRows(',note', ',5" or so', `,"${`\n${CSV_ROW}`.repeat(40_000)}"`),
-    ],
+    ...Object.entries({
+      'quotes behind backslashes, as Spark and MySQL write them': csvRows(
+        ',note',
+        ',"{\\"a\\": \\"b\\",\\"c\\": \\"\nd\\"}"',
+        ',"e, \\\\ \\""',
+      ),
+      // Lines that look like rows, behind a misplaced quote.
+      '1 MB of misleading lines in quotes': csvRows(
+        ',note',
+        ',5" or so',
+        `,"${`\n${CSV_ROW}`.repeat(40_000)}"`,
+      ),
+    }).flatMap(([name, rows]): Case[] => [
+      [`csv: ${name}`, rows],
+      [`csv.gz: ${name}`, gz(rows)],
+    ]),
   ]
   const figures = 'SELECT day, rows_read, rows_rejected, tokens_read FROM days'
   let days: Awaited<ReturnType<typeof queryWarehouse>> = []
