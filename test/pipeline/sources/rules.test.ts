@@ -6,16 +6,18 @@ import {
   CompressionType,
   Dictionary,
   Float32,
+  Float64,
   Int32,
   Int64,
   Table,
   TimestampMicrosecond,
   Utf8,
+  Vector,
   compressionRegistry,
+  makeData,
   tableToIPC,
   vectorFromArray,
 } from 'apache-arrow'
-import type { Vector } from 'apache-arrow'
 import { compressFrameSync, decompressFrameSync } from 'lz4-napi'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
@@ -258,6 +260,14 @@ describe('two rows of 12 tokens are read', () => {
       arrow((day) => {
         const type = new Dictionary(new TimestampMicrosecond('UTC'), new Int32())
         return { ts: vectorFromArray([Date.parse(day), Date.parse(day)], type) }
+      }),
+    ],
+    [
+      'arrow: an index beyond its dictionary, which is no value',
+      arrow(() => {
+        const [type, data] = [new Dictionary(new Float64(), new Int32()), Int32Array.of(0, 7)]
+        const dictionary = vectorFromArray([1], new Float64())
+        return { requests: new Vector([makeData({ type, length: 2, nullCount: 0, data, dictionary })]) }
       }),
     ],
     ...CODECS.map((codec): Case => [`arrow: buffers compressed by ${codec[0]}`, compressedArrow(codec)]),
