@@ -158,6 +158,8 @@ function parquet(...columns: readonly ParquetColumn[]) {
 const BYTES = { type: 'BYTE_ARRAY' } as const
 /** A column without any value, as pandas writes it. */
 const EMPTY = { type: 'INT32', repetition_type: 'OPTIONAL', logical_type: { type: 'NULL' } } as const
+/** As ClickHouse writes it. */
+const INT128 = { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 16 } as const
 const WIDE = {
   type: 'FIXED_LEN_BYTE_ARRAY',
   type_length: 21,
@@ -237,7 +239,7 @@ describe('two rows of 12 tokens are read', () => {
     ],
     [
       'parquet: a descriptive column in an encoding that cannot be read',
-      parquet(['cached_tokens', { type: 'INT64' }, [1n, 2n], 'BYTE_STREAM_SPLIT']),
+      parquet(['cached_tokens', { type: 'INT64' }, [1n, 2n], { encoding: 'BYTE_STREAM_SPLIT' }]),
     ],
     [
       'parquet: text as bytes without a type',
@@ -501,8 +503,18 @@ describe('the run fails for', () => {
       ],
       [
         'parquet',
-        parquet(['prompt_tokens', { type: 'INT64' }, [5n, 5n], 'BYTE_STREAM_SPLIT']),
-        /rows\.parquet cannot be read as Parquet: .*BYTE_STREAM_SPLIT/i,
+        parquet(['prompt_tokens', { type: 'INT64' }, [5n, 5n], { encoding: 'BYTE_STREAM_SPLIT' }]),
+        /rows\.parquet cannot be read as Parquet: .*BYTE_STREAM_SPLIT.*\. Write it in another form/i,
+      ],
+      [
+        'parquet',
+        parquet(['prompt_tokens', { type: 'INT64' }, [5n, 5n], { codec: 'LZ4' }]),
+        /compression codec "LZ4".*lz4_raw.*\. Write it in another form; data\/README\.md says/,
+      ],
+      [
+        'parquet',
+        parquet(['prompt_tokens', INT128, [new Uint8Array(16), new Uint8Array(16)]]),
+        /prompt_tokens is of type FIXED_LEN_BYTE_ARRAY, which cannot hold it: write it as BIGINT/,
       ],
       ['arrow', 'ARROW1', /rows\.arrow cannot be read as Arrow IPC/],
       ['arrow', cut(10, arrow()), /rows\.arrow is not a whole Arrow IPC file/],

@@ -82,12 +82,12 @@ function typeOf(cells: readonly Cell[]): 'string' | 'bigint' | 'number' {
 type Parquet = Parameters<typeof parquetWriteBuffer>[0]
 type SchemaElement = NonNullable<Parquet['schema']>[number]
 
-/** A column of a Parquet file: its name, its element of the schema, its values, and how these are encoded. */
+/** A column of a Parquet file: its name, its element of the schema, its values, and how these are written. */
 export type ParquetColumn = readonly [
   name: string,
   element: Partial<SchemaElement>,
   data: readonly (Cell | Uint8Array)[],
-  encoding?: Parquet['columnData'][number]['encoding'],
+  written?: Pick<Parquet['columnData'][number], 'encoding' | 'codec'>,
 ]
 
 /** A Parquet file with exactly this schema. */
@@ -95,15 +95,12 @@ export function parquetOf(columns: readonly ParquetColumn[]): Uint8Array {
   return new Uint8Array(
     parquetWriteBuffer({
       statistics: false,
+      compressors: { LZ4: (bytes) => bytes },
       schema: [
         { name: 'schema', num_children: columns.length },
         ...columns.map(([name, element]) => ({ repetition_type: 'REQUIRED' as const, ...element, name })),
       ],
-      columnData: columns.map(([name, , data, encoding]) => ({
-        name,
-        data: [...data],
-        ...(encoding && { encoding }),
-      })),
+      columnData: columns.map(([name, , data, written]) => ({ name, data: [...data], ...written })),
     }),
   )
 }
