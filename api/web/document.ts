@@ -166,9 +166,7 @@ const METHOD = raw(readFileSync(new URL('assets/method.html', import.meta.url), 
 export const methodView: View = {
   contentType: HTML,
   parameters: {},
-  make(context) {
-    return renderDocument({ title: 'Method', context, main: METHOD })
-  },
+  make: (context) => renderDocument({ title: 'Method', context, main: METHOD }),
 }
 
 /** The canvas of the chart of the document's series, and where it is read out; `subject` is that of a list. */
