@@ -75,10 +75,7 @@ export type RowsOperation<Query extends RowsQuery> = {
 }
 
 /** The bytes of a reply, and the headers that depend on its rows. */
-type Made = {
-  readonly body: Buffer
-  readonly headers: Headers
-}
+type Made = { readonly body: Buffer; readonly headers: Headers }
 
 /** Bytes of all cached bodies together. */
 const CACHE_BYTES = 64 * 1024 * 1024

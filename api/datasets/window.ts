@@ -30,10 +30,7 @@ export const WINDOW_PARAMETERS = {
 } as const
 
 /** A date window, both days included, `YYYY-MM-DD` in UTC. */
-export type DateWindow = {
-  readonly start_date: string
-  readonly end_date: string
-}
+export type DateWindow = { readonly start_date: string; readonly end_date: string }
 
 /** The requested window: its days, or their number up to the end. */
 type RequestedWindow = Partial<DateWindow> & { readonly days?: number }

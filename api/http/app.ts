@@ -209,12 +209,8 @@ function recordReplies(log: Log, registry: Registry) {
     }
     // Balancers poll it all the time.
     if (route !== HEALTH_PATH) log.info(isWhole ? line : { ...line, aborted: true }, 'request')
-    replies.inc({
-      method: request.method,
-      route,
-      status: isWhole ? String(status) : 'aborted',
-      format: formatOf(reply),
-    })
+    const sent = isWhole ? String(status) : 'aborted'
+    replies.inc({ method: request.method, route, status: sent, format: formatOf(reply) })
   }
 }
 

@@ -2,10 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** The validators of a representation: a strong entity tag, with quotes, and the time of its last change. */
-export type Validators = {
-  readonly etag: string
-  readonly lastModified?: Date
-}
+export type Validators = { readonly etag: string; readonly lastModified?: Date }
 
 const tagsIn = (list: string): readonly string[] => list.match(/(?:W\/)?"[^"]*"/g) ?? []
 

@@ -8,10 +8,7 @@ import type { Reply } from './call.ts'
 import { ApiError, busy } from './errors.ts'
 
 /** A body as parsed, and for passing on: there, whole numbers beyond 2^53 are serialized with all their digits. */
-export type JsonBody = {
-  readonly body: unknown
-  readonly passedOn: unknown
-}
+export type JsonBody = { readonly body: unknown; readonly passedOn: unknown }
 
 /** Thousands of levels can be parsed, but not serialized. */
 const LEVELS_AT_MOST = 500

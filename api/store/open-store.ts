@@ -9,10 +9,7 @@ import { openSqlite } from './sqlite-store.ts'
 import type { Queries, Store } from './store.ts'
 
 /** The settings that locate the store. */
-export type StoreSettings = {
-  readonly DATA_DIR: string
-  readonly DATABASE_URL?: string | undefined
-}
+export type StoreSettings = { readonly DATA_DIR: string; readonly DATABASE_URL?: string | undefined }
 
 const NO_STORE = 'nothing is stored there: set DATA_DIR or DATABASE_URL as for the service'
 

@@ -14,9 +14,7 @@ export const DOCUMENT_HEADERS = {
 } as const
 
 /** A piece of HTML; only `markup` and `raw` create it. */
-export type Html = {
-  readonly html: string
-}
+export type Html = { readonly html: string }
 
 export type Piece = Html | string | number | bigint | boolean | null | undefined | readonly Piece[]
 

@@ -2,10 +2,7 @@
 import { printable } from '../program/terminal.ts'
 
 /** Where to write; process.stderr is an example. */
-export type Output = {
-  write(text: string): unknown
-  readonly isTTY?: boolean
-}
+export type Output = { write(text: string): unknown; readonly isTTY?: boolean }
 
 export type Progress = {
   /** Progress inside a stage, `done` of `total` steps; shown on a terminal only. */

@@ -13,10 +13,7 @@ import type { Database, PoolName } from './database.ts'
 import { readFacts, type Snapshot, type SnapshotFacts } from './facts.ts'
 
 /** An attached snapshot; it is detached once it has no users: requests, and the service while it is current or kept. */
-type Attached = {
-  readonly opened: ReturnType<typeof attach>
-  users: number
-}
+type Attached = { readonly opened: ReturnType<typeof attach>; users: number }
 
 /** Snapshots named by requests that stay attached for the next page: to attach one takes longer than most queries. */
 const KEPT_ATTACHED = 4

@@ -35,9 +35,7 @@ const factsSchema = z.object({
 export type SnapshotFacts = Readonly<z.infer<typeof factsSchema>>
 
 /** A snapshot for queries. */
-export type Snapshot = SnapshotFacts & {
-  readonly query: Query
-}
+export type Snapshot = SnapshotFacts & { readonly query: Query }
 
 const NUMBER_OF = (status: string) => `CAST(count(*) FILTER (status = '${status}') AS INTEGER)`
 const DAYS_OF = (status: string) =>
