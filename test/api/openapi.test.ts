@@ -31,9 +31,7 @@ const documentSchema = z.looseObject({
 })
 
 const rowsSchema = z.object({ data: z.array(object).min(1), meta: object })
-const rowSchema = z.looseObject({
-  properties: z.record(z.string(), z.looseObject({ type: z.string() })),
-})
+const rowSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({ type: z.string() })) })
 
 const COMPLETIONS_PATH = '/api/v1/chat/completions'
 const SNAPSHOTS_PATH = '/api/v1/datasets/app-rankings/snapshots'

@@ -24,11 +24,7 @@ function dayFile(dataDir: string, day: string, name = 'rows.parquet'): string {
 const MODEL = "'acme/model-' || ((hash(app_id) + CAST(floor(4 * pow(random(), 3)) AS BIGINT)) % 40) AS model"
 
 /** Rows and apps of a day, and whether each row has a request_id. */
-export type DaySize = {
-  readonly rows: number
-  readonly apps: number
-  readonly identified?: boolean
-}
+export type DaySize = { readonly rows: number; readonly apps: number; readonly identified?: boolean }
 
 /** Single requests of a day: few apps with much traffic, many with little. */
 function requestsOf(day: string, size: DaySize): string {
@@ -109,10 +105,7 @@ export async function makeRegistry(dataDir: string, apps: number, allPublic = fa
 }
 
 /** Numbers of apps and of days up to the last day. */
-export type WarehouseSize = {
-  readonly apps: number
-  readonly days: number
-}
+export type WarehouseSize = { readonly apps: number; readonly days: number }
 
 /** Adds the day `$day`, number `$number`: each app has usage on a quarter of the days, in another order each day. */
 export const EVEN_VOLUMES = `

@@ -34,9 +34,7 @@ type Members = Readonly<Record<string, unknown>>
 const STOP = [chunk({}, 'stop'), counted()]
 const HELLO = { content: 'Hello' }
 
-type WholeReply = Members & {
-  readonly choices: readonly (Members & { readonly message: unknown })[]
-}
+type WholeReply = Members & { readonly choices: readonly (Members & { readonly message: unknown })[] }
 /** A case of a whole reply, and of a stream that says the same: each message in one part, then the ends of choices. */
 function alike({ choices, usage, ...beside }: WholeReply, outcome: Outcome = HELLO) {
   const parts = choices.map(({ index = 0, message }) => ({
@@ -429,10 +427,7 @@ const MEMBERS: Cases = {
   ),
   'reasoning before the content': inStream(
     [chunk({ content: null, reasoning: 'hm' }), chunk(HELLO), ...STOP],
-    {
-      ...HELLO,
-      more: THOUGHT,
-    },
+    { ...HELLO, more: THOUGHT },
   ),
   'reasoning and content in parts of Mistral': inParts(MISTRALS, THOUGHT),
   'content in parts of Mistral that refer to documents': inParts(REFERRING),

@@ -44,11 +44,7 @@ type Target = {
   readonly keysFile: string
 }
 
-type Load = {
-  readonly stream: boolean
-  readonly connections: number
-  readonly seconds: number
-}
+type Load = { readonly stream: boolean; readonly connections: number; readonly seconds: number }
 
 /** Runs every case and prints a table. */
 export async function benchChat(print: Print, { sizes = SIZES }: Options<Sizes>): Promise<void> {

@@ -22,14 +22,9 @@ import type { DayKind } from '../data.ts'
 import { CLOCKS, timed, type Figures } from '../measure.ts'
 
 /** A data folder, and the time of a run over it. */
-type Night = {
-  readonly dataDir: string
-  readonly asOf: string
-}
+type Night = { readonly dataDir: string; readonly asOf: string }
 
-type Clocked = {
-  readonly clock: keyof typeof CLOCKS
-}
+type Clocked = { readonly clock: keyof typeof CLOCKS }
 
 const { memory } = readConfig(process.env)
 

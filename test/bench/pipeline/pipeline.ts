@@ -34,10 +34,7 @@ import type { Measured, Options, Print } from '../measure.ts'
 import type * as cases from './cases.ts'
 
 /** The raw rows of one day, with or without `request_id`s. */
-type NewDay = {
-  readonly rows: number
-  readonly identified: boolean
-}
+type NewDay = { readonly rows: number; readonly identified: boolean }
 
 /** Sizes of the cases. */
 export type Sizes = {

@@ -21,10 +21,7 @@ const replySchema = z.object({
 })
 
 /** How many windows over data of so many days. */
-export type Windows = {
-  readonly days: number
-  readonly windows: number
-}
+export type Windows = { readonly days: number; readonly windows: number }
 
 /**
  * (e): prints the processor milliseconds of a reply, of windows that no cache has; both serve the same rows.

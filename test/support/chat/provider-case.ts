@@ -41,10 +41,7 @@ type Failed = {
 }
 
 /** A stream that broke off after its first words were sent. */
-type Cut = {
-  readonly cut: string
-  readonly type?: string
-}
+type Cut = { readonly cut: string; readonly type?: string }
 
 export type Outcome = Served | Failed | Cut
 

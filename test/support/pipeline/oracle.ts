@@ -22,10 +22,7 @@ const TAXONOMY: Readonly<Record<string, readonly string[]>> = {
   entertainment: ['roleplay', 'game'],
 }
 
-type Filter = {
-  readonly category: string | null
-  readonly subcategory: string | null
-}
+type Filter = { readonly category: string | null; readonly subcategory: string | null }
 
 /** Every filter of the rankings: none, each category, each subcategory with its category. */
 export const FILTERS: readonly Filter[] = [

@@ -44,11 +44,7 @@ export const SHAPES = {
 } satisfies Readonly<Record<string, Shape>>
 
 /** Numbers of apps, of leaders per subcategory and block, and of prefix sums. */
-export type Size = {
-  readonly apps: number
-  readonly level: number
-  readonly rowShare: number
-}
+export type Size = { readonly apps: number; readonly level: number; readonly rowShare: number }
 
 /** One variant has a checkpoint on each day, one has fewer. */
 export const SIZES: readonly [Size, ...Size[]] = [

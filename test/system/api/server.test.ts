@@ -107,9 +107,7 @@ describe('SIGTERM to npm alone', () => {
     const silent = createServer((socket) => void socket.on('error', () => undefined).resume())
     const asked = once(silent, 'connection')
     const { port } = await listen(silent)
-    using program = npmRun('nightly', {
-      USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage`,
-    })
+    using program = npmRun('nightly', { USAGE_SOURCE: `clickhouse://127.0.0.1:${port}/default?table=usage` })
     await Promise.race([asked, program.ended])
     const { signal, stderr } = await program.stop()
     expect(signal).toBe('SIGTERM')

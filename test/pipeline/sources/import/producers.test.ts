@@ -110,9 +110,7 @@ const spanAt = (spanId: string, iso: string, attributes: string, changes: object
   span(attributes, { spanId, startTimeUnixNano: `${Date.parse(iso)}123456`, ...changes })
 
 const resourceOf = (service: string, ...scopes: readonly (readonly object[])[]) => ({
-  resource: {
-    attributes: service === '' ? [] : [{ key: 'service.name', value: { stringValue: service } }],
-  },
+  resource: { attributes: service === '' ? [] : [{ key: 'service.name', value: { stringValue: service } }] },
   scopeSpans: scopes.map((spans, index) => ({ scope: { name: `scope ${index}`, version: '1' }, spans })),
 })
 
