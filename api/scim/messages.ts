@@ -38,7 +38,10 @@ export type Page = {
   readonly nextCursor: string | undefined
 }
 
-/** Reads one page of `GET /Groups`. @throws SyncFailure if it is not a list of groups. */
+/**
+ * Reads one page of `GET /Groups`.
+ * @throws SyncFailure if it is not a list of groups.
+ */
 export function readPage(body: unknown): Page {
   const total = readCount(attribute(body, 'totalResults'))
   const resources = attribute(body, 'Resources')
