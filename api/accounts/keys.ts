@@ -47,6 +47,8 @@ const LIMIT =
   'UPDATE api_keys SET requests_per_minute = $2, tokens_per_day = $3, expires_at = $4 WHERE id = $1'
 const REVOKE = 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING id'
 
+const KEY_END_CHARACTERS = 4
+
 type NewKey = {
   readonly account: string
   readonly kind: KeyKind
@@ -72,7 +74,7 @@ export async function addKey(queries: Queries, { account, kind, now, limits = {}
   const key = `sk-${kind}-${randomBytes(32).toString('base64url')}`
   const [id, time] = [randomUUID(), now.toISOString()]
   await queries.query(ADD_ACCOUNT, [randomUUID(), account, time])
-  await queries.query(ADD_KEY, [id, kind, hashKey(key), key.slice(-4), time, account])
+  await queries.query(ADD_KEY, [id, kind, hashKey(key), key.slice(-KEY_END_CHARACTERS), time, account])
   await limitKey(queries, id, limits)
   return key
 }
