@@ -37,7 +37,8 @@ export function contentOf(head: Buffer): (typeof CONTENTS)[number][1] | undefine
 /** The error for a file that a library could not read. */
 export function unreadable({ name }: Pick<RawFile, 'name'>, cause: unknown, format = ''): DataError {
   const reason = firstLineOf(cause)
-  const isWhole = /supported|not implemented/i.test(reason)
+  // A library that says what it lacks has read the file.
+  const isWhole = format !== '' && /supported|not implemented/i.test(reason)
   const remedy = isWhole ? 'Write it in another form' : 'Check that it is whole and may be read by this user'
   return new DataError(
     `${name} cannot be read${format && ` as ${format}`}: ${reason}. ${remedy}; data/README.md says which forms are read`,
