@@ -44,6 +44,20 @@ function requestsOf(day: string, size: DaySize): string {
 const KINDS = {
   parquet: { name: 'rows.parquet', columns: '*', options: '(FORMAT parquet)' },
   csv: { name: 'rows.csv.gz', columns: '*', options: '(FORMAT csv, COMPRESSION gzip)' },
+  /** As data warehouses unload it: times in UTC, numbers without a size. */
+  unloaded: {
+    name: 'rows.parquet',
+    columns: `make_timestamptz(epoch_us(ts)) AS ts, model,
+      ${['app_id', 'prompt_tokens', 'completion_tokens'].map((column) => `CAST(${column} AS DECIMAL(38, 0)) AS ${column}`).join(', ')}`,
+    options: '(FORMAT parquet)',
+  },
+  /** As pandas writes times in UTC, and counts where some are missing. */
+  pandas: {
+    name: 'rows.csv.gz',
+    columns: `strftime(ts, '%Y-%m-%d %H:%M:%S.%f+00:00') AS ts, app_id, model,
+      prompt_tokens || '.0' AS prompt_tokens, completion_tokens || '.0' AS completion_tokens`,
+    options: '(FORMAT csv, COMPRESSION gzip)',
+  },
   /** Chat's usage records, as `api/chat/records.ts` writes them; apps have addresses. */
   records: {
     name: 'chat.ndjson',

@@ -81,13 +81,15 @@ export async function benchPipeline(print: Print, { large, sizes = SIZES }: Opti
   for (const newDay of sizes.night.newDays) await benchNight(print, newDay, sizes)
 }
 
-/** (a), (b), (e) and (f): the stage load beside one GROUP BY over the same file. */
+/** (a), (b) and (e) to (h): the stage load beside one GROUP BY over the same file. */
 async function benchLoads(print: Print, { runs, day, text: { apps, records, csv } }: Sizes): Promise<void> {
   const loads: readonly (readonly [string, DayKind, DaySize])[] = [
     ['a: one day', 'parquet', day],
     ['b: one day with request_id', 'parquet', { ...day, identified: true }],
     ["e: chat's records, processor time", 'records', { rows: records, apps }],
     ['f: compressed CSV, processor time', 'csv', { rows: csv, apps }],
+    ['g: types of a data warehouse, processor time', 'unloaded', { rows: csv, apps }],
+    ['h: compressed CSV of pandas, processor time', 'pandas', { rows: csv, apps }],
   ]
   const rows: string[][] = []
   for (const [name, kind, size] of loads) {
