@@ -1,12 +1,13 @@
 /** CONTRACT 7: apps by an address or a name, in usage and in the registry; one id each, whichever source comes first. */
+import { DuckDBConnection } from '@duckdb/node-api'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { appIdOf } from '../../../pipeline/contract/app-identity.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
-import { deliver, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
+import { deliver, queryCurrent, register, writeParquet, writeRaw } from '../../support/pipeline/nightly.ts'
 import { FORMATS, rawFile, type RawFormat } from '../../support/pipeline/raw-files.ts'
 
 const FIRST_RUN = '2026-11-18T02:00:00Z'
@@ -53,6 +54,19 @@ it('usage that names its apps is published under ids that follow from the names,
   rmSync(join(dataDir, 'raw', 'apps'), { recursive: true })
   await runAt(dataDir, '2026-11-20T02:00:00Z')
   expect(byName().match(/"app_id":\d+/g)).toEqual(first.match(/"app_id":\d+/g))
+})
+
+it('a night with apps named by usage reads the registry once', async () => {
+  const row =
+    "SELECT 1 AS app_id, 'One' AS app_name, 'public' AS visibility, [] AS subcategories, TIMESTAMP '2025-01-01' AS updated_at"
+  await writeParquet(join(dataDir, 'raw/apps/registry.parquet'), row)
+  writeUsage(['Cline,1,0', 'One,10,0'])
+  const run = vi.spyOn(DuckDBConnection.prototype, 'run')
+  await runAt(dataDir, FIRST_RUN)
+  const reads = run.mock.calls.filter(([sql]) => /read_parquet\([^)]*registry\.parquet/.test(sql))
+  run.mockRestore()
+  expect(reads).toHaveLength(1)
+  expect(await published()).toEqual(['1 One 10', `${CLINE} Cline 1`])
 })
 
 it('an id follows from host and path of an address, or from the name, the same everywhere; other texts name no app', async () => {
