@@ -1,10 +1,10 @@
 -- The queries of an import over its staged rows.
 
 -- name: place
--- The UTC day of each row, read once for all days; NULL for a year that no folder can name.
+-- The UTC day of each row, read once for all days; NULL for a year without four digits.
 ALTER TABLE staged ADD COLUMN day DATE;
 UPDATE staged SET day = CAST(utc_from_text(ts) AS DATE)
-WHERE utc_from_text(ts) >= DATE '0001-01-01' AND utc_from_text(ts) < DATE '10000-01-01';
+WHERE utc_from_text(ts) >= DATE '1000-01-01' AND utc_from_text(ts) < DATE '10000-01-01';
 
 -- name: days
 -- Figures of the staged rows by day. A broken count adds nothing here: the next run validates it.

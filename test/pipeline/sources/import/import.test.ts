@@ -191,7 +191,14 @@ describe('import', () => {
 describe('a rejected file', () => {
   const cases: readonly (readonly [string, string | Uint8Array, string])[] = [
     // None of these is a day that a folder can have as its name.
-    ...['infinity', '-infinity', '57970-01-01', '57970-01-01T00:00:00Z', '0044-03-15 (BC)'].map(
+    ...[
+      'infinity',
+      '-infinity',
+      '57970-01-01',
+      '57970-01-01T00:00:00Z',
+      '26-01-05 10:00',
+      '0044-03-15 (BC)',
+    ].map(
       (time) => ['a.csv', `${HEADER}\n${time},1,1,1,a\n`, `ts "${time}" is not a UTC timestamp`] as const,
     ),
     [
