@@ -66,7 +66,7 @@ export function clientOf(origin: string) {
   }
 }
 
-type ApiOptions = {
+export type ApiOptions = {
   readonly clock?: () => Date
   readonly limits?: Partial<HttpLimits>
   readonly environment?: Readonly<Record<string, string>>

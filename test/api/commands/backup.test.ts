@@ -8,14 +8,11 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
 import { rankingsSchema, startApi, startServer, type Api } from '../../support/api.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
-import { currentSnapshot, publish, writeRaw } from '../../support/pipeline/nightly.ts'
+import { currentSnapshot, deliver, publish, register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { startProgram, runCommandLine, type Ended } from '../../support/processes.ts'
 
-const APPS = `app_id,app_name,visibility,subcategories,alias_of,updated_at
-1,One,public,cli-agent,,2026-01-01T00:00:00Z
-`
-const usage = (day: string) =>
-  `ts,app_id,prompt_tokens,completion_tokens\n${day}T10:00:00Z,1,${day.replaceAll('-', '')},5\n`
+/** Usage of a day, whose tokens are its digits. */
+const use = (folder: string, day: string) => deliver(folder, day, [`1,${day.replaceAll('-', '')},5`])
 
 const dataDir = makeFolder()
 /** A backup that was made while the service ran, with a key of its store. */
@@ -25,9 +22,9 @@ let key: string
 let made: Ended
 
 beforeAll(async () => {
-  writeRaw(dataDir, 'apps/apps.csv', APPS)
+  register(dataDir, ['1,One,public,cli-agent,,2026-01-01'])
   for (const day of ['2026-02-10', '2026-03-10']) {
-    writeRaw(dataDir, `usage/date=${day}/a.csv`, usage(day))
+    use(dataDir, day)
     await publish(dataDir, `${day.slice(0, 8)}11T02:00:00Z`)
   }
   // Unfinished files are not in a backup.
@@ -165,7 +162,7 @@ describe('a copied backup', () => {
     }
     const [lost, restored] = [copyFolder(dataDir), copyBack()]
     for (const folder of [lost, restored]) {
-      writeRaw(folder, 'usage/date=2026-03-11/a.csv', usage('2026-03-11'))
+      use(folder, '2026-03-11')
       await publish(folder, '2026-03-12T02:00:00Z')
     }
     const files = filesOf(restored)
@@ -175,7 +172,7 @@ describe('a copied backup', () => {
 
   it('of which files are missing or changed is not served; they are named', async () => {
     const restored = copyBack()
-    const changed = join(restored, 'raw', 'usage', 'date=2026-02-10', 'a.csv')
+    const changed = join(restored, 'raw', 'usage', 'date=2026-02-10', 'rows.csv')
     fs.appendFileSync(changed, 'x')
     const missing = join(restored, 'service.sqlite')
     fs.rmSync(missing)
@@ -190,7 +187,7 @@ describe('a copied backup', () => {
     const restored = copyBack()
     const list = startProgram('api/commands/keys.ts', ['list'], { DATA_DIR: restored })
     expect(await list.ended).toMatchObject({ code: 0, stderr: '' })
-    fs.appendFileSync(join(restored, 'raw', 'usage', 'date=2026-02-10', 'a.csv'), '\n')
+    fs.appendFileSync(join(restored, 'raw', 'usage', 'date=2026-02-10', 'rows.csv'), '\n')
     await publish(restored, '2026-03-12T02:00:00Z')
     for (const isWarned of [true, false]) {
       const server = await startServer({ DATA_DIR: restored })

@@ -283,7 +283,7 @@ describe.each(stores.kinds)('on $name', ({ fresh }) => {
       "UPDATE scim_sync_jobs SET lease_until = '', scheduled = 1 WHERE status = 'running'",
     )
     await using hook = await startHook()
-    const environment = { ...asEnvironment(settings), ...hook.settings }
+    const environment = { ...asEnvironment(settings), ...hook.environment }
     const erase = startProgram('api/commands/directories.ts', ['erase', '--account', 'acme'], environment)
     expect(await erase.ended).toMatchObject({ code: 0 })
     expect(hook.received).toMatchObject([{ event: 'sync_failed', account: 'acme' }])

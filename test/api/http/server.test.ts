@@ -6,18 +6,20 @@ import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { answerWith, sendRaw, startApi, until, type Api } from '../../support/api.ts'
+import { answerWith, sendRaw, startApi, until, type Api, type ApiOptions } from '../../support/api.ts'
 import { sendOver } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
 
 const HOUR_MS = 3_600_000
 /** A path that a test answers in its own way. */
 const PATH = '/docs'
-type Limits = NonNullable<Parameters<typeof startApi>[1]>['limits']
 type Reply = Parameters<Api['routes'][number]['handle']>[1]
 
 /** A service with these limits, in which `handle` answers PATH. */
-async function start(limits: Limits = {}, handle: Api['routes'][number]['handle'] = () => undefined) {
+async function start(
+  limits: ApiOptions['limits'] = {},
+  handle: Api['routes'][number]['handle'] = () => undefined,
+) {
   const api = await startApi(makeFolder(), { limits })
   answerWith(api, PATH, handle)
   return api

@@ -18,7 +18,7 @@ import {
 } from '../../support/scim/faulty-directory.ts'
 import { useAccounts } from '../../support/scim/sync.ts'
 
-const { connect } = useAccounts()
+const connect = useAccounts()
 
 /** Syncs an account with a directory, and again once requests are answered by this; resolves to the second job and more. */
 async function syncTwice(groups: readonly DirectoryGroup[], changed: Quirk, mode?: 'inline' | 'per_group') {

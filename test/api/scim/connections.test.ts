@@ -17,7 +17,7 @@ import {
 } from '../../support/scim/faulty-directory.ts'
 import { startSyncApi, useAccounts } from '../../support/scim/sync.ts'
 
-const { connect } = useAccounts()
+const connect = useAccounts()
 
 const NOTHING = { allow_loopback: 0, allow_private: 0 }
 const PRIVATE = { allow_loopback: 0, allow_private: 1 }

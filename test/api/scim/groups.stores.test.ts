@@ -48,8 +48,8 @@ describe.each(stores.kinds)('the groups of an account on $name', ({ fresh, name 
   it('keep no rows of members that no group has any more, and are not written without a change', async () => {
     await using directory = await startDirectory(manyGroups(300))
     const settings = await fresh()
-    const notices = { NOTICE_WEBHOOK: 'http://127.0.0.1:1' }
-    await using service = await startSyncApi(settings, { settings: notices })
+    const environment = { NOTICE_WEBHOOK: 'http://127.0.0.1:1' }
+    await using service = await startSyncApi(settings, { environment })
     const acme = await service.connect(directory.url)
     await acme.sync()
     const rows = () => service.store.query('SELECT * FROM scim_groups ORDER BY id')

@@ -10,7 +10,13 @@ import {
   startDirectory,
   type DirectoryGroup,
 } from '../../support/scim/faulty-directory.ts'
-import { deadJob, directories, startHook, startSyncApi } from '../../support/scim/sync.ts'
+import {
+  deadJob,
+  directories,
+  startHook,
+  startSyncApi,
+  type SyncApiOptions,
+} from '../../support/scim/sync.ts'
 import { stores } from '../../support/stores.ts'
 
 /** A time in the past, at which a scheduled sync is due. */
@@ -26,7 +32,7 @@ const moving = (seconds: number) => {
 
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   /** A service with an account whose directory holds its groups back until `open`; its job has begun to read. */
-  async function heldSync(groups: DirectoryGroup[], options: Parameters<typeof startSyncApi>[1] = {}) {
+  async function heldSync(groups: DirectoryGroup[], options: SyncApiOptions = {}) {
     const disposable = new AsyncDisposableStack()
     const { quirk, open, waiting } = gate()
     const { url } = disposable.use(await startDirectory(groups, { quirk }))
@@ -134,8 +140,8 @@ describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   it.each([1, 2])('runs beside others up to the limit of %i', async (concurrent) => {
     const { quirk, open, waiting } = gate()
     await using directory = await startDirectory([], { quirk })
-    const settings = { SCIM_CONCURRENT_SYNCS: String(concurrent) }
-    await using service = await startSyncApi(await fresh(), { settings })
+    const environment = { SCIM_CONCURRENT_SYNCS: String(concurrent) }
+    await using service = await startSyncApi(await fresh(), { environment })
     const jobs = await Promise.all(
       ['a', 'b', 'c'].map(async (name) => {
         const account = await service.connect(directory.url, { account: name })
@@ -236,12 +242,12 @@ describe.each(stores.kinds)('scheduled syncs on $name', ({ fresh }) => {
 
   it('send NOTICE_WEBHOOK a notice of the first that fails, and of the first that succeeds again', async () => {
     await using hook = await startHook()
-    const { received, settings } = hook
+    const { received, environment } = hook
     let isRefused = true
     await using directory = await startDirectory(groupsNamed('1'), {
       quirk: ({ path }) => (path === '/Groups' && isRefused ? { status: 401, body: {} } : undefined),
     })
-    await using service = await startSyncApi(await fresh(), { settings })
+    await using service = await startSyncApi(await fresh(), { environment })
     await (await service.connect(directory.url, { account: 'asked' })).sync()
     const acme = await service.connect(directory.url, HOURLY)
     const scheduled = async (number: number) => {

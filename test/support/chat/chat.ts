@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { BASE_PATH } from '../../../api/paths.ts'
 import { makeFolder } from '../folders.ts'
-import { startApi, until } from '../api.ts'
+import { startApi, until, type ApiOptions } from '../api.ts'
 import { answers, startUpstream, type Behaviour } from './upstream.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -26,7 +26,6 @@ export function writeModels(folder: string, wanted: Models, { limits, ...default
   return path
 }
 
-type ApiOptions = NonNullable<Parameters<typeof startApi>[1]>
 type ScriptedChatOptions = ApiOptions & {
   readonly dataDir?: string
   /** The members of `limits` in the routing configuration. */

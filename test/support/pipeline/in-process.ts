@@ -1,6 +1,5 @@
 /** Runs of the pipeline in the test's process, for tests with many runs or a look at the warehouse. */
 import { join } from 'node:path'
-import type { prune } from '../../../pipeline/commands/prune.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import type { Report } from '../../../pipeline/run-end.ts'
 import { runNightly } from '../../../pipeline/run.ts'
@@ -30,15 +29,4 @@ export function queryWarehouse(dataDir: string, sql: string): Promise<TextRow[]>
 /** A figure in a stage's part of the report. */
 export function fact(report: Report, stage: string, name: string): unknown {
   return report.stages.find((part) => part['stage'] === stage)?.[name]
-}
-
-/** `retract` or `prune` at the given time; its output is dropped. */
-export async function commandAt(
-  dataDir: string,
-  now: string,
-  ...[command, options, ...ids]: readonly [typeof prune, object, ...string[]]
-): Promise<void> {
-  const silent = { progress: SILENT, print: () => undefined }
-  const dependencies = { config: readConfig({ DATA_DIR: dataDir }), now: () => new Date(now), ...silent }
-  await command.work(dependencies, { json: false, 'dry-run': false, ...options }, ids)
 }

@@ -9,9 +9,8 @@ import { openStore, type StoreSettings } from '../../../api/store/open-store.ts'
 import { SYNC_LIMITS, type SyncLimits } from '../../../api/scim/client.ts'
 import { NEW_CONNECTION, putConnection, type ConnectionSettings } from '../../../api/scim/connections.ts'
 import { FAILURES, type Failure } from '../../../api/scim/failures.ts'
-import type { HttpLimits } from '../../../api/http/server.ts'
 import type { JobDependencies } from '../../../api/scim/jobs.ts'
-import { startApi, until, type Api } from '../api.ts'
+import { startApi, until, type Api, type ApiOptions } from '../api.ts'
 import { makeFolder } from '../folders.ts'
 import { listen } from '../ports.ts'
 import { runCommandLine } from '../processes.ts'
@@ -75,38 +74,29 @@ const QUICK = {
   wait: async () => await sleep(0),
 } satisfies Partial<JobDependencies>
 
-/** A connection to a directory on this machine. */
-function connectionTo(url: string, more: Partial<ConnectionSettings> = {}): ConnectionSettings {
-  return {
-    ...NEW_CONNECTION,
-    url,
-    token_kind: 'env',
-    token_source: TOKEN_VARIABLE,
-    allow_loopback: 1,
-    ...more,
-  }
-}
+/** A connection to a directory on this machine, but for its address. */
+const CONNECTION = {
+  ...NEW_CONNECTION,
+  token_kind: 'env',
+  token_source: TOKEN_VARIABLE,
+  allow_loopback: 1,
+} as const
 
-type SyncApiOptions = {
+export type SyncApiOptions = ApiOptions & {
   /** The service's token for directories; by default the token of `startDirectory`. */
   readonly token?: string
-  readonly sync?: Partial<JobDependencies>
   readonly syncLimits?: Partial<SyncLimits>
-  readonly clock?: () => Date
-  readonly settings?: Readonly<Record<string, string>>
-  readonly limits?: Partial<HttpLimits>
 }
 
 /** A running service, with an administrator's actions. */
 export async function startSyncApi(
   store: StoreSettings,
-  { token = DIRECTORY_TOKEN, sync, syncLimits, clock, settings, limits = {} }: SyncApiOptions = {},
+  { token = DIRECTORY_TOKEN, syncLimits, ...options }: SyncApiOptions = {},
 ) {
   const api = await startApi(store.DATA_DIR, {
-    environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...settings },
-    sync: { ...QUICK, limits: { ...QUICK.limits, ...syncLimits }, ...sync },
-    limits,
-    ...(clock === undefined ? {} : { clock }),
+    ...options,
+    environment: { ...asEnvironment(store), [TOKEN_VARIABLE]: token, ...options.environment },
+    sync: { ...QUICK, limits: { ...QUICK.limits, ...syncLimits }, ...options.sync },
   })
   return {
     ...api,
@@ -117,7 +107,7 @@ export async function startSyncApi(
       { account = 'acme', ...more }: Partial<ConnectionSettings> & { account?: string } = {},
     ) {
       const key = await api.makeKey('management', account)
-      await putConnection(api.store, account, connectionTo(url, more))
+      await putConnection(api.store, account, { ...CONNECTION, url, ...more })
       return administratorOf(api, key)
     },
   }
@@ -143,7 +133,7 @@ export async function startHook() {
     response.end()
   }
   const server = await listen(createServer((request, response) => void take(request, response)))
-  return { ...server, received, settings: { NOTICE_WEBHOOK: `http://127.0.0.1:${server.port}` } }
+  return { ...server, received, environment: { NOTICE_WEBHOOK: `http://127.0.0.1:${server.port}` } }
 }
 
 /** Runs a command line of `directories` in this process; double quotes hold words together. */
@@ -212,8 +202,8 @@ export const list = (reply: Quirk | Reply, ends: DirectoryCase['ends'], warning?
   warning,
 })
 
-/** A service for the tests of a file, with a new account for each directory. */
-export function useAccounts(options: Parameters<typeof startSyncApi>[1] = {}) {
+/** Connects directories, each with a new account, to one service for the tests of a file. */
+export function useAccounts(options: SyncApiOptions = {}) {
   let service: Awaited<ReturnType<typeof startSyncApi>>
   let accounts = 0
 
@@ -221,22 +211,15 @@ export function useAccounts(options: Parameters<typeof startSyncApi>[1] = {}) {
     service = await startSyncApi({ DATA_DIR: makeFolder() }, options)
   })
 
-  return {
-    get service() {
-      return service
-    },
-    connect: async (url: string, members: MemberMode = 'inline') => {
-      accounts += 1
-      return await service.connect(url, { account: `account-${accounts}`, members })
-    },
+  return async (url: string, members: MemberMode = 'inline') => {
+    accounts += 1
+    return await service.connect(url, { account: `account-${accounts}`, members })
   }
 }
 
-type Accounts = ReturnType<typeof useAccounts>
-
 /** Makes a test per case, by name. */
 export function describeDirectories(
-  { connect }: Accounts,
+  connect: ReturnType<typeof useAccounts>,
   cases: Readonly<Record<string, DirectoryCase>>,
 ): void {
   describe.each(Object.entries(cases))(

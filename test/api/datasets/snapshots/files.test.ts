@@ -2,10 +2,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { prune } from '../../../../pipeline/commands/prune.ts'
-import { retract } from '../../../../pipeline/commands/retract.ts'
 import {
   envelopeSchema,
   linksOf,
@@ -16,8 +14,8 @@ import {
   type Api,
 } from '../../../support/api.ts'
 import { makeFolder } from '../../../support/folders.ts'
-import { commandAt, runAt } from '../../../support/pipeline/in-process.ts'
-import { deliver, register } from '../../../support/pipeline/nightly.ts'
+import { runAt } from '../../../support/pipeline/in-process.ts'
+import { deliver, register, runCommand } from '../../../support/pipeline/nightly.ts'
 
 const FIRST = '20260107T020000Z'
 const SECOND = '20260131T020000Z'
@@ -37,6 +35,13 @@ const APPS = [1, 2, 3]
 function use(day: string, tokens: number): void {
   const rows = APPS.map((app) => `${app},${tokens * app},0`)
   deliver(dataDir, day, rows)
+}
+
+/** Runs a command of `npm run nightly` at this time. */
+async function commandAt(time: string, ...args: readonly string[]): Promise<void> {
+  vi.useFakeTimers({ toFake: ['Date'], now: new Date(time) })
+  expect(await runCommand(dataDir, ...args)).toMatchObject({ code: 0 })
+  vi.useRealTimers()
 }
 
 beforeAll(async () => {
@@ -304,7 +309,7 @@ describe('after a newer snapshot and its retraction', () => {
 
     key = await api.makeKey()
     withdrawn = (await api.get(RANKINGS, key)).headers
-    await commandAt(dataDir, '2026-02-04T12:00:00Z', retract, { reason: REASON }, WITHDRAWN)
+    await commandAt('2026-02-04T12:00:00Z', 'retract', WITHDRAWN, '--reason', REASON)
     await served(api, '2026-01-31T02:00:00Z')
   })
 
@@ -342,7 +347,7 @@ describe('after a newer snapshot and its retraction', () => {
     beforeAll(async () => {
       use('2026-02-04', 10)
       await runAt(dataDir, '2026-02-05T02:00:00Z')
-      await commandAt(dataDir, '2026-02-06T00:00:00Z', prune, { 'keep-days': 1 })
+      await commandAt('2026-02-06T00:00:00Z', 'prune', '--keep-days', '1')
       await served(api, '2026-02-05T02:00:00Z')
     })
 

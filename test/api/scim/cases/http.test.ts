@@ -165,7 +165,7 @@ describeDirectories(small, {
 it('pages with too many bytes are requested in smaller parts, down to one group', async () => {
   const groups = manyGroups(7).map((group) => ({ ...group, displayName: 'x'.repeat(MIB / 5) }))
   await using directory = await startDirectory(groups)
-  const account = await small.connect(directory.url)
+  const account = await small(directory.url)
   expect(await account.sync()).toMatchObject({ status: 'succeeded', synced_groups: 7 })
   const counts = directory.asked.map(({ query }) => query.get('count')).filter((count) => count !== null)
   expect([...new Set(counts)]).toEqual(['100', '25', '5', '1'])

@@ -48,7 +48,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
       "INSERT INTO scim_sync_jobs (id, account_id, status, created_at) SELECT id, id, 'queued', $1 FROM accounts"
     await rowsIn(settings, queue, [new Date().toISOString()])
     await using service = await startSyncApi(settings, {
-      settings: { SCIM_CONCURRENT_SYNCS: '2' },
+      environment: { SCIM_CONCURRENT_SYNCS: '2' },
       sync: { leaseMs: DAY_MS },
     })
     await until(() => waiting() === 2)
