@@ -31,8 +31,7 @@ const fileRow = z.object({ file: z.int() })
 const plainRow = z.object({ plain: z.boolean() })
 const oddRow = z.object({ rejected: z.boolean(), doubtful: z.boolean() })
 const apartRow = z.object({ apart: z.boolean() })
-const sharedRow = z.object({ day: z.string(), request_id: z.string(), rows: z.string() })
-const partsRow = z.object({ day: z.string(), part: z.string(), rows: z.string() })
+const messageRow = z.object({ message: z.string() })
 
 /**
  * Counts days into temporary tables of the connection: `counted` (per day, app and hash of the model; app_id NULL holds the
@@ -56,7 +55,8 @@ export async function countUsage(connection: DuckDBConnection, days: readonly Us
     await execute(connection, 'load.sql#rejected')
     await findRepeats(connection)
     await addUp(connection, batch)
-    return await describeLargeParts(connection)
+    const notes = await readRows(connection, 'load.sql#large-parts', messageRow)
+    return notes.map(({ message }) => message)
   } finally {
     await connection.run('CREATE OR REPLACE TEMP TABLE staged (file VARCHAR)')
     rmSync(folder, { recursive: true, force: true })
@@ -97,8 +97,7 @@ async function groupFiles(
     try {
       await groupRows(connection, batch, files)
     } catch (error) {
-      if (isShortage(error) || error instanceof DataError) throw error
-      if (!(await replaceUnreadable(connection, scans))) throw error
+      if (isShortage(error) || !(await replaceUnreadable(connection, scans))) throw error
       continue
     }
     const suspects = await findSuspects(connection, files, scans)
@@ -176,13 +175,8 @@ async function nameGroups(connection: DuckDBConnection, { columns }: Batch): Pro
 /** @throws DataError with an id that more than half of a day's rows share. */
 async function findRepeats(connection: DuckDBConnection): Promise<void> {
   await execute(connection, 'load.sql#repeated-ids')
-  const [shared] = await readRows(connection, 'load.sql#shared-ids', sharedRow)
-  if (shared !== undefined) {
-    throw new DataError(
-      `Day ${shared.day}: ${shared.rows} rows, more than half of the day, have the request_id "${shared.request_id}"; ` +
-        'they would count as one request. Correct or remove the column request_id',
-    )
-  }
+  const [shared] = await readRows(connection, 'load.sql#shared-ids', messageRow)
+  if (shared !== undefined) throw new DataError(shared.message)
   await execute(connection, 'load.sql#repeats')
 }
 
@@ -192,12 +186,4 @@ async function addUp(connection: DuckDBConnection, batch: Batch): Promise<void> 
   const isApart = isByApp(batch) && (await readRow(connection, 'load.sql#groups-apart', apartRow)).apart
   await execute(connection, isApart ? 'load.sql#groups-as-counted' : 'load.sql#counted')
   await execute(connection, 'load.sql#totals')
-}
-
-async function describeLargeParts(connection: DuckDBConnection): Promise<string[]> {
-  const parts = await readRows(connection, 'load.sql#large-parts', partsRow)
-  return parts.map(
-    ({ day, part, rows }) =>
-      `Day ${day}: ${part} are more than the count that contains them in ${rows} rows, and are left out there`,
-  )
 }

@@ -42,8 +42,6 @@ export type Scan = {
   readonly payload?: string
   /** Selects lines that lack a key, which `rows` takes for a null. */
   readonly lacksKeys?: string
-  /** Whether no other file may be read with this one. */
-  readonly isAlone?: boolean
 }
 
 /** A file of the days being counted; its place in the list is its number in SQL. */
@@ -180,9 +178,7 @@ export async function defineIncoming(
   })
   const rows = numbered.map(({ number, day, file }) => `(${number}, DATE '${day}', ${literal(file.name)})`)
   // CSV files are read by position, so that equal reading may name the columns otherwise.
-  const alike = Map.groupBy(numbered, ({ number, scan }) =>
-    JSON.stringify([scan.rows([]), [...scan.types], scan.isAlone === true ? number : null]),
-  )
+  const alike = Map.groupBy(numbered, ({ scan }) => JSON.stringify([scan.rows([]), [...scan.types]]))
   const parts = [...alike.values()].flatMap((some) =>
     some.slice(0, 1).map(({ scan }) => readTogether(scan, some)),
   )

@@ -108,7 +108,12 @@ HAVING count(*) > 1;
 -- name: shared-ids
 -- An id on more than half of the rows of a day is none: each of them would count as the same request. A request that was
 -- delivered a few times makes no such day.
-SELECT CAST(r.day AS VARCHAR) AS day, r.request_id, CAST(r.rows AS VARCHAR) AS rows
+SELECT
+  format(
+    'Day {}: {} rows, more than half of the day, have the request_id "{}"; they would count as one request. Correct or remove '
+      || 'the column request_id',
+    r.day, r.rows, r.request_id
+  ) AS message
 FROM repeated_ids AS r
 WHERE r.rows >= 5 AND r.rows > (SELECT sum(g.rows) FROM groups AS g WHERE g.day = r.day) / 2;
 
@@ -281,33 +286,54 @@ WITH parts AS (
   FROM groups AS g
   WHERE g.has_tokens AND g.rows_large_cached + g.rows_large_reasoning > 0
 )
-SELECT CAST(p.day AS VARCHAR) AS day, p.part, CAST(sum(p.rows) AS VARCHAR) AS rows
+SELECT
+  format(
+    'Day {}: {} are more than the count that contains them in {} rows, and are left out there', p.day, p.part, sum(p.rows)
+  ) AS message
 FROM parts AS p
 GROUP BY p.day, p.part
 HAVING sum(p.rows) > 0
 ORDER BY p.day, p.part;
 
--- name: day-counts
-SELECT CAST(d.day AS VARCHAR) AS day, d.rows_read, d.rows_rejected, d.wide
-FROM day_totals AS d
-ORDER BY d.day;
-
--- name: too-large
--- Days whose tokens of one kind do not fit into BIGINT, the type of a day's counts in every file.
+-- name: refused-days
+-- The days that keep their figures, with the reason: tokens of one kind that do not fit into BIGINT, the type of a day's counts
+-- in every file, or more than 1 % of rejected rows (CONTRACT 7), named by the three most common violations.
+WITH violations AS (
+  SELECT
+    d.day, d.rows_rejected, d.rows_read,
+    format(
+      '  {}: {} row{}: {}; first at row {}: {}', r.file, sum(r.rows), CASE WHEN sum(r.rows) = 1 THEN '' ELSE 's' END, r.reason,
+      min(r.row), left(regexp_replace(min_by(r.payload, r.row), '\s+$', ''), 200)
+    ) AS line,
+    row_number() OVER (PARTITION BY d.day ORDER BY sum(r.rows) DESC, r.file, r.reason) AS place
+  FROM rejected AS r
+  JOIN day_totals AS d ON d.day = r.day AND d.rows_rejected * 100 > d.rows_read
+  GROUP BY d.day, d.rows_rejected, d.rows_read, r.file, r.reason
+  QUALIFY place <= 3
+)
 SELECT
-  CAST(c.day AS VARCHAR) AS day,
+  CAST(v.day AS VARCHAR) AS day,
+  format(
+    'Day {}: {} of {} rows are rejected, more than 1 %. Correct or remove the files; npm run nightly -- quarantine {} lists the '
+      || 'rejected rows',
+    v.day, v.rows_rejected, v.rows_read, v.day
+  ) || string_agg(chr(10) || v.line, '' ORDER BY v.place) AS reason
+FROM violations AS v
+GROUP BY v.day, v.rows_rejected, v.rows_read
+UNION ALL
+SELECT
+  CAST(c.day AS VARCHAR),
   format(
     'Day {}: all apps together have {} tokens of one kind, more than 9223372036854775807, the most that a day may have; app {} '
       || 'has the most. Correct or remove the files',
-    CAST(c.day AS VARCHAR), CAST(greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS VARCHAR),
+    c.day, greatest(sum(c.prompt_tokens), sum(c.completion_tokens)),
     max_by(concat(c.app_id, ' (' || n.app_name || ')'), greatest(c.prompt_tokens, c.completion_tokens))
-  ) AS reason
+  )
 FROM counted AS c
 LEFT JOIN app_names AS n ON n.app_id = c.app_id
-WHERE c.app_id IS NOT NULL
+WHERE c.app_id IS NOT NULL AND c.day IN (SELECT d.day FROM day_totals AS d WHERE d.wide)
 GROUP BY c.day
-HAVING greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) > 9223372036854775807
-ORDER BY c.day;
+ORDER BY day, reason;
 
 -- name: forget-rejected
 -- Removes the rejected rows of the days in the list `days`.
@@ -318,19 +344,6 @@ DELETE FROM quarantine WHERE list_contains(getvariable('days'), day);
 INSERT INTO quarantine BY NAME
 SELECT r.day, r.file, r.row, r.reason, r.payload, r.rows
 FROM rejected AS r;
-
--- name: common-violations
--- The most common violations in a day's quarantine, for the message of a failed run.
-SELECT
-  format(
-    '{}: {} row{}: {}; first at row {}: {}', q.file, sum(q.rows), CASE WHEN sum(q.rows) = 1 THEN '' ELSE 's' END, q.reason,
-    min(q.row), left(regexp_replace(min_by(q.payload, q.row), '\s+$', ''), 200)
-  ) AS reason
-FROM quarantine AS q
-WHERE q.day = CAST($day AS DATE)
-GROUP BY q.file, q.reason
-ORDER BY sum(q.rows) DESC, q.file, q.reason
-LIMIT 3;
 
 -- name: remove-days
 -- Removes the figures of the days in the list `days`. The bounds let the reader skip the history around them.

@@ -14,19 +14,8 @@ import type { Run, StageResult } from './stage.ts'
 /** Raised when the rules of counting change, so that every day is counted again. */
 const COUNTING_VERSION = 8
 
-/** More rejected rows than this share of a day fail the run (CONTRACT 7). */
-const REJECT_LIMIT_PERCENT = 1n
-
-const wholeNumber = z.string().transform(BigInt)
 const ledgerRow = z.object({ day: z.string(), fingerprint: z.string() })
-const dayRow = z.object({
-  day: z.string(),
-  rows_read: wholeNumber,
-  rows_rejected: wholeNumber,
-  wide: z.boolean(),
-})
-const tooLargeRow = z.object({ day: z.string(), reason: z.string() })
-const violationRow = z.object({ reason: z.string() })
+const refusedRow = z.object({ day: z.string(), reason: z.string() })
 const providerRow = z.object({
   provider: z.string(),
   requests: z.number(),
@@ -229,22 +218,15 @@ async function replaceDays(run: Run, batch: readonly UsageDay[]): Promise<string
   const { connection } = run
   await setDays(run, batch.map(dayOf))
   const notes = await countUsage(connection, batch)
-  const counts = await readRows(connection, 'load.sql#day-counts', dayRow)
-  const tooLarge = counts.some(({ wide }) => wide)
-    ? await readRows(connection, 'load.sql#too-large', tooLargeRow)
-    : []
-  const rejected = counts.filter(
-    ({ rows_read, rows_rejected }) => rows_rejected * 100n > rows_read * REJECT_LIMIT_PERCENT,
-  )
-  const accepted = batch.filter(({ day }) => ![...rejected, ...tooLarge].some((other) => other.day === day))
+  const refused = await readRows(connection, 'load.sql#refused-days', refusedRow)
+  const accepted = batch.filter(({ day }) => !refused.some((other) => other.day === day))
   await transaction(connection, async () => {
     await execute(connection, 'load.sql#forget-rejected')
     await execute(connection, 'load.sql#quarantine')
     if (accepted.length > 0) await storeDays(run, accepted)
   })
   for (const note of notes) run.progress.note(note)
-  const described = await Array.fromAsync(rejected, (day) => describeRejected(run, day))
-  return [...tooLarge.map(({ reason }) => reason), ...described]
+  return refused.map(({ reason }) => reason)
 }
 
 async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
@@ -255,18 +237,6 @@ async function storeDays(run: Run, days: readonly UsageDay[]): Promise<void> {
   })
   await execute(run.connection, 'load.sql#remove-days')
   await execute(run.connection, 'load.sql#store-days')
-}
-
-async function describeRejected(
-  { connection }: Run,
-  { day, rows_read, rows_rejected }: z.infer<typeof dayRow>,
-): Promise<string> {
-  const violations = await readRows(connection, 'load.sql#common-violations', violationRow, { day })
-  return [
-    `Day ${day}: ${rows_rejected} of ${rows_read} rows are rejected, more than ${REJECT_LIMIT_PERCENT} %. ` +
-      `Correct or remove the files; npm run nightly -- quarantine ${day} lists the rejected rows`,
-    ...violations.map(({ reason }) => `  ${reason}`),
-  ].join('\n')
 }
 
 async function removeDays(run: Run, days: readonly string[]): Promise<void> {

@@ -77,12 +77,12 @@ function textOf(type: DataType | undefined, value: unknown): unknown {
 
 /** Milliseconds since 1970, cut to microseconds. */
 function timeText(milliseconds: number): string {
-  const microseconds = Math.round(milliseconds * 1000)
-  const time = new Date(Math.floor(microseconds / 1000))
-  const below = ((microseconds % 1000) + 1000) % 1000
-  return Number.isNaN(time.getTime())
-    ? 'out of range'
-    : time.toISOString().replace('Z', `${String(below).padStart(3, '0')}Z`)
+  try {
+    const nanoseconds = BigInt(Math.round(milliseconds * 1000)) * 1000n
+    return new Temporal.Instant(nanoseconds).toString({ fractionalSecondDigits: 6 })
+  } catch {
+    return 'out of range'
+  }
 }
 
 /** The library gives decimals as words, the lowest first. */

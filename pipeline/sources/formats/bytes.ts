@@ -86,7 +86,7 @@ export function headText({ name }: Pick<RawFile, 'name'>, chunk: Buffer): string
       : `Its name must end in .${content}`
     throw new DataError(`${name} is not text in UTF-8: its first bytes are those of ${content}. ${remedy}`)
   }
-  return chunk.toString('utf8', 0, CHUNK_BYTES)
+  return chunk.toString('utf8')
 }
 
 /** Whether the file has more bytes than when it was listed. */

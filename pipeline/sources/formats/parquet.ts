@@ -49,10 +49,11 @@ export async function scanParquet(
     if (column === 'request_id' && type === 'BLOB') fault = `id_violation(${value.name})`
     types.set(column, value)
   }
+  const scan = { path: file.path, types, fault }
   // A column with DuckDB's name for the file or the row hides it: then no other file is read with this one.
-  const isAlone = names.some((name) => /^file_(?:index|row_number)$/i.test(name))
-  const row = isAlone ? 'row_number() OVER ()' : 'r.file_row_number + 1'
-  return { path: file.path, types, rows: parquetRows, row, fault, isAlone }
+  return names.some((name) => /^file_(?:index|row_number)$/i.test(name))
+    ? { ...scan, rows: () => parquetRows([file.path]), row: 'row_number() OVER ()' }
+    : { ...scan, rows: parquetRows, row: 'r.file_row_number + 1' }
 }
 
 /** The scan without the columns that decide nothing, where one of those cannot be read; undefined if it has none. */
