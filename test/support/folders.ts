@@ -1,7 +1,7 @@
 /** What the tests of a file make, and remove at its end: temporary folders, and servers that they share. */
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 const removals: (() => unknown)[] = []
 
@@ -29,4 +29,11 @@ export function copyFolder(source: string): string {
   const folder = makeFolder()
   cpSync(source, folder, { recursive: true, verbatimSymlinks: true })
   return folder
+}
+
+/** Paths of the files below a folder, relative to it and sorted. */
+export function filesBelow(folder: string): string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  return files.map((entry) => relative(folder, join(entry.parentPath, entry.name))).toSorted()
 }

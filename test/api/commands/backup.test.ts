@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { backup } from '../../../api/commands/backup.ts'
 import { rankingsSchema, startApi, startServer, type Api } from '../../support/api.ts'
-import { copyFolder, makeFolder } from '../../support/folders.ts'
+import { copyFolder, filesBelow, makeFolder } from '../../support/folders.ts'
 import { currentSnapshot, deliver, publish, register, writeRaw } from '../../support/pipeline/nightly.ts'
 import { startProgram, runCommandLine, type Ended } from '../../support/processes.ts'
 
@@ -154,11 +154,9 @@ describe('a copied backup', () => {
 
   it('has what the lost machine would have had: the next night publishes the same bytes', async () => {
     const filesOf = (folder: string) => {
-      const names = fs.globSync('**/*.*', { cwd: currentSnapshot(folder) })
-      const same = names.filter(
-        (name) => name !== 'report.json' && !fs.statSync(join(folder, 'current', name)).isDirectory(),
-      )
-      return same.toSorted().map((name) => [name, fs.readFileSync(join(folder, 'current', name), 'base64')])
+      const snapshot = currentSnapshot(folder)
+      const same = filesBelow(snapshot).filter((name) => name !== 'report.json')
+      return same.map((name) => [name, fs.readFileSync(join(snapshot, name), 'base64')])
     }
     const [lost, restored] = [copyFolder(dataDir), copyBack()]
     for (const folder of [lost, restored]) {

@@ -1,8 +1,8 @@
 /** CONTRACT 8: no private fact is in any published file. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
-import { makeFolder } from '../../support/folders.ts'
+import { filesBelow, makeFolder } from '../../support/folders.ts'
 import { queryWarehouse } from '../../support/pipeline/in-process.ts'
 import {
   currentSnapshot,
@@ -13,25 +13,26 @@ import {
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 
-const HIDDEN = '5801733204918273001'
-const APPS = [
-  { id: 5_801_733_204_918_273_001n, name: 'Zzyzx-verborgen-Ü', visibility: 'hidden', alias_of: '' },
-  { id: 5_801_733_204_918_273_002n, name: 'Qwfpg-privat-漢', visibility: 'private', alias_of: '' },
-  { id: 5_801_733_204_918_273_003n, name: 'Xylem-alias-of-public', visibility: 'public', alias_of: '77001' },
-  { id: 5_801_733_204_918_273_004n, name: 'Xylem-hidden-alias', visibility: 'hidden', alias_of: '77001' },
-  { id: 5_801_733_204_918_273_005n, name: 'Xylem-alias-of-hidden', visibility: 'public', alias_of: HIDDEN },
-  { id: 5_801_733_204_918_273_006n, name: 'Public-before-Jvkzq', visibility: 'hidden', alias_of: '' },
-] as const
-
-const UNREGISTERED = 5_801_733_204_918_273_999n
+/** Rows of the registry of which nothing is public any more. */
+const ROWS = [
+  '5801733204918273001,Zzyzx-verborgen-Ü,hidden,cli-agent,,2026-01-01',
+  '5801733204918273002,Qwfpg-privat-漢,private,cli-agent,,2026-01-01',
+  '5801733204918273003,Xylem-alias-of-public,public,cli-agent,77001,2026-01-01',
+  '5801733204918273004,Xylem-hidden-alias,hidden,cli-agent,77001,2026-01-01',
+  '5801733204918273005,Xylem-alias-of-hidden,public,cli-agent,5801733204918273001,2026-01-01',
+]
+/** An app that the first night publishes; the second hides it, and restates the day. */
+const BEFORE = '5801733204918273006,Public-before-Jvkzq,public,game,,2025-12-01'
+const HIDDEN = '5801733204918273006,Public-before-Jvkzq,hidden,cli-agent,,2026-01-01'
+const UNREGISTERED = '5801733204918273999'
 
 const DAY = '2026-01-02'
 
 const dataDir = makeFolder('Jqvxw-data-folder')
 
 const SECRETS: readonly string[] = [
-  ...APPS.flatMap(({ id, name }) => [String(id), name]),
-  String(UNREGISTERED),
+  ...[...ROWS, HIDDEN].flatMap((row) => row.split(',').slice(0, 2)),
+  UNREGISTERED,
   'Kwyjibo-request',
   'Kwyjibo-account',
   'Kwyjibo-rejected-cell',
@@ -42,16 +43,11 @@ const SECRETS: readonly string[] = [
 let texts = new Map<string, string>()
 
 beforeAll(async () => {
-  const registry = APPS.map(
-    ({ id, name, visibility, alias_of }) => `${id},${name},${visibility},cli-agent,${alias_of},2026-01-01`,
-  )
   const seen = '77001,Seen by everyone,public,cli-agent,,2026-01-01'
-  // The last app of the list was published by the first night; the second hides it, and restates the day.
-  const before = `${APPS[5].id},${APPS[5].name},public,game,,2025-12-01`
-  register(dataDir, [seen, ...registry.slice(0, -1), before], 'Kwyjibo-file-name.csv')
+  register(dataDir, [seen, ...ROWS, BEFORE], 'Kwyjibo-file-name.csv')
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, usageOf(DAY))
   await publish(dataDir, '2026-01-03T02:00:00Z')
-  register(dataDir, registry.slice(-1), 'Kwyjibo-later.csv')
+  register(dataDir, [HIDDEN], 'Kwyjibo-later.csv')
   writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, `${usageOf(DAY)}\n`)
   await publish(dataDir, '2026-01-03T03:00:00Z')
   texts = await publishedTexts(currentSnapshot(dataDir))
@@ -75,15 +71,16 @@ it('no published total reveals the hidden traffic', async () => {
 it.each(SECRETS)('%s is in no published table, view, macro or file, nor in its bytes', (secret) => {
   expect([...texts].filter(([, text]) => text.includes(secret)).map(([place]) => place)).toEqual([])
   const needles = [Buffer.from(secret), ...(/^\d+$/.test(secret) ? [littleEndian(BigInt(secret))] : [])]
-  const found = filesBelow(currentSnapshot(dataDir)).filter((file) => {
-    const bytes = readFileSync(file)
+  const snapshot = currentSnapshot(dataDir)
+  const found = filesBelow(snapshot).filter((file) => {
+    const bytes = readFileSync(join(snapshot, file))
     return needles.some((needle) => bytes.includes(needle))
   })
   expect(found).toEqual([])
 })
 
 function usageOf(day: string): string {
-  const ids = [...APPS.map(({ id }) => id), UNREGISTERED]
+  const ids = [...[...ROWS, HIDDEN].map((row) => row.split(',', 1)[0]), UNREGISTERED]
   const header = 'ts,app_id,prompt_tokens,completion_tokens,requests,request_id,account_id'
   const time = `${day}T01:00:00Z`
   return [
@@ -119,7 +116,7 @@ async function publishedTexts(snapshot: string): Promise<Map<string, string>> {
     'SELECT macro_definition, comment FROM duckdb_functions() WHERE NOT internal',
   )
   found.set('macros', JSON.stringify(macros))
-  for (const file of filesBelow(snapshot)) found.set(file.slice(snapshot.length), await decoded(file))
+  for (const file of filesBelow(snapshot)) found.set(file, await decoded(join(snapshot, file)))
   return found
 }
 
@@ -129,10 +126,4 @@ async function decoded(file: string): Promise<string> {
     const reader = await connection.runAndReadAll('FROM read_parquet($file)', { file })
     return JSON.stringify([reader.columnNames(), reader.getRowsJson()])
   })
-}
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
 }

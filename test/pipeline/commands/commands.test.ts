@@ -1,7 +1,6 @@
 /** CONTRACT 8 and 9: the commands of `npm run nightly` beside the run itself, and `npm run sql`. */
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PIPELINE_SETTINGS } from '../../../pipeline/config.ts'
 import { utcDay } from '../../../pipeline/contract/calendar.ts'
@@ -15,6 +14,7 @@ import {
   register,
   runCommand,
   startNightly,
+  withDatabase,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
 import { pointAt, publishSnapshot } from '../../support/pipeline/snapshot.ts'
@@ -138,8 +138,7 @@ describe('quarantine', () => {
     async (command, stdout) => {
       const copy = makeFolder()
       expect(await runCommand(copy, command)).toMatchObject({ code: 0, stdout })
-      const instance = await DuckDBInstance.create(join(copy, 'warehouse.duckdb'))
-      instance.closeSync()
+      await withDatabase(async () => undefined, join(copy, 'warehouse.duckdb'))
       expect(await runCommand(copy, command)).toMatchObject({ code: 0, stdout })
     },
   )

@@ -1,12 +1,12 @@
 /** CONTRACT 4.1 and 4.2: the macros of a published file clamp and reject dates as the API does, also in an attached database. */
 import { join } from 'node:path'
-import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { addDays } from '../../../pipeline/contract/calendar.ts'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { rankingsSchema, startApi } from '../../support/api.ts'
 import { makeFolder } from '../../support/folders.ts'
-import { query } from '../../support/pipeline/nightly.ts'
+import { connectTo, query } from '../../support/pipeline/nightly.ts'
 import { publishSnapshot } from '../../support/pipeline/snapshot.ts'
 
 const FIRST_DAY = '2025-01-01'
@@ -15,7 +15,6 @@ const RANKINGS = ['popular', 'trending', 'popular_by_requests', 'daily_models'] 
 
 const dataDir = makeFolder()
 let file = ''
-let instance: DuckDBInstance
 let connection: DuckDBConnection
 
 beforeAll(async () => {
@@ -31,13 +30,7 @@ beforeAll(async () => {
     models: ['acme/large', 'acme/small', 'other'].map((model) => ({ day: '2025-01-21', model, tokens: 1 })),
   })
   file = join(folder, SNAPSHOT_FILE)
-  instance = await DuckDBInstance.create(file, { access_mode: 'READ_ONLY' })
-  connection = await instance.connect()
-})
-
-afterAll(() => {
-  connection.closeSync()
-  instance.closeSync()
+  connection = await connectTo(file, { access_mode: 'READ_ONLY' })
 })
 
 /** The rows as text, or the error message. */
@@ -73,16 +66,13 @@ describe.each(RANKINGS)('%s', (ranking) => {
   })
 
   it('works in an attached database after USE; without it the error names USE', async () => {
-    const other = await DuckDBInstance.create(':memory:')
-    const elsewhere = await other.connect()
+    const elsewhere = await connectTo()
     await elsewhere.run(`ATTACH '${file}' AS attached (READ_ONLY)`)
     expect(await ask(`FROM attached.${ranking}('2025-01-20', '2025-01-31')`, elsewhere)).toContain(
       'USE the attached database first',
     )
     await elsewhere.run('USE attached')
     expect(await ask(`FROM ${ranking}('2025-01-20', '2025-01-31')`, elsewhere)).toHaveLength(3)
-    elsewhere.closeSync()
-    other.closeSync()
   })
 })
 

@@ -5,7 +5,6 @@
 import fs, { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { basename, join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { SNAPSHOT_FILE } from '../../../pipeline/contract/files.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
@@ -13,7 +12,13 @@ import type { Report } from '../../../pipeline/run-end.ts'
 import { GATES } from '../../../pipeline/run-options.ts'
 import { copyFolder, makeFolder } from '../../support/folders.ts'
 import { fact, runAt } from '../../support/pipeline/in-process.ts'
-import { currentSnapshot, deliver, queryCurrent, register } from '../../support/pipeline/nightly.ts'
+import {
+  currentSnapshot,
+  deliver,
+  queryCurrent,
+  register,
+  withDatabase,
+} from '../../support/pipeline/nightly.ts'
 import { appDaily, readDataset } from '../../support/pipeline/oracle.ts'
 
 /** App 4 has usage but is not registered, 5 and 9 are registered without usage. */
@@ -248,11 +253,9 @@ it.each(CHANGES)(
 )
 
 it('a snapshot that was changed after it was published lends the next one no rows', async () => {
-  const instance = await DuckDBInstance.create(join(currentSnapshot(dataDir), SNAPSHOT_FILE))
-  const connection = await instance.connect()
-  await connection.run('UPDATE app_daily SET requests = requests + 1; CHECKPOINT')
-  connection.closeSync()
-  instance.closeSync()
+  const change = 'UPDATE app_daily SET requests = requests + 1; CHECKPOINT'
+  const file = join(currentSnapshot(dataDir), SNAPSHOT_FILE)
+  await withDatabase((connection) => connection.run(change), file)
   await nextNight()
   await expectRowsOfInput()
 })

@@ -1,11 +1,18 @@
 /** CONTRACT 8: every check runs before publishing, and finds and names planted violations. */
 import { join } from 'node:path'
-import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { sqlFile, sqlSections } from '../../../pipeline/duckdb/statements.ts'
 import { openWarehouse } from '../../../pipeline/duckdb/warehouse.ts'
 import { runAt } from '../../support/pipeline/in-process.ts'
-import { currentSnapshot, deliver, register, withApps, withRegistry } from '../../support/pipeline/nightly.ts'
+import {
+  connectTo,
+  currentSnapshot,
+  deliver,
+  register,
+  withApps,
+  withRegistry,
+} from '../../support/pipeline/nightly.ts'
 
 const CHECKS = Object.fromEntries(sqlSections('checks.sql'))
 
@@ -90,7 +97,6 @@ const VIOLATIONS: Readonly<Record<string, readonly (readonly [statement: string,
   ],
 }
 
-let instance: DuckDBInstance
 let connection: DuckDBConnection
 
 beforeAll(async () => {
@@ -99,19 +105,13 @@ beforeAll(async () => {
   const dataDir = withRegistry(registry, '2026-01-05', ['1,1,9', '2,2,9', '3,3,9'])
   deliver(dataDir, '2026-01-06', ['1,5,9', '2,10,9', '3,15,9'])
   await runAt(dataDir, '2026-01-10T02:00:00Z')
-  instance = await DuckDBInstance.create(':memory:')
-  connection = await instance.connect()
+  connection = await connectTo()
   await connection.run(`
     ATTACH '${join(dataDir, 'warehouse.duckdb')}' AS private (READ_ONLY);
     ATTACH '${join(currentSnapshot(dataDir), 'app-rankings.duckdb')}' AS public (READ_ONLY);
     SET TimeZone = 'UTC';
     SET VARIABLE floor = DATE '2025-01-01';
     SET VARIABLE last_day = DATE '2026-01-09'`)
-})
-
-afterAll(() => {
-  connection.closeSync()
-  instance.closeSync()
 })
 
 /** Fresh copies of both databases under the names in the checks. */

@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
-import { makeFolder } from '../folders.ts'
+import { atEnd, makeFolder } from '../folders.ts'
 import { runCommandLine, startProgram, type Ended } from '../processes.ts'
 
 /** A row as text, so that no digit is lost. */
@@ -75,6 +75,17 @@ export function copyRaw(dataDir: string, source: string): void {
 /** Folder of the current snapshot. */
 export function currentSnapshot(dataDir: string): string {
   return realpathSync(join(dataDir, 'current'))
+}
+
+/** A connection to a DuckDB database until the end of the test file. */
+export async function connectTo(file = ':memory:', options: Readonly<Record<string, string>> = {}) {
+  const instance = await DuckDBInstance.create(file, options)
+  const connection = await instance.connect()
+  atEnd(() => {
+    connection.closeSync()
+    instance.closeSync()
+  })
+  return connection
 }
 
 /** Works in UTC on a DuckDB database, in memory or in a file, and closes it. */
