@@ -77,11 +77,15 @@ it('the sample equals its source figures byte for byte, and is under 1 MB', () =
   expect(bytes).toBeLessThan(1_000_000)
 })
 
-it('the snapshot carries the credit line of the sample, which names its source', async () => {
+it('meta has the time of the run, the days, and the credit line of the sample, which names its source', async () => {
   const credit = readFileSync(join(SAMPLE, 'ATTRIBUTION'), 'utf8').trim()
   expect(credit).toMatch(/OpenRouter \(openrouter\.ai\/apps\).*CC BY 4\.0/)
-  const [meta] = await queryCurrent(dataDir, 'SELECT sources, data_through, first_day FROM meta')
-  expect(meta).toEqual({ sources: credit, data_through: '2026-08-31', first_day: '2026-07-21' })
+  const [meta] = await queryCurrent(
+    dataDir,
+    'SELECT as_of, data_through, first_day, version, sources FROM meta',
+  )
+  const about = { as_of: '2026-09-01 02:00:00+00', version: 'v1', sources: credit }
+  expect(meta).toEqual({ ...about, data_through: '2026-08-31', first_day: '2026-07-21' })
 })
 
 const ask = (sql: string) => queryCurrent(dataDir, sql)

@@ -84,7 +84,6 @@ export type Dataset = {
   /** By day and canonical app. */
   readonly days: readonly Volume[]
   readonly rejects: readonly Reject[]
-  readonly dataThrough: string
 }
 
 /** Reads a raw folder (CONTRACT 7) as a run at `asOf` does. */
@@ -105,7 +104,7 @@ export function readDataset(raw: string, asOf: string): Dataset {
   const made = { app_name: '', visibility: 'public', subcategories: [], alias_of: null }
   const named = days.filter(({ app_id }) => app_id >= NAMED).map(({ app_id }) => [app_id, made] as const)
   const apps = new Map([...named, ...registry.apps])
-  return { apps, days, rejects, dataThrough: days.at(-1)?.day ?? '' }
+  return { apps, days, rejects }
 }
 
 /** The table `apps`: public apps that are no alias, by id. */
