@@ -51,7 +51,7 @@ export async function countUsage(connection: DuckDBConnection, days: readonly Us
       if (scan !== undefined) scans.set(file, scan)
     }
     const batch = await groupFiles(connection, files, scans)
-    await nameGroups(connection, batch)
+    await nameGroups(connection)
     await execute(connection, 'load.sql#rejected')
     await findRepeats(connection)
     await addUp(connection, batch)
@@ -166,8 +166,8 @@ async function findSuspects(
 }
 
 /** Gives the texts that name apps their ids, and stores who named them first. */
-async function nameGroups(connection: DuckDBConnection, { columns }: Batch): Promise<void> {
-  const rows = columns.includes('app') ? await readRows(connection, 'load.sql#texts', appTextRow) : []
+async function nameGroups(connection: DuckDBConnection): Promise<void> {
+  const rows = await readRows(connection, 'load.sql#texts', appTextRow)
   await nameApps(connection, rows)
   if (rows.length > 0) await execute(connection, 'load.sql#named-apps')
 }

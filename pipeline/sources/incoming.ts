@@ -54,7 +54,8 @@ export function pathList(paths: readonly string[]): string {
 
 /** A column of a text file, in which some words stand for null where the column is text. */
 export function textColumn(column: string, name: string): TypedColumn {
-  return { name: NULLABLE_TEXTS.includes(column) ? `without_null_word(${name})` : name, type: 'VARCHAR' }
+  const text = NULLABLE_TEXTS.includes(column) ? `without_null_word(${name})` : name
+  return named(column, { name: text, type: 'VARCHAR' })
 }
 
 /** The column; one that may name an app is empty in rows that leave it out. */

@@ -58,18 +58,15 @@ export async function prepareText(
   look?: (chunk: Buffer) => void,
 ): Promise<{ readonly path: string; readonly head: string }> {
   const isPlain = file.compression === 'none'
-  const target = isPlain ? undefined : openSync(copy, 'w')
+  using files = new DisposableStack()
+  const target = isPlain ? undefined : files.adopt(openSync(copy, 'w'), closeSync)
   let head: string | undefined
-  try {
-    for await (const chunk of readBytes(file)) {
-      head ??= headText(file, chunk)
-      look?.(chunk)
-      // Streams would take a fifth more processor time.
-      if (target !== undefined) appendFileSync(target, chunk)
-      else if (look === undefined) break
-    }
-  } finally {
-    if (target !== undefined) closeSync(target)
+  for await (const chunk of readBytes(file)) {
+    head ??= headText(file, chunk)
+    look?.(chunk)
+    // Streams would take a fifth more processor time.
+    if (target !== undefined) appendFileSync(target, chunk)
+    else if (look === undefined) break
   }
   return { path: isPlain ? file.path : copy, head: head ?? '' }
 }

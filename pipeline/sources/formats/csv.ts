@@ -2,7 +2,7 @@
 import { DataError } from '../../errors.ts'
 import { USAGE_COLUMNS, matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { named, pathList, textColumn, type Scan } from '../incoming.ts'
+import { pathList, textColumn, type Scan } from '../incoming.ts'
 import { LONGEST_LINE, prepareText, readLines } from './bytes.ts'
 import type { Document } from './json.ts'
 
@@ -55,8 +55,7 @@ export async function scanCsv(file: RawFile, copy: string): Promise<Scan | undef
   const types = new Map(
     [...matched].map(([column, position]) => {
       const name = `field_${position}`
-      const text = textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)
-      return [column, named(column, text)]
+      return [column, textColumn(column, TEXT_COLUMNS.includes(column) ? `ltrim(${name}, ' \t')` : name)]
     }),
   )
   const declared = header.map((_, position) => `field_${position}: 'VARCHAR'`).join(', ')

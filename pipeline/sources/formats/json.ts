@@ -3,9 +3,9 @@ import { Readable } from 'node:stream'
 import { text as textOfStream } from 'node:stream/consumers'
 import { literal } from '../../duckdb/sql-values.ts'
 import { DataError, messageOf } from '../../errors.ts'
-import { USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
+import { APP_TEXT, NULLABLE_TEXTS, USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { NO_TEXT, named, pathList, textColumn, type Scan } from '../incoming.ts'
+import { NO_TEXT, pathList, textColumn, type Scan } from '../incoming.ts'
 import { LONGEST_LINE, prepareText, readHead, readLines } from './bytes.ts'
 
 /** A JSON object, or a row of a table as an object of its texts. */
@@ -51,22 +51,16 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   const isNamedOtherwise = [...found].some((key) => !KEYS.includes(key) && KEYS.includes(plainName(key)))
   if (isNamedOtherwise || missingColumns(USAGE_COLUMNS, [...found]).length > 0) return undefined
   // Texts, since DuckDB would read `1.5` as 2 and `true` as 1 where a number is declared.
-  const types = new Map(
-    KEYS.map((key) => {
-      const text = textColumn(key, key)
-      return [key, found.has(key) ? named(key, text) : text]
-    }),
-  )
   const declared = KEYS.map((key) => `${key}: 'VARCHAR'`).join(', ')
-  const isNested = ['app', 'request_id']
-    .map((column) => `starts_with(${column}, '{') OR starts_with(${column}, '[')`)
-    .join(' OR ')
+  // A later row that names its app by a text that none of these has is read by lines.
+  const keys = KEYS.filter((key) => key !== APP_TEXT || found.has(key))
+  const nested = NULLABLE_TEXTS.map((key) => `starts_with(${key}, '{') OR starts_with(${key}, '[')`)
   return {
     path,
-    types,
+    types: new Map(keys.map((key) => [key, textColumn(key, key)])),
     rows: (paths) =>
       `read_json(${pathList(paths)}, ${FORMAT}, columns = {${declared}}, hive_partitioning = false)`,
-    fault: `CASE WHEN ${isNested} THEN 'nested' ELSE id_violation(request_id) END`,
+    fault: `CASE WHEN ${nested.join(' OR ')} THEN 'nested' ELSE id_violation(request_id) END`,
     lacksKeys: `SELECT 1 FROM read_json_objects(${pathList([path])}, ${FORMAT})
       WHERE NOT (${has('prompt_tokens')} AND ${has('completion_tokens')} AND (${has('app_id')} OR ${has('app')})) LIMIT 1`,
   }

@@ -94,17 +94,14 @@ export async function importFiles(
       skipped += rows.length - usage.length
       return usage
     })
-  const hashes = new Set<string>()
-  for (const file of files) {
-    const { sha256 } = measureFile(dirname(file.path), basename(file.path))
-    // A copy among the files of a source would count every row twice.
-    if (!hashes.has(sha256)) await stageFiles(connection, [file], USAGE_COLUMNS, convert)
-    hashes.add(sha256)
-  }
+  // A copy among the files of a source would count every row twice.
+  const copies = Map.groupBy(files, ({ path }) => measureFile(dirname(path), basename(path)).sha256)
+  const distinct = [...copies.values()].flatMap(([first]) => first ?? [])
+  await stageFiles(connection, distinct, USAGE_COLUMNS, convert)
   await execute(connection, 'import.sql#place')
   await refuseUnplaced(connection)
   // With a source one file per day, otherwise named by the content, so that the same file is stored once.
-  const [content = ''] = hashes
+  const [content = ''] = copies.keys()
   const fileName = `${source === undefined ? `import-${content.slice(0, 16)}` : `source-${source}`}.parquet`
   const parts: ImportedPart[] = []
   for (const day of await readRows(connection, 'import.sql#days', dayRow)) {
