@@ -12,7 +12,7 @@ import { listValue } from '../duckdb/sql-values.ts'
 import { execute, readRows, setVariables } from '../duckdb/statements.ts'
 import { UsageError } from '../program/program.ts'
 import type { Columns } from '../sources/columns.ts'
-import { listRegistryFiles } from '../sources/drop-folder.ts'
+import { listFiles } from '../sources/drop-folder.ts'
 import { appTextRow, nameApps } from '../sources/names.ts'
 import { createStagingTable, stageFiles } from '../sources/staging.ts'
 
@@ -65,7 +65,7 @@ export async function stageRegistry(
   further: readonly string[] = [],
 ): Promise<number> {
   const columns = { ...REGISTRY_COLUMNS, optional: [...REGISTRY_COLUMNS.optional, ...further] }
-  const files = listRegistryFiles(rawFolder)
+  const files = listFiles(rawFolder, 'apps')
   await createStagingTable(connection, columns)
   await stageFiles(connection, files, columns)
   return files.length
@@ -78,7 +78,7 @@ export async function stageAgain(
   name: string,
 ): Promise<void> {
   await connection.run('DELETE FROM staged WHERE file = $1', [name])
-  const files = listRegistryFiles(rawFolder).filter((file) => file.name === name)
+  const files = listFiles(rawFolder, 'apps').filter((file) => file.name === name)
   await stageFiles(connection, files, REGISTRY_COLUMNS)
 }
 

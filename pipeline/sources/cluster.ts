@@ -53,9 +53,9 @@ export async function pullCluster(
   const source = `${address.url} ${table.name}`
   const usageFolder = join(rawFolder, 'usage')
   const statePath = join(usageFolder, STATE_FILE)
-  const known = existsSync(statePath)
-    ? stateSchema.catch({}).parse(JSON.parse(readFileSync(statePath, 'utf8')))
-    : {}
+  const known = stateSchema
+    .catch({})
+    .parse(existsSync(statePath) && JSON.parse(readFileSync(statePath, 'utf8')))
   const write = () => {
     mkdirSync(usageFolder, { recursive: true })
     writeInOneStep(statePath, JSON.stringify(known))
@@ -74,8 +74,8 @@ export async function pullCluster(
     known[partition.id] = fingerprint
     write()
   }
-  const present = new Set(table.partitions.map(({ id }) => id))
-  const gone = Object.keys(known).filter((id) => known[id]?.startsWith(`${source} `) && !present.has(id))
+  const present = table.partitions.map(({ id }) => id)
+  const gone = Object.keys(known).filter((id) => known[id]?.startsWith(`${source} `) && !present.includes(id))
   if (connection !== undefined && gone.length > 0) {
     for (const id of gone) delete known[id]
     write()

@@ -54,7 +54,9 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
   return entries(join(rawFolder, 'usage'))
     .map((entry) => {
       const day = DAY_FOLDER.exec(entry.name)?.[1]
-      if (day === undefined || !daySchema.safeParse(day).success || !isFolder(entry)) {
+      // It may be a link to a folder.
+      const isFolder = statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.isDirectory()
+      if (day === undefined || !daySchema.safeParse(day).success || isFolder !== true) {
         throw new DataError(
           `usage/${entry.name} is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it; ` +
             'npm run nightly -- import FILE sorts the rows of a file into the folders of their days',
@@ -66,18 +68,11 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
     .filter(({ files }) => files.length > 0)
 }
 
-/** A folder, or a link to one. */
-function isFolder({ parentPath, name }: Dirent): boolean {
-  return statSync(join(parentPath, name), { throwIfNoEntry: false })?.isDirectory() === true
-}
-
-/** The files of the app registry, raw/apps, by name. */
-export function listRegistryFiles(rawFolder: string): RawFile[] {
-  return listFiles(rawFolder, 'apps')
-}
-
-/** @throws DataError with a file of unknown ending, or that is none. */
-function listFiles(rawFolder: string, folder: string): RawFile[] {
+/**
+ * The files of a folder below raw/, by name; none when it does not exist.
+ * @throws DataError with a file of unknown ending, or that is none.
+ */
+export function listFiles(rawFolder: string, folder: string): RawFile[] {
   return entries(join(rawFolder, folder)).map((entry) => {
     const name = join(folder, entry.name)
     const path = join(rawFolder, name)

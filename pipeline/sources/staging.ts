@@ -21,9 +21,10 @@ import {
   type Columns,
 } from './columns.ts'
 import type { RawFile } from './drop-folder.ts'
+import { reading } from './formats/bytes.ts'
 import { readCsvRows } from './formats/csv.ts'
 import { isRecord, readJson, type Document } from './formats/json.ts'
-import { readParquetRows, readingParquet, scanParquet, withoutDescriptive } from './formats/parquet.ts'
+import { readParquetRows, scanParquet, withoutDescriptive } from './formats/parquet.ts'
 import { readColumns, type Scan } from './incoming.ts'
 
 /** How text formats write null where the column is text; `without_null_word` in DuckDB. */
@@ -64,7 +65,7 @@ export async function stageFiles(
 
 async function stageParquet(connection: DuckDBConnection, file: RawFile, columns: Columns): Promise<void> {
   const insert = ({ types, rows, fault = 'NULL' }: Scan) =>
-    readingParquet(file, () =>
+    reading(file, 'Parquet', () =>
       connection.run(
         `INSERT INTO staged
          SELECT

@@ -310,6 +310,15 @@ WITH violations AS (
   JOIN day_totals AS d ON d.day = r.day AND d.rows_rejected * 100 > d.rows_read
   GROUP BY d.day, d.rows_rejected, d.rows_read, r.file, r.reason
   QUALIFY place <= 3
+),
+-- Its app is joined afterwards: most nights have no such day, and no name is read.
+too_large AS (
+  SELECT
+    c.day, greatest(sum(c.prompt_tokens), sum(c.completion_tokens)) AS tokens,
+    max_by(c.app_id, greatest(c.prompt_tokens, c.completion_tokens)) AS app_id
+  FROM counted AS c
+  WHERE c.app_id IS NOT NULL AND c.day IN (SELECT d.day FROM day_totals AS d WHERE d.wide)
+  GROUP BY c.day
 )
 SELECT
   CAST(v.day AS VARCHAR) AS day,
@@ -322,17 +331,14 @@ FROM violations AS v
 GROUP BY v.day, v.rows_rejected, v.rows_read
 UNION ALL
 SELECT
-  CAST(c.day AS VARCHAR),
+  CAST(t.day AS VARCHAR),
   format(
     'Day {}: all apps together have {} tokens of one kind, more than 9223372036854775807, the most that a day may have; app {} '
       || 'has the most. Correct or remove the files',
-    c.day, greatest(sum(c.prompt_tokens), sum(c.completion_tokens)),
-    max_by(concat(c.app_id, ' (' || n.app_name || ')'), greatest(c.prompt_tokens, c.completion_tokens))
+    t.day, t.tokens, concat(t.app_id, ' (' || n.app_name || ')')
   )
-FROM counted AS c
-LEFT JOIN app_names AS n ON n.app_id = c.app_id
-WHERE c.app_id IS NOT NULL AND c.day IN (SELECT d.day FROM day_totals AS d WHERE d.wide)
-GROUP BY c.day
+FROM too_large AS t
+LEFT JOIN app_names AS n ON n.app_id = t.app_id
 ORDER BY day, reason;
 
 -- name: forget-rejected

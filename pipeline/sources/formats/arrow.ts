@@ -6,7 +6,7 @@ import { zstdDecompressSync } from 'node:zlib'
 import { DataError } from '../../errors.ts'
 import { matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
-import { unreadable } from './bytes.ts'
+import { reading } from './bytes.ts'
 import type { Document } from './json.ts'
 
 // The library includes no codecs.
@@ -57,11 +57,7 @@ async function readTable(file: RawFile) {
       `${file.name} is not a whole Arrow IPC file: its end mark is missing. Write it again, or as Parquet`,
     )
   }
-  try {
-    return tableFromIPC(bytes)
-  } catch (error) {
-    throw unreadable(file, error, 'Arrow IPC')
-  }
+  return reading(file, 'Arrow IPC', () => tableFromIPC(bytes))
 }
 
 function textOf(type: DataType | undefined, value: unknown): unknown {

@@ -5,7 +5,7 @@
 import { appendFileSync, closeSync, createReadStream, openSync, statSync } from 'node:fs'
 import { Readable, pipeline as pipeStreams } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { DataError, firstLineOf } from '../../errors.ts'
+import { DataError, firstLineOf, isShortage } from '../../errors.ts'
 import type { RawFile } from '../drop-folder.ts'
 
 const CHUNK_BYTES = 1_048_576
@@ -44,6 +44,16 @@ export function unreadable({ name }: Pick<RawFile, 'name'>, cause: unknown, form
     `${name} cannot be read${format && ` as ${format}`}: ${reason}. ${remedy}; data/README.md says which forms are read`,
     { cause },
   )
+}
+
+/** Reads a file by a library, and names it in errors. */
+export async function reading<T>(file: RawFile, format: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isShortage(error) || error instanceof DataError) throw error
+    throw unreadable(file, error, format)
+  }
 }
 
 /**

@@ -3,11 +3,11 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { z } from 'zod'
 import { identifier, literal } from '../../duckdb/sql-values.ts'
 import { queryRows } from '../../duckdb/statements.ts'
-import { DataError, isShortage } from '../../errors.ts'
+import { DataError } from '../../errors.ts'
 import { isValidated, matchColumns, type Columns } from '../columns.ts'
 import type { RawFile } from '../drop-folder.ts'
 import { NO_TEXT, named, pathList, type Scan, type TypedColumn } from '../incoming.ts'
-import { unreadable } from './bytes.ts'
+import { reading } from './bytes.ts'
 import { parseLine, type Document } from './json.ts'
 
 /** An element of a file's schema, a column or a part of one. */
@@ -17,16 +17,6 @@ type SchemaElement = z.infer<typeof elementRow>
 /** A folder named `app_id=7` above the files is not a column. */
 function parquetRows(paths: readonly string[]): string {
   return `read_parquet(${pathList(paths)}, hive_partitioning = false)`
-}
-
-/** Reads a file, and names it in errors. */
-export async function readingParquet<T>(file: RawFile, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isShortage(error) || error instanceof DataError) throw error
-    throw unreadable(file, error, 'Parquet')
-  }
 }
 
 /**
@@ -89,7 +79,7 @@ function readSchema(connection: DuckDBConnection, file: RawFile): Promise<Schema
         ELSE coalesce(duckdb_type, 'STRUCT')
       END AS type
     FROM parquet_schema(${pathList([file.path])})`
-  return readingParquet(file, () => queryRows(connection, query, elementRow))
+  return reading(file, 'Parquet', () => queryRows(connection, query, elementRow))
 }
 
 /** The schema is a tree in preorder: the children of the root are the columns. */
@@ -118,7 +108,7 @@ export async function* readParquetRows(
     )
   }
   const from = parquetRows([file.path])
-  const result = await readingParquet(file, () =>
+  const result = await reading(file, 'Parquet', () =>
     connection.stream(`SELECT CAST(to_json(file_rows) AS VARCHAR) FROM ${from} AS file_rows`),
   )
   let row = 0

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { run } from '../../../pipeline/commands/run.ts'
 import { readConfig } from '../../../pipeline/config.ts'
 import { placeSample } from '../../../pipeline/sources/sample.ts'
-import { listRegistryFiles, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
+import { listFiles, listUsageDays } from '../../../pipeline/sources/drop-folder.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { SILENT } from '../../support/pipeline/in-process.ts'
 import { publish, queryCurrent, register, writeRaw } from '../../support/pipeline/nightly.ts'
@@ -42,7 +42,7 @@ describe('the sample', () => {
     for (const name of others) writeRaw(dataDir, name, name)
     expect(placeSample(dataDir)).toBe(true)
     expect(listUsageDays(join(dataDir, 'raw'))).toHaveLength(DAYS)
-    expect(listRegistryFiles(join(dataDir, 'raw')).map(({ name }) => name)).toEqual(['apps/sample.csv'])
+    expect(listFiles(join(dataDir, 'raw'), 'apps').map(({ name }) => name)).toEqual(['apps/sample.csv'])
     for (const name of others) expect(readFileSync(join(dataDir, 'raw', name), 'utf8')).toBe(name)
     expect(placeSample(dataDir)).toBe(false)
   })
