@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { makeFolder } from '../support/folders.ts'
-import { copyRaw, currentSnapshot, publish, query, writeRaw } from '../support/pipeline/nightly.ts'
+import { copyRaw, currentSnapshot, deliver, publish, query } from '../support/pipeline/nightly.ts'
 import { REPOSITORY } from '../support/processes.ts'
 import type { TextRow } from '../support/pipeline/nightly.ts'
 import { appDaily, appsTable, ranking, rankingSql, readDataset } from '../support/pipeline/oracle.ts'
@@ -56,9 +56,7 @@ const states = {
 }
 
 beforeAll(async () => {
-  const filler = `${REJECTS_DAY}T12:00:00Z,104,1,0\n`.repeat(FILLER_ROWS)
-  const header = 'ts,app_id,prompt_tokens,completion_tokens\n'
-  writeRaw(dataDir, `usage/date=${REJECTS_DAY}/filler.csv`, `${header}${filler}`)
+  deliver(dataDir, REJECTS_DAY, Array<string>(FILLER_ROWS).fill('104,1,0'), 'filler.csv')
   for (const state of [states.first, states.later]) {
     copyRaw(dataDir, join(state.folder, 'raw'))
     state.dataset = readDataset(join(dataDir, 'raw'), state.asOf)

@@ -30,7 +30,7 @@ beforeEach(async () => {
   dataDir = makeFolder()
   chat = await startScriptedChat({ dataDir, clock: () => now })
 })
-afterEach(() => chat.stop())
+afterEach(() => chat[Symbol.asyncDispose]())
 
 /** Sends a request at this time; returns its id once it is answered. */
 async function ask(time = `${CHAT_DAY}T12:00:00`): Promise<string> {

@@ -27,12 +27,19 @@ const HIDDEN = '5801733204918273006,Public-before-Jvkzq,hidden,cli-agent,,2026-0
 const UNREGISTERED = '5801733204918273999'
 
 const DAY = '2026-01-02'
+const HEADER = 'ts,app_id,prompt_tokens,completion_tokens,requests,request_id,account_id'
+const USAGE = [
+  ...[...ROWS, HIDDEN, UNREGISTERED]
+    .map((row) => row.split(',', 1)[0])
+    .map((id) => `${id},1000,1,1,Kwyjibo-request-${id},Kwyjibo-account-${id}`),
+  ...Array<string>(200).fill('77001,1,1,1,,Kwyjibo-account'),
+  '77001,Kwyjibo-rejected-cell,1,1,,Kwyjibo-account',
+].map((row) => `${DAY},${row}`)
 
 const dataDir = makeFolder('Jqvxw-data-folder')
 
 const SECRETS: readonly string[] = [
-  ...[...ROWS, HIDDEN].flatMap((row) => row.split(',').slice(0, 2)),
-  UNREGISTERED,
+  ...[...ROWS, HIDDEN, UNREGISTERED].flatMap((row) => row.split(',').slice(0, 2)),
   'Kwyjibo-request',
   'Kwyjibo-account',
   'Kwyjibo-rejected-cell',
@@ -45,10 +52,10 @@ let texts = new Map<string, string>()
 beforeAll(async () => {
   const seen = '77001,Seen by everyone,public,cli-agent,,2026-01-01'
   register(dataDir, [seen, ...ROWS, BEFORE], 'Kwyjibo-file-name.csv')
-  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, usageOf(DAY))
+  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name.csv`, [HEADER, ...USAGE].join('\n'))
   await publish(dataDir, '2026-01-03T02:00:00Z')
   register(dataDir, [HIDDEN], 'Kwyjibo-later.csv')
-  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, `${usageOf(DAY)}\n`)
+  writeRaw(dataDir, `usage/date=${DAY}/Kwyjibo-file-name-2.csv`, [HEADER, ...USAGE, ''].join('\n'))
   await publish(dataDir, '2026-01-03T03:00:00Z')
   texts = await publishedTexts(currentSnapshot(dataDir))
 })
@@ -78,19 +85,6 @@ it.each(SECRETS)('%s is in no published table, view, macro or file, nor in its b
   })
   expect(found).toEqual([])
 })
-
-function usageOf(day: string): string {
-  const ids = [...[...ROWS, HIDDEN].map((row) => row.split(',', 1)[0]), UNREGISTERED]
-  const header = 'ts,app_id,prompt_tokens,completion_tokens,requests,request_id,account_id'
-  const time = `${day}T01:00:00Z`
-  return [
-    header,
-    ...ids.map((id) => `${time},${id},1000,1,1,Kwyjibo-request-${id},Kwyjibo-account-${id}`),
-    ...Array.from({ length: 200 }, () => `${time},77001,1,1,1,,Kwyjibo-account`),
-    `${time},77001,Kwyjibo-rejected-cell,1,1,,Kwyjibo-account`,
-    '',
-  ].join('\n')
-}
 
 function littleEndian(id: bigint): Buffer {
   const bytes = Buffer.alloc(8)

@@ -191,28 +191,14 @@ it('rows with an empty column app name no app, in a file of any format without n
   )
 })
 
-/** Usage as the chat route records it. */
-type ChatRecord = Readonly<{
-  app: string
-  account?: string
-  title?: string
-  categories?: string | readonly string[]
-  requests?: number
-}>
-function writeRecords(day: string, ...records: readonly ChatRecord[]): void {
-  const lines = records.map(({ app, account = 'a', title, categories, requests = 1 }, index) =>
-    JSON.stringify({
-      ts: `${day}T10:00:${String(index).padStart(2, '0')}Z`,
-      app,
-      app_title: title,
-      app_categories: categories,
-      account_id: account,
-      requests,
-      prompt_tokens: 1,
-      completion_tokens: 0,
-    }),
-  )
-  writeRaw(dataDir, `usage/date=${day}/chat.ndjson`, `${lines.join('\n')}\n`)
+/** Writes usage as the chat route records it, a second apart. */
+function writeRecords(day: string, ...records: readonly Readonly<Record<string, unknown>>[]): void {
+  const usual = { account_id: 'a', requests: 1, prompt_tokens: 1, completion_tokens: 0 }
+  const lines = records.map((record, second) => {
+    const ts = `${day}T10:00:${String(second).padStart(2, '0')}Z`
+    return `${JSON.stringify({ ts, ...usual, ...record })}\n`
+  })
+  writeRaw(dataDir, `usage/date=${day}/chat.ndjson`, lines.join(''))
 }
 async function apps(): Promise<string[]> {
   const rows = await queryCurrent(dataDir, 'SELECT app_name, subcategories FROM apps ORDER BY app_name')
@@ -221,20 +207,21 @@ async function apps(): Promise<string[]> {
 
 describe('an app that usage names first', () => {
   it('gets title and tags from the account that named it first, once a request was served, and from no other', async () => {
+    const app = 'https://a.example'
     writeRecords(
       DAY,
-      { app: 'https://a.example', requests: 0, account: 'b', title: 'Never served', categories: 'game' },
-      { app: 'https://a.example' },
-      { app: 'https://www.a.example/', title: '  Our\tApp ', categories: 'Cli-Agent, chess,ide-extension' },
-      { app: 'https://a.example', title: 'Later', categories: 'legal' },
-      { app: 'https://a.example', account: 'b', title: 'Theirs', categories: 'roleplay,game' },
-      { app: 'Named', title: 'Another name', categories: ['image-gen'] },
+      { app, requests: 0, account_id: 'b', app_title: 'Never served', app_categories: 'game' },
+      { app },
+      { app: 'http://a.example/', app_title: '  Our\tApp ', app_categories: 'Cli-Agent, chess,video-gen' },
+      { app, app_title: 'Later', app_categories: 'legal' },
+      { app, account_id: 'b', app_title: 'Theirs', app_categories: 'roleplay,game' },
+      { app: 'Named', app_title: 'Another name', app_categories: ['image-gen'] },
       { app: 'Not served', requests: 0 },
     )
     await runAt(dataDir, FIRST_RUN)
-    const expected = ['Named [image-gen]', 'Our App [cli-agent, ide-extension]']
+    const expected = ['Named [image-gen]', 'Our App [cli-agent, video-gen]']
     expect(await apps()).toEqual(expected)
-    writeRecords('2026-11-18', { app: 'https://a.example', title: 'Later', categories: 'legal' })
+    writeRecords('2026-11-18', { app, app_title: 'Later', app_categories: 'legal' })
     await runAt(dataDir, SECOND_RUN)
     expect(await apps()).toEqual(expected)
   })
@@ -258,8 +245,8 @@ describe('an app that usage names first', () => {
       const { notes } = await runAt(dataDir, time, { settings: { NEW_APPS_PER_ACCOUNT: '2' } })
       return notes.filter((note) => note.includes('NEW_APPS_PER_ACCOUNT'))
     }
-    const junk = ['A', 'B', 'C', 'D'].map((app) => ({ app, account: 'greedy' }))
-    writeRecords(DAY, ...junk, { app: 'Honest', account: 'other' })
+    const junk = ['A', 'B', 'C', 'D'].map((app) => ({ app, account_id: 'greedy' }))
+    writeRecords(DAY, ...junk, { app: 'Honest', account_id: 'other' })
     writeUsage(['E,1,0', 'F,1,0', 'G,1,0'], 'ours.csv')
     expect(await run(FIRST_RUN)).toEqual([
       expect.stringContaining(`${DAY}: account greedy named 2 new apps beyond the 2`),
@@ -267,9 +254,9 @@ describe('an app that usage names first', () => {
     const names = async () => (await apps()).map((app) => app.split(' ', 1)[0]).join(' ')
     expect(await names()).toBe('A B E F G Honest')
     // The same day counted again has no further place; another day has.
-    writeRecords(DAY, ...junk, { app: 'Honest', account: 'other' }, { app: 'A' })
+    writeRecords(DAY, ...junk, { app: 'Honest', account_id: 'other' }, { app: 'A' })
     expect(await run('2026-11-18T03:00:00Z')).toHaveLength(1)
-    writeRecords('2026-11-18', { app: 'D', account: 'greedy' })
+    writeRecords('2026-11-18', { app: 'D', account_id: 'greedy' })
     expect(await run(SECOND_RUN)).toEqual([])
     expect(await names()).toBe('A B D E F G Honest')
   })

@@ -69,10 +69,6 @@ export async function startScriptedChat({
     return service.get('/chat/completions', key, { method: 'POST', ...init, headers, body: text })
   }
   const records = (id?: string) => readRecords(dataDir, CHAT_DAY, id)
-  const stop = async () => {
-    await service.close()
-    await upstream.close()
-  }
   return {
     api: {
       ...service,
@@ -108,8 +104,10 @@ export async function startScriptedChat({
       ]
       return `${head.join('\r\n')}\r\n\r\n${body}`
     },
-    stop,
-    [Symbol.asyncDispose]: stop,
+    async [Symbol.asyncDispose]() {
+      await service.close()
+      await upstream.close()
+    },
   }
 }
 

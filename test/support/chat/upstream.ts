@@ -89,9 +89,7 @@ export function sse(data: readonly unknown[], done = true): string {
 }
 
 /** Replies with this JSON. */
-export function json(body: unknown): Behaviour {
-  return status(200, body)
-}
+export const json = (body: unknown) => status(200, body)
 
 /** Replies with this status. */
 export function status(

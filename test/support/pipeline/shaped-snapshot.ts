@@ -11,7 +11,7 @@ import { fillFast } from '../../../pipeline/ranking/candidates.ts'
 import { makeFolder } from '../folders.ts'
 import { withDatabase } from './nightly.ts'
 import { randomFrom } from '../random.ts'
-import { openSnapshot, publishSnapshot, type OpenSnapshot } from './snapshot.ts'
+import { openSnapshot, publishSnapshot, totalsOf, type OpenSnapshot } from './snapshot.ts'
 
 const FIRST_DAY = '2025-12-20'
 /** Five blocks; the first and the last have days without data. */
@@ -71,8 +71,6 @@ export async function makeShaped(
     const tokens = shape(app, day, random())
     return tokens === undefined ? [] : [{ day: addDays(FIRST_DAY, day), app, tokens, completion: tokens }]
   }).flat()
-  const sum = rows.reduce((total, { tokens }) => total + 2 * tokens, 0)
-  const totals = sum < 9e18 ? 'BIGINT' : 'DECIMAL(38, 0)'
   const dataDir = makeFolder()
   const folder = await publishSnapshot(dataDir, {
     asOf: new Date('2026-11-20T02:00:00Z'),
@@ -80,7 +78,6 @@ export async function makeShaped(
     firstDay: FIRST_DAY,
     apps: described,
     daily: rows,
-    totals,
   })
   await withDatabase(async (connection) => {
     await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot; USE snapshot`)
@@ -93,7 +90,7 @@ export async function makeShaped(
       rowShare,
       rows: 0,
     }
-    await fillFast(connection, { days: { from: FIRST_DAY, to: LAST_DAY }, totals }, rules)
+    await fillFast(connection, { days: { from: FIRST_DAY, to: LAST_DAY }, totals: totalsOf(rows) }, rules)
     await connection.run('USE memory; DETACH snapshot')
   })
   // Claims so many rows that the candidates are always used.

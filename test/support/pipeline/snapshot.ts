@@ -15,21 +15,12 @@ import { writeRecord } from '../../../pipeline/snapshot/records.ts'
 import { createMacros } from '../../../pipeline/ranking/macros.ts'
 import { withDatabase } from './nightly.ts'
 
-/** One day of one app; prompt tokens only, unless `completion` is set. */
-type DayOfApp = {
+/** One day of one app or model: one request with these prompt tokens, unless more is set. */
+type Figures = {
   readonly day: string
-  readonly app: number
   readonly requests?: number
   readonly tokens: number | bigint
   readonly completion?: number | bigint
-}
-
-/** One day of one model: one request with these prompt tokens, unless `requests` is set. */
-type DayOfModel = {
-  readonly day: string
-  readonly model: string
-  readonly requests?: number
-  readonly tokens: number | bigint
 }
 
 export type SnapshotContent = {
@@ -41,11 +32,9 @@ export type SnapshotContent = {
     readonly name: string
     readonly tags?: readonly Subcategory[]
   }[]
-  readonly daily: readonly DayOfApp[]
-  readonly models?: readonly DayOfModel[]
+  readonly daily: readonly (Figures & { readonly app: number })[]
+  readonly models?: readonly (Figures & { readonly model: string })[]
   readonly missing?: readonly string[]
-  /** Type of totals; default: as a run would choose for `daily`. */
-  readonly totals?: TotalType
 }
 
 /** The smallest snapshot, for tests of what surrounds the figures: one app, and tokens on 2026-11-19. */
@@ -103,14 +92,16 @@ export function pointAt(dataDir: string, id: string): void {
   renameSync(aside, join(dataDir, CURRENT_POINTER))
 }
 
+/** The type of totals that a run would choose. */
+export function totalsOf(daily: readonly Figures[]): TotalType {
+  const tokens = daily.reduce((sum, row) => sum + BigInt(row.tokens) + BigInt(row.completion ?? 0), 0n)
+  return tokens < 9n * 10n ** 18n ? 'BIGINT' : 'DECIMAL(38, 0)'
+}
+
 /** Writes the file of a snapshot into a new folder. */
 async function writeSnapshot(folder: string, content: SnapshotContent): Promise<void> {
   mkdirSync(folder, { recursive: true })
-  const tokens = content.daily.reduce(
-    (sum, row) => sum + BigInt(row.tokens) + BigInt(row.completion ?? 0),
-    0n,
-  )
-  const totals = content.totals ?? (tokens < 9n * 10n ** 18n ? 'BIGINT' : 'DECIMAL(38, 0)')
+  const totals = totalsOf(content.daily)
   await withDatabase(async (connection) => {
     await connection.run(`ATTACH '${join(folder, SNAPSHOT_FILE)}' AS snapshot (STORAGE_VERSION 'v1.0.0')`)
     await connection.run('USE snapshot')
@@ -125,6 +116,10 @@ async function writeSnapshot(folder: string, content: SnapshotContent): Promise<
 
 type Cell = string | number | bigint | null
 
+function cellsOf(subject: Cell, { day, requests = 1, tokens, completion = 0 }: Figures): Cell[] {
+  return [day, subject, requests, tokens, completion]
+}
+
 /** The rows of each table; the cells are in the order of its columns. */
 function rowsOf(content: SnapshotContent): Record<string, readonly (readonly Cell[])[]> {
   const { dataThrough, firstDay = addDays(dataThrough, -29) } = content
@@ -135,14 +130,8 @@ function rowsOf(content: SnapshotContent): Record<string, readonly (readonly Cel
   return {
     categories: CATEGORIES.flatMap((category) => subcategoriesOf(category).map((tag) => [category, tag])),
     apps: content.apps.map(({ id, name, tags = [] }) => [id, name, `[${tags.join(', ')}]`]),
-    app_daily: content.daily.map((row) => [
-      row.day,
-      row.app,
-      row.requests ?? 1,
-      row.tokens,
-      row.completion ?? 0,
-    ]),
-    model_daily: (content.models ?? []).map((row) => [row.day, row.model, row.requests ?? 1, row.tokens, 0]),
+    app_daily: content.daily.map(({ app, ...row }) => cellsOf(app, row)),
+    model_daily: (content.models ?? []).map(({ model, ...row }) => cellsOf(model, row)),
     coverage: days.map((day) => [day, content.missing?.includes(day) ? 'missing' : 'complete', 0, 0]),
     meta: [[asOf, asOf, dataThrough, firstDay, ...about, null, COMPARABILITY_NOTE, 'none']],
   }

@@ -100,7 +100,6 @@ export async function startSyncApi(
   })
   return {
     ...api,
-    administrator: (key: string) => administratorOf(api, key),
     /** Connects an account to the directory; returns its administrator. */
     async connect(
       url: string,

@@ -57,7 +57,7 @@ describe.each(stores.all)('jobs and the life of processes on $name', ({ fresh })
     open()
     expect(await third.end(job.id)).toMatchObject({ status: 'succeeded' })
     for (const key of keys) {
-      const account = service.administrator(key)
+      const account = administratorOf(service, key)
       const [first] = (await account.jobs()).data
       expect(await account.end(first?.id ?? '')).toMatchObject({ status: 'succeeded' })
     }
