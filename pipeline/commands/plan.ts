@@ -7,21 +7,24 @@ import { JSON_OPTION } from '../program/options.ts'
 import { pluralize } from '../program/terminal.ts'
 import { AS_OF_OPTION, RANGE_OPTIONS, readRange } from '../run-options.ts'
 import { currentSnapshot } from '../snapshot/list.ts'
+import { pullCluster } from '../sources/cluster.ts'
 import { listUsageDays } from '../sources/drop-folder.ts'
 import { planDays, readLedger, type DayPlan } from '../stages/load.ts'
-import { command, printResult, type Dependencies } from './command.ts'
+import { command, printResult } from './command.ts'
 
 export const plan = command({
   summary: 'shows which days a run would read, and writes nothing',
   options: { ...RANGE_OPTIONS, ...AS_OF_OPTION, ...JSON_OPTION },
   async work(dependencies, { 'as-of': asOf = dependencies.now(), json, ...options }) {
-    const { config } = dependencies
+    const { config, progress } = dependencies
+    const { usageSource: address } = config
+    const rawFolder = join(config.dataDir, RAW_FOLDER)
     const lastDay = lastCompletedDay(asOf)
     const ledger = (await readWarehouse(config, readLedger)) ?? new Map()
-    const found = listUsageDays(join(config.dataDir, RAW_FOLDER))
+    const found = listUsageDays(rawFolder)
     const days = planDays(found, ledger, lastDay, readRange(options, lastDay))
     const current = currentSnapshot(config.dataDir) ?? null
-    const pulls = await listPulls(dependencies, lastDay)
+    const pulls = address && (await pullCluster({ address, rawFolder, lastDay, progress }))
     const result = {
       current,
       ...(pulls && { pull: pulls }),
@@ -32,17 +35,6 @@ export const plan = command({
     printResult(dependencies, json, result, describe(days, current, pulls ?? []))
   },
 })
-
-/** The days that a run would pull from the cluster first; undefined if there is none. */
-async function listPulls(
-  { config, progress }: Dependencies,
-  lastDay: string,
-): Promise<readonly string[] | undefined> {
-  const { usageSource: address, dataDir } = config
-  if (address === undefined) return undefined
-  const { pullCluster } = await import('../sources/cluster.ts')
-  return await pullCluster({ address, rawFolder: join(dataDir, RAW_FOLDER), lastDay, progress })
-}
 
 function describe(days: DayPlan, current: string | null, pulls: readonly string[]): string[] {
   const { counts } = days

@@ -135,17 +135,14 @@ export function readColumns(
   return expressions.join(', ')
 }
 
-/** The rows of a file in the table `staged`. */
-function scanStaged({ name }: RawFile): Scan {
-  const columns = allColumns(USAGE_COLUMNS)
-  const types = new Map(columns.map((column) => [column, { name: `r.${column}`, type: 'VARCHAR' }]))
-  const fault = 'coalesce(r.fault, id_violation(r.request_id))'
-  return { path: name, types, rows: stagedRows, row: 'r.row', fault, payload: 'r.payload' }
-}
-
-function stagedRows(names: readonly string[]): string {
-  const index = `list_position([${names.map(literal).join(', ')}], s.file) - 1`
-  return `(SELECT s.*, ${index} AS file_index FROM staged AS s)`
+/** The rows of files in the table `staged`, of which the paths are the names. */
+const STAGED: Omit<Scan, 'path'> = {
+  types: new Map(allColumns(USAGE_COLUMNS).map((name) => [name, { name: `r.${name}`, type: 'VARCHAR' }])),
+  rows: (names) =>
+    `(SELECT s.*, list_position([${names.map(literal).join(', ')}], s.file) - 1 AS file_index FROM staged AS s)`,
+  row: 'r.row',
+  fault: 'coalesce(r.fault, id_violation(r.request_id))',
+  payload: 'r.payload',
 }
 
 /** A row stands for one request and one raw row by default. Its id names its app, and its text only where it has none. */
@@ -175,7 +172,7 @@ export async function defineIncoming(
   scans: ReadonlyMap<RawFile, Scan>,
 ): Promise<readonly string[]> {
   const numbered = files.map(({ day, file }, number) => {
-    return { number, day, file, scan: scans.get(file) ?? scanStaged(file) }
+    return { number, day, file, scan: scans.get(file) ?? { ...STAGED, path: file.name } }
   })
   const rows = numbered.map(({ number, day, file }) => `(${number}, DATE '${day}', ${literal(file.name)})`)
   // CSV files are read by position, so that equal reading may name the columns otherwise.

@@ -7,6 +7,7 @@ import { execute, readRow, readRows, setVariables, transaction } from '../duckdb
 import { DataError, isShortage, messageOf } from '../errors.ts'
 import { ProgramError } from '../program/program.ts'
 import { pluralize, printable } from '../program/terminal.ts'
+import { pullCluster } from '../sources/cluster.ts'
 import { countUsage } from '../sources/count.ts'
 import { listUsageDays, type UsageDay } from '../sources/drop-folder.ts'
 import type { Run, StageResult } from './stage.ts'
@@ -81,29 +82,20 @@ export async function readLedger(connection: DuckDBConnection): Promise<Readonly
 }
 
 /**
- * Counts every day with changed rows, or every day of the run's range, and removes days that are gone from the source. Tries
- * all days, so that one run names every broken one.
+ * Brings the changed days of a cluster into the drop folder. Counts every day with changed rows, or every day of the run's
+ * range, and removes days that are gone from the source. Tries all days, so that one run names every broken one.
  * @throws DataError if a day cannot be read or has too many rejected rows, or if there is no usage at all.
  */
 export async function load(run: Run): Promise<StageResult> {
-  const pulled = await pull(run)
-  const ledger = await readLedger(run.connection)
-  const days = planDays(listUsageDays(run.rawFolder), ledger, run.lastDay, run.options.range)
+  const { connection, rawFolder, lastDay, progress } = run
+  const { usageSource: address } = run.config
+  const pulled = address && (await pullCluster({ address, rawFolder, lastDay, progress }, connection))
+  const ledger = await readLedger(connection)
+  const days = planDays(listUsageDays(rawFolder), ledger, lastDay, run.options.range)
   if (days.gone.length > 0) await removeDays(run, days.gone)
   await countDays(run, days.read)
   const { facts, ...result } = await summarise(run, days)
-  return { ...result, facts: { ...facts, ...pulled } }
-}
-
-/** Brings the changed days of a cluster into the drop folder. */
-async function pull(run: Run): Promise<StageResult['facts']> {
-  const { usageSource: address } = run.config
-  if (address === undefined) return {}
-  // Loads the HTTP client only for installations with a cluster.
-  const { pullCluster } = await import('../sources/cluster.ts')
-  const { connection, rawFolder, lastDay, progress } = run
-  const days = await pullCluster({ address, rawFolder, lastDay, progress }, connection)
-  return { days_pulled: days.length }
+  return { ...result, facts: { ...facts, ...(pulled && { days_pulled: pulled.length }) } }
 }
 
 async function summarise(run: Run, { read, gone, counts }: DayPlan): Promise<StageResult> {

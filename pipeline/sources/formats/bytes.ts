@@ -3,7 +3,7 @@
  * size it had when the run listed it.
  */
 import { appendFileSync, closeSync, createReadStream, openSync, statSync } from 'node:fs'
-import { Readable, pipeline as pipeStreams } from 'node:stream'
+import { pipeline as pipeStreams } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { DataError, firstLineOf, isShortage } from '../../errors.ts'
 import type { RawFile } from '../drop-folder.ts'
@@ -152,8 +152,6 @@ async function* readBytes(file: RawFile): AsyncGenerator<Buffer> {
 }
 
 /** The bytes that the file had when it was listed. */
-function readListed({ path, bytes }: RawFile, start = 0): AsyncIterable<Buffer> {
-  return start >= bytes
-    ? Readable.from([])
-    : createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
+async function* readListed({ path, bytes }: RawFile, start = 0): AsyncGenerator<Buffer> {
+  if (start < bytes) yield* createReadStream(path, { start, end: bytes - 1, highWaterMark: CHUNK_BYTES })
 }

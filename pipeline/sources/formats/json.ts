@@ -1,6 +1,4 @@
 /** Reads NDJSON: by DuckDB, or by lines where DuckDB or the rules reject a row, and for the registry and imports. */
-import { Readable } from 'node:stream'
-import { text as textOfStream } from 'node:stream/consumers'
 import { literal } from '../../duckdb/sql-values.ts'
 import { DataError, messageOf } from '../../errors.ts'
 import { APP_TEXT, NULLABLE_TEXTS, USAGE_COLUMNS, allColumns, missingColumns, plainName } from '../columns.ts'
@@ -84,7 +82,9 @@ export async function* readJson(file: RawFile): AsyncGenerator<Document> {
 }
 
 async function* readWhole(file: RawFile): AsyncGenerator<Document> {
-  const content = (await textOfStream(Readable.from(readLines(file)))).trim()
+  const content = Buffer.concat(await Array.fromAsync(readLines(file)))
+    .toString('utf8')
+    .trim()
   try {
     for (const [index, value] of [parseExactly(content)].flat().entries()) yield { row: index + 1, value }
   } catch (error) {
