@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { fact, queryWarehouse, runAt } from '../../support/pipeline/in-process.ts'
 import { queryCurrent, runCommand, writeRaw, withApps } from '../../support/pipeline/nightly.ts'
+import { rawFile } from '../../support/pipeline/raw-files.ts'
 
 const HEADER = 'ts,app_id,prompt_tokens,completion_tokens\n'
 const DAY = '2026-01-05'
@@ -85,6 +86,13 @@ describe('quarantine', () => {
     ].map((ends, index) => {
       const text = jsonLines.map((line, at) => line + ends[at % ends.length]).join('')
       return [`mixed-${index}.ndjson`, text, { 3: notJson, 5: notJson }] as const
+    }),
+    // With DuckDB's own names for a row and a file.
+    ...[-1n, -2n].map((number) => {
+      const names = [...HEADER.trim().split(',').slice(1), 'file_row_number', 'file_index']
+      const numbers = names.map((name) => [name, [number]] as const)
+      const content = rawFile('parquet', [['ts', [`${DAY}T00:00:00Z`]], ...numbers])
+      return [`named${number}.parquet`, content, { 1: notInteger('app_id') }] as const
     }),
   ]
   let dataDir = ''
