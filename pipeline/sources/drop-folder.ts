@@ -54,9 +54,10 @@ export function listUsageDays(rawFolder: string): UsageDay[] {
   return entries(join(rawFolder, 'usage'))
     .map((entry) => {
       const day = DAY_FOLDER.exec(entry.name)?.[1]
+      const isDay = day !== undefined && daySchema.safeParse(day).success
       // It may be a link to a folder.
-      const isFolder = statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.isDirectory()
-      if (day === undefined || !daySchema.safeParse(day).success || isFolder !== true) {
+      const path = join(entry.parentPath, entry.name)
+      if (!isDay || statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) {
         throw new DataError(
           `usage/${entry.name} is not a day: expected a folder date=YYYY-MM-DD. Move it away or rename it; ` +
             'npm run nightly -- import FILE sorts the rows of a file into the folders of their days',

@@ -135,7 +135,7 @@ export function readColumns(
   return expressions.join(', ')
 }
 
-/** The rows of files in the table `staged`, of which the paths are the names. */
+/** The rows of a file in the table `staged`; its path is its name there. */
 const STAGED: Omit<Scan, 'path'> = {
   types: new Map(allColumns(USAGE_COLUMNS).map((name) => [name, { name: `r.${name}`, type: 'VARCHAR' }])),
   rows: (names) =>

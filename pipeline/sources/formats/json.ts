@@ -50,7 +50,7 @@ export async function scanJsonLines(file: RawFile, copy: string): Promise<Scan |
   if (isNamedOtherwise || missingColumns(USAGE_COLUMNS, [...found]).length > 0) return undefined
   // Texts, since DuckDB would read `1.5` as 2 and `true` as 1 where a number is declared.
   const declared = KEYS.map((key) => `${key}: 'VARCHAR'`).join(', ')
-  // A later row that names its app by a text that none of these has is read by lines.
+  // If the first rows lack the key, a later row that needs it is rejected here, and so read by lines.
   const keys = KEYS.filter((key) => key !== APP_TEXT || found.has(key))
   const nested = NULLABLE_TEXTS.map((key) => `starts_with(${key}, '{') OR starts_with(${key}, '[')`)
   return {
