@@ -63,10 +63,9 @@ export async function startScriptedChat({
   const key = await service.makeKey('inference')
   /** Posts a chat request. */
   function post(body: unknown, init: RequestInit = {}): Promise<Response> {
-    const headers = new Headers(init.headers)
-    if (!headers.has('Content-Type')) headers.set('Content-Type', 'application/json')
+    const headers = { 'Content-Type': 'application/json' }
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    return service.get('/chat/completions', key, { method: 'POST', ...init, headers, body: text })
+    return service.get('/chat/completions', key, { method: 'POST', headers, body: text, ...init })
   }
   const records = (id?: string) => readRecords(dataDir, CHAT_DAY, id)
   return {
