@@ -12,13 +12,6 @@ export function sendOver(origin: string, text: string, options: { allowHalfOpen?
   return socket
 }
 
-/** An idle connection; `closed` resolves once the server, when it ends, has closed it. */
-export async function untilClosing(origin: string): Promise<{ readonly closed: Promise<unknown> }> {
-  const idle = sendOver(origin, `${HALF}\r\n`)
-  await once(idle, 'data')
-  return { closed: once(idle, 'close') }
-}
-
 /** A request without its last line, which `finish` sends; returns the whole answer. */
 export async function halfRequest(origin: string) {
   const socket = sendOver(origin, HALF)

@@ -11,9 +11,9 @@ import {
   copyRaw,
   deliver,
   publish,
-  register,
   runCommand,
   startNightly,
+  withApps,
   withDatabase,
   writeRaw,
 } from '../../support/pipeline/nightly.ts'
@@ -105,9 +105,8 @@ describe('status', () => {
 
 describe('quarantine', () => {
   it('lists rejected rows with file, row, reason and content, of one day or all days', async () => {
-    const copy = makeFolder()
+    const copy = withApps('One')
     const bad = (count: number) => Array<string>(count).fill('1,-5,0')
-    register(copy, ['1,One,public,,,2025-01-01'])
     deliver(copy, '2026-01-04', bad(1))
     expect((await runCommand(copy, 'run', '--as-of', '2026-01-05T02:00:00Z')).stderr).toContain(
       'npm run nightly -- quarantine 2026-01-04 lists the rejected rows',

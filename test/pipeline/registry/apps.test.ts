@@ -253,23 +253,19 @@ describe('wrong use', () => {
   })
 
   it('a missing registry is reported; an unreadable file and a lock that is none are named, with exit code 1', async () => {
-    for (const args of [['list'], ['hide', '1', ...BECAUSE]]) {
+    const hide = ['hide', '1', ...BECAUSE]
+    for (const args of [['list'], hide]) {
       const empty = await apps(makeFolder(), ...args)
       expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no app registry') })
     }
     const dataDir = folder(...THREE)
     const path = join(dataDir, 'raw', 'apps', '.decisions.lock')
     mkdirSync(path)
-    const locked = await apps(dataDir, 'hide', '1', ...BECAUSE)
+    const locked = await apps(dataDir, ...hide)
     expect(locked).toMatchObject({ code: 1, stderr: expect.stringContaining(`${path} cannot be locked: `) })
     rmdirSync(path)
     chmodSync(dirname(path), 0o555)
-    const start = startProgram(
-      'pipeline/apps.ts',
-      ['hide', '1', ...BECAUSE],
-      { DATA_DIR: dataDir },
-      UNPRIVILEGED,
-    )
+    const start = startProgram('pipeline/apps.ts', hide, { DATA_DIR: dataDir }, UNPRIVILEGED)
     expect(await start.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('permission denied') })
     writeRaw(dataDir, 'apps/broken.parquet', 'not parquet')
     const broken = await apps(dataDir, 'list')

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { said, startServer, until } from '../../support/api.ts'
-import { halfRequest, untilClosing } from '../../support/connections.ts'
+import { halfRequest, sendOver } from '../../support/connections.ts'
 import { makeFolder } from '../../support/folders.ts'
 import { listen } from '../../support/ports.ts'
 import { startProcess, startProgram } from '../../support/processes.ts'
@@ -20,10 +20,12 @@ it('rejects an argument, names the help and starts nothing', async () => {
 
 /** Three requests in flight at a service that has got a signal, and so closed idle connections. */
 async function afterSignal(origin: string, sendSignal: () => unknown) {
-  const idle = await untilClosing(origin)
+  const idle = sendOver(origin, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+  await once(idle, 'data')
   const busy = await Array.fromAsync({ length: 3 }, () => halfRequest(origin))
+  const closed = once(idle, 'close')
   sendSignal()
-  await idle.closed
+  await closed
   return busy
 }
 

@@ -13,9 +13,8 @@ import {
   statusOf,
   type Api,
 } from '../../../support/api.ts'
-import { makeFolder } from '../../../support/folders.ts'
 import { runAt } from '../../../support/pipeline/in-process.ts'
-import { deliver, register, runCommand } from '../../../support/pipeline/nightly.ts'
+import { deliver, runCommand, withApps } from '../../../support/pipeline/nightly.ts'
 
 const FIRST = '20260107T020000Z'
 const SECOND = '20260131T020000Z'
@@ -26,14 +25,12 @@ const LIST = `${RANKINGS}/snapshots`
 const LIST_PATH = `/api/v1${LIST}`
 const REASON = 'Counted twice <b>.'
 
-const dataDir = makeFolder()
+const dataDir = withApps('App 1', 'App 2', 'App 3')
 let api: Api
-
-const APPS = [1, 2, 3]
 
 /** Usage of a day by the apps: once, twice and three times `tokens`. */
 function use(day: string, tokens: number): void {
-  const rows = APPS.map((app) => `${app},${tokens * app},0`)
+  const rows = [1, 2, 3].map((app) => `${app},${tokens * app},0`)
   deliver(dataDir, day, rows)
 }
 
@@ -45,8 +42,6 @@ async function commandAt(time: string, ...args: readonly string[]): Promise<void
 }
 
 beforeAll(async () => {
-  const apps = APPS.map((app) => `${app},App ${app},public,,,2025-01-01`)
-  register(dataDir, apps)
   use('2025-10-01', 5)
   use('2026-01-06', 10)
   await runAt(dataDir, '2026-01-07T02:00:00Z')
