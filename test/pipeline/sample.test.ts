@@ -33,12 +33,12 @@ const lists = [
   { category: 'coding', subcategory: 'programming-app' },
 ] as const
 
-/**
- * The ranks of ZCode in our lists where the published ones lack it. It got its tag between 2026-08-17 and 2026-08-24: it is in both
- * lists from then on and in neither before, though its tokens would have put it there. A snapshot has the tags of its own
- * time for all days.
- */
 const ZCODE = '2823243'
+/**
+ * The ranks of ZCode in our lists where the published ones lack it. It got its tag between 2026-08-17 and 2026-08-24: it is
+ * in both lists from then on and in neither before, though its tokens would have put it there. A snapshot has the tags of
+ * its own time for all days.
+ */
 const NOT_YET_TAGGED: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   '2026-07-27': { 'coding/': 17, 'coding/programming-app': 6 },
   '2026-08-03': { 'coding/': 18, 'coding/programming-app': 6 },

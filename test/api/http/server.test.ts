@@ -13,13 +13,11 @@ import { makeFolder } from '../../support/folders.ts'
 const HOUR_MS = 3_600_000
 /** A path that a test answers in its own way. */
 const PATH = '/docs'
-type Reply = Parameters<Api['routes'][number]['handle']>[1]
+type Handle = Api['routes'][number]['handle']
+type Reply = Parameters<Handle>[1]
 
 /** A service with these limits, in which `handle` answers PATH. */
-async function start(
-  limits: ApiOptions['limits'] = {},
-  handle: Api['routes'][number]['handle'] = () => undefined,
-) {
+async function start(limits: ApiOptions['limits'] = {}, handle: Handle = () => undefined) {
   const api = await startApi(makeFolder(), { limits })
   answerWith(api, PATH, handle)
   return api

@@ -10,13 +10,7 @@ import {
   startDirectory,
   type DirectoryGroup,
 } from '../../support/scim/faulty-directory.ts'
-import {
-  deadJob,
-  directories,
-  startHook,
-  startSyncApi,
-  type SyncApiOptions,
-} from '../../support/scim/sync.ts'
+import { deadJob, directories, startHook, startSyncApi } from '../../support/scim/sync.ts'
 import { stores } from '../../support/stores.ts'
 
 /** A time in the past, at which a scheduled sync is due. */
@@ -32,7 +26,7 @@ const moving = (seconds: number) => {
 
 describe.each(stores.kinds)('a sync job on $name', ({ fresh }) => {
   /** A service with an account whose directory holds its groups back until `open`; its job has begun to read. */
-  async function heldSync(groups: DirectoryGroup[], options: SyncApiOptions = {}) {
+  async function heldSync(groups: DirectoryGroup[], options: Parameters<typeof startSyncApi>[1] = {}) {
     const disposable = new AsyncDisposableStack()
     const { quirk, open, waiting } = gate()
     const { url } = disposable.use(await startDirectory(groups, { quirk }))

@@ -116,6 +116,7 @@ async function writeSnapshot(folder: string, content: SnapshotContent): Promise<
 
 type Cell = string | number | bigint | null
 
+/** The row of a day of an app or a model. */
 function cellsOf(subject: Cell, { day, requests = 1, tokens, completion = 0 }: Figures): Cell[] {
   return [day, subject, requests, tokens, completion]
 }

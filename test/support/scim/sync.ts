@@ -82,7 +82,7 @@ const CONNECTION = {
   allow_loopback: 1,
 } as const
 
-export type SyncApiOptions = ApiOptions & {
+type SyncApiOptions = ApiOptions & {
   /** The service's token for directories; by default the token of `startDirectory`. */
   readonly token?: string
   readonly syncLimits?: Partial<SyncLimits>

@@ -37,8 +37,9 @@ function use(day: string, tokens: number): void {
 /** Runs a command of `npm run nightly` at this time. */
 async function commandAt(time: string, ...args: readonly string[]): Promise<void> {
   vi.useFakeTimers({ toFake: ['Date'], now: new Date(time) })
-  expect(await runCommand(dataDir, ...args)).toMatchObject({ code: 0 })
+  const ended = await runCommand(dataDir, ...args)
   vi.useRealTimers()
+  expect(ended.code, ended.stderr).toBe(0)
 }
 
 beforeAll(async () => {
