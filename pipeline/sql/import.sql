@@ -3,8 +3,8 @@
 -- name: place
 -- The UTC day of each row, read once for all days; NULL for a year without four digits.
 ALTER TABLE staged ADD COLUMN day DATE;
-UPDATE staged SET day = CAST(utc_from_text(ts) AS DATE)
-WHERE utc_from_text(ts) >= DATE '1000-01-01' AND utc_from_text(ts) < DATE '10000-01-01';
+UPDATE staged SET day = CAST(utc_from_text(ts) AS DATE);
+UPDATE staged SET day = NULL WHERE day < DATE '1000-01-01' OR day >= DATE '10000-01-01';
 
 -- name: days
 -- Figures of the staged rows by day. A broken count adds nothing here: the next run validates it.

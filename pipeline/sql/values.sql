@@ -17,19 +17,21 @@ END;
 -- An exact integer in any notation counts: a plain one below 2^63, one with decimals or an exponent below 2^53. Decimals may
 -- be zeros, but not exactly three: `1.000` may mean a thousand. The cast is tried first, since it is four times as fast.
 CREATE OR REPLACE TEMP MACRO odd_count(t) AS CASE
-  WHEN TRY_CAST(t AS BIGINT) || '.0' = t AND TRY_CAST(t AS BIGINT) < 9007199254740992 THEN TRY_CAST(t AS BIGINT)
   WHEN regexp_full_match(t, '\s*\+?\d{1,19}\s*') THEN TRY_CAST(trim(t) AS BIGINT)
   WHEN regexp_full_match(t, '\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?\s*') AND NOT regexp_matches(t, '^\s*[+-]?\d+\.\d{3}\s*$')
     THEN count_from_number(TRY_CAST(trim(t) AS DOUBLE), 9007199254740992)
 END;
 
+-- Whether the value of a text has this many digits, at most six.
+CREATE OR REPLACE TEMP MACRO has_digits(t, digits) AS
+  TRY_CAST(t AS BIGINT) BETWEEN [0, 10, 100, 1000, 10000, 100000][digits] AND 999999;
+
 -- Nearly every count has at most six characters, and its value as many digits. Whatever else the cast takes for a number of that
 -- size has fewer digits than characters (1.5, 1_000, 0x1F), or is written with an exponent (5e2). pandas writes 5.0 where a
 -- column has a null.
 CREATE OR REPLACE TEMP MACRO count_from_text(t) AS CASE
-  WHEN TRY_CAST(t AS BIGINT) BETWEEN [0, 10, 100, 1000, 10000, 100000][strlen(t)] AND 999999 THEN TRY_CAST(t AS BIGINT)
-  WHEN ends_with(t, '.0') AND TRY_CAST(t AS BIGINT) BETWEEN [0, 10, 100, 1000, 10000, 100000][strlen(t) - 2] AND 999999
-    THEN TRY_CAST(t AS BIGINT)
+  WHEN has_digits(t, strlen(t)) THEN TRY_CAST(t AS BIGINT)
+  WHEN ends_with(t, '.0') AND has_digits(t, strlen(t) - 2) THEN TRY_CAST(t AS BIGINT)
   WHEN CAST(TRY_CAST(t AS BIGINT) AS VARCHAR) = t THEN TRY_CAST(t AS BIGINT)
   WHEN without_null_word(t) IS NOT NULL THEN coalesce(odd_count(t), -1)
 END;
